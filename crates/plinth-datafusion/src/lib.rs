@@ -1,0 +1,1 @@
+//! Plinth files as DataFusion tables and file formats.

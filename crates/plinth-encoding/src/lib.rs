@@ -1,0 +1,1 @@
+//! Values to and from bytes; predicates on encoded data; the dictionary.

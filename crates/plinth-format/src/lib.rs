@@ -1,0 +1,1 @@
+//! The Plinth file: writer, reader, scan.

@@ -1,0 +1,1 @@
+//! Foreign files to record batches.

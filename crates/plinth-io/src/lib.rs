@@ -1,0 +1,1 @@
+//! Bytes to and from devices: positioned reads, atomic files, the memory budget.
