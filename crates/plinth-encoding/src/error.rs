@@ -1,7 +1,9 @@
 //! What can go wrong between values and bytes.
 
+use std::sync::Arc;
+
 /// A failure to encode, decode or evaluate. Whoever holds the file adds where it happened.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum EncodingError {
     /// The bytes are not what an encoder of this version could have written.
     #[error("corrupt data: {0}")]
@@ -12,6 +14,9 @@ pub enum EncodingError {
     /// A function evaluated over the values failed on a value that a surviving row holds.
     #[error("{0}")]
     Function(String),
+    /// Bytes that decoding needed could not be had; the error of whoever was asked for them.
+    #[error(transparent)]
+    Fetch(Arc<dyn std::error::Error + Send + Sync>),
 }
 
 impl EncodingError {

@@ -3,6 +3,8 @@
 pub mod column;
 pub mod error;
 pub mod expr;
+pub mod test;
 
 pub use column::{Column, Mask, Physical, Values};
 pub use error::{EncodingError, Result};
+pub use test::{Bounds, IntSet, Test, Verdict};
