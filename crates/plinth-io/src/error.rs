@@ -1,0 +1,65 @@
+//! An operating-system error with the file and the action it belongs to.
+
+use std::path::Path;
+use std::sync::Arc;
+
+/// A failed operation on a file, or memory that could not be had.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum IoError {
+    /// The operating system refused.
+    #[error("{path}: cannot {action}: {source}")]
+    Os {
+        /// The file.
+        path: String,
+        /// What was being done, as a verb phrase: "open", "read 4096 bytes at 8192".
+        action: String,
+        /// The reason.
+        source: Arc<std::io::Error>,
+    },
+    /// A read went past the end: the file is shorter than whoever asked believes.
+    #[error("{path}: {wanted} bytes at offset {offset} lie beyond its end at {len}: the file was cut short")]
+    PastEnd {
+        /// The file.
+        path: String,
+        /// Start of the read.
+        offset: u64,
+        /// Length of the read.
+        wanted: u64,
+        /// Length of the file.
+        len: u64,
+    },
+    /// The output is already there.
+    #[error("{path}: already exists; give --replace to replace it")]
+    Exists {
+        /// The file.
+        path: String,
+    },
+    /// The memory budget is spent.
+    #[error("out of memory: {wanted} bytes wanted for {purpose}, {used} of {limit} in use; raise --memory")]
+    Budget {
+        /// What for.
+        purpose: String,
+        /// How much.
+        wanted: u64,
+        /// What is reserved now.
+        used: u64,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+/// The result of this crate's operations.
+pub type Result<T, E = IoError> = std::result::Result<T, E>;
+
+impl IoError {
+    /// An operating-system error at a path.
+    pub fn os(path: impl AsRef<Path>, action: impl Into<String>, source: std::io::Error) -> Self {
+        Self::Os { path: path.as_ref().display().to_string(), action: action.into(), source: Arc::new(source) }
+    }
+
+    /// Whether the error says that the file is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Os { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+    }
+}
