@@ -1,6 +1,7 @@
 //! Values to and from bytes, predicates on encoded data, and the dictionary.
 
 pub mod column;
+pub mod dictionary;
 pub mod error;
 pub mod expr;
 pub mod test;
