@@ -1,0 +1,90 @@
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
+
+use super::*;
+
+/// A fixed pseudo-random sequence (splitmix64).
+fn noise(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+}
+
+fn kernels() -> Vec<Kernel> {
+    vec![Kernel::Scalar, Kernel::best()]
+}
+
+fn round_trip<T: Lane>(values: &[u64], bits: u8, base: T) {
+    let mut packed = vec![];
+    pack(values, bits, &mut packed);
+    assert_eq!(packed.len(), packed_len(values.len(), bits));
+    let expected: Vec<T> = values.iter().map(|&v| T::truncate(v).plus(base)).collect();
+    for kernel in kernels() {
+        let mut out = vec![T::default(); values.len()];
+        unpack(kernel, &packed, bits, base, &mut out);
+        assert_eq!(out, expected, "{kernel:?} {bits} bits");
+    }
+}
+
+#[test]
+fn every_width_and_lane_unpacks_what_was_packed() {
+    for bits in 0..=64 {
+        let mut next = noise(u64::from(bits));
+        for count in [1024, 1, 2, 7, 63, 64, 1023] {
+            let mut values: Vec<u64> = (0..count).map(|_| next() & mask(bits)).collect();
+            values[0] = mask(bits);
+            round_trip::<u64>(&values, bits, 0xFFFF_FFFF_0000_0001);
+            round_trip::<u32>(&values, bits, 0xFFFF_0001);
+            round_trip::<u16>(&values, bits, 0xFF01);
+            round_trip::<u8>(&values, bits, 7);
+        }
+    }
+}
+
+#[test]
+fn every_width_compares_as_the_unpacked_values_do() {
+    for bits in 1..=64_u8 {
+        let mut next = noise(1000 + u64::from(bits));
+        let values: Vec<u64> = (0..VECTOR).map(|_| next() & mask(bits)).collect();
+        let mut packed = vec![];
+        pack(&values, bits, &mut packed);
+        for (lo, hi) in [(0, mask(bits)), (0, 0), (values[3], values[3]), (mask(bits) / 4, mask(bits) / 2)] {
+            for kernel in kernels() {
+                let hits = compare(kernel, &packed, bits, lo, hi - lo);
+                for (i, &value) in values.iter().enumerate() {
+                    let hit = hits[i / 64] >> (i % 64) & 1 == 1;
+                    assert_eq!(hit, lo <= value && value <= hi, "{kernel:?} {bits} bits, value {i}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_layout_is_as_written() {
+    // Value 32 is the second of lane 0: bits 3..6 of the first word.
+    let mut values = vec![0_u64; VECTOR];
+    values[32] = 5;
+    values[1] = 1;
+    let mut packed = vec![];
+    pack(&values, 3, &mut packed);
+    assert_eq!(packed[0], 5 << 3);
+    assert_eq!(packed[4], 1);
+    let mut tail = vec![];
+    pack(&[1, 2, 3], 4, &mut tail);
+    assert_eq!(tail, [0x21, 0x03]);
+}
+
+#[test]
+fn short_bytes_are_not_read_past() {
+    for kernel in kernels() {
+        let mut out = [9_u32; VECTOR];
+        unpack(kernel, &[0; 10], 3, 0, &mut out);
+        assert_eq!(out, [9; VECTOR]);
+        assert_eq!(compare(kernel, &[0; 10], 3, 0, 7), [0; VECTOR / 64]);
+    }
+}

@@ -1,0 +1,379 @@
+//! The block: up to about 8,192 rows of one leaf column, encoded so that they can be decoded alone.
+//!
+//! # Layout
+//! 1. Flags and nulls: [`validity`].
+//! 2. The values, one for each row or, if *compacted*, one for each row that is not null; absent if all rows are null. They
+//!    begin with a tag (`u8`, [`Encoding`]) and go on by the physical type and the tag:
+//!    - `Int`: [`crate::ints`];
+//!    - `Float`: [`crate::floats`];
+//!    - `Bool`: [`bools`];
+//!    - `Wide` and `Fixed`: [`fixed`];
+//!    - `Bytes`: [`crate::strings`].
+//!
+//! Fields follow each other without padding, but for plain values of fixed width at depth zero, which begin at a multiple
+//! of 64 bytes from the block's start; the block itself begins at a multiple of 64 of the file. Slots of null rows that are
+//! not left out hold some value that costs little.
+
+pub(crate) mod bools;
+mod encoding;
+pub(crate) mod fixed;
+pub(crate) mod input;
+pub(crate) mod validity;
+
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+
+pub(crate) use encoding::cost;
+pub use encoding::{Effort, Encoding};
+use input::Input;
+pub(crate) use input::view_bytes;
+use validity::Validity;
+
+use crate::bitpack::{Lane, VECTOR};
+use crate::bits;
+use crate::column::{Column, Mask, Physical, Values};
+use crate::error::{EncodingError, Result};
+use crate::floats::Floats;
+use crate::ints::{IntKind, IntPredicate, Ints};
+use crate::strings::{Strings, Views};
+use crate::test::Test;
+use crate::wire::Reader;
+
+/// How to encode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EncodeOptions {
+    /// What to favour.
+    pub effort: Effort,
+}
+
+/// What became of a block's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    /// The outermost encoding.
+    pub encoding: Encoding,
+}
+
+/// Appends one block to `out`, whose end is at a multiple of 64 of the file. The same input gives the same bytes.
+///
+/// # Errors
+/// If the values are not of the physical type or not `len` of them, or if their bytes are more than 2 GiB.
+pub fn encode(physical: Physical, column: &Column, options: &EncodeOptions, out: &mut Vec<u8>) -> Result<Encoded> {
+    let start = out.len();
+    let encoded = encode_block(physical, column, options.effort, start, out);
+    if encoded.is_err() {
+        out.truncate(start);
+    }
+    encoded
+}
+
+fn encode_block(
+    physical: Physical,
+    column: &Column,
+    effort: Effort,
+    start: usize,
+    out: &mut Vec<u8>,
+) -> Result<Encoded> {
+    let valid = column.nulls.as_ref().filter(|nulls| nulls.null_count() > 0).map(NullBuffer::inner);
+    if u32::try_from(column.len).is_err() || valid.is_some_and(|valid| valid.len() != column.len) {
+        return Err(EncodingError::invalid(format!("a column of {} rows with other nulls, or too long", column.len)));
+    }
+    let present = valid.map_or(column.len, BooleanBuffer::count_set_bits);
+    if present == 0 {
+        out.push(3);
+        return Ok(Encoded { encoding: Encoding::AllNull });
+    }
+    let compacted = present * 2 < column.len;
+    validity::encode(valid, compacted, effort, out);
+    let input = Input { len: column.len, valid, compacted };
+    let at = out.len();
+    match (physical, &column.values) {
+        (Physical::Bool, Values::Bool(values)) => bools::encode(&input.bools(values)?, effort, out),
+        (Physical::Int { width, signed }, Values::Fixed(bytes)) => {
+            let kind = IntKind { width, signed };
+            crate::ints::encode(&input.ints(bytes, kind)?, kind, 0, effort, start, out);
+        }
+        (Physical::Float { width }, Values::Fixed(bytes)) => {
+            let values = input.ints(bytes, IntKind { width, signed: false })?;
+            crate::floats::encode(&values, width, effort, start, out);
+        }
+        (Physical::Wide { width }, Values::Fixed(bytes)) => {
+            fixed::encode_wide(&input.fixed(bytes, usize::from(width))?, width, effort, start, out)?;
+        }
+        (Physical::Fixed { width }, Values::Fixed(bytes)) => {
+            let width = width as usize;
+            fixed::encode(&input.fixed(bytes, width)?, width, input.stored(), effort, start, out)?;
+        }
+        (Physical::Bytes { .. }, Values::Views { views, buffers }) => {
+            crate::strings::encode(&input.strings(views, buffers)?, 0, effort, out)?;
+        }
+        _ => return Err(EncodingError::invalid(format!("values in another layout than {physical:?} has"))),
+    }
+    let tag = out.get(at).copied().unwrap_or_default();
+    Ok(Encoded { encoding: Encoding::try_from(tag)? })
+}
+
+/// A parsed block; its parts are slices of the bytes it was opened from.
+#[derive(Clone, Debug)]
+pub struct Block {
+    physical: Physical,
+    len: usize,
+    validity: Validity,
+    compacted: bool,
+    stored: usize,
+    values: Stored,
+}
+
+#[derive(Clone, Debug)]
+enum Stored {
+    Nothing,
+    Bools(bools::Bools),
+    Ints(Ints),
+    Floats(Floats),
+    Fixed(fixed::Fixed),
+    Strings(Strings),
+}
+
+impl Block {
+    /// Parses a block of `len` rows from exactly its bytes.
+    ///
+    /// # Errors
+    /// If the bytes are no such block.
+    pub fn open(physical: Physical, bytes: &Buffer, len: usize) -> Result<Self> {
+        if u32::try_from(len).is_err() {
+            return Err(EncodingError::corrupt(format!("a block of {len} rows")));
+        }
+        let mut reader = Reader::new(bytes);
+        let (validity, compacted) = Validity::parse(len, &mut reader)?;
+        let stored = if compacted { len - validity.null_count() } else { len };
+        let values = if validity.is_all_null() {
+            Stored::Nothing
+        } else {
+            let tag = Encoding::try_from(reader.u8()?)?;
+            let reader = &mut reader;
+            match physical {
+                Physical::Bool => Stored::Bools(bools::Bools::parse(tag, stored, reader)?),
+                Physical::Int { width, signed } => {
+                    Stored::Ints(Ints::parse_tagged(tag, IntKind { width, signed }, stored, 0, reader)?)
+                }
+                Physical::Float { width } => Stored::Floats(Floats::parse(tag, width, stored, reader)?),
+                Physical::Wide { width } => Stored::Fixed(fixed::Fixed::parse_wide(tag, width, stored, reader)?),
+                Physical::Fixed { width } => Stored::Fixed(fixed::Fixed::parse(tag, width as usize, stored, reader)?),
+                Physical::Bytes { .. } => Stored::Strings(Strings::parse(tag, stored, 0, reader)?),
+            }
+        };
+        if reader.left() > 0 {
+            return Err(EncodingError::corrupt(format!("{} bytes after a block's end", reader.left())));
+        }
+        Ok(Self { physical, len, validity, compacted, stored, values })
+    }
+
+    /// The outermost encoding.
+    pub fn encoding(&self) -> Encoding {
+        match &self.values {
+            Stored::Nothing => Encoding::AllNull,
+            Stored::Bools(values) => values.encoding(),
+            Stored::Ints(values) => values.encoding(),
+            Stored::Floats(values) => values.encoding(),
+            Stored::Fixed(values) => values.encoding(),
+            Stored::Strings(values) => values.encoding(),
+        }
+    }
+
+    /// The encodings from the outside in, for people: `run-length(12 x bit-packed 3; ends delta(bit-packed 5))`.
+    pub fn describe(&self) -> String {
+        let values = match &self.values {
+            Stored::Nothing => Encoding::AllNull.name().to_owned(),
+            Stored::Bools(values) => values.describe(),
+            Stored::Ints(values) => values.describe(),
+            Stored::Floats(values) => values.describe(),
+            Stored::Fixed(values) => values.describe(),
+            Stored::Strings(values) => values.describe(),
+        };
+        match self.validity.describe() {
+            None => values,
+            Some(nulls) => format!("{values}, {nulls}"),
+        }
+    }
+
+    /// Which rows are null.
+    ///
+    /// # Errors
+    /// If the bytes contradict themselves.
+    pub fn nulls(&self) -> Result<Option<NullBuffer>> {
+        self.validity.nulls(self.len)
+    }
+
+    /// Decodes all rows, or those that `selection`, of the block's length, selects.
+    ///
+    /// # Errors
+    /// If the bytes contradict themselves, or the selection has another length.
+    pub fn decode(&self, selection: Option<&BooleanBuffer>) -> Result<Column> {
+        if selection.is_some_and(|selection| selection.len() != self.len) {
+            return Err(EncodingError::invalid(format!("a selection of another length than {} rows", self.len)));
+        }
+        // Selecting everything is the same as not selecting, and cheaper.
+        let selection = selection.filter(|selection| selection.count_set_bits() < self.len);
+        let len = selection.map_or(self.len, BooleanBuffer::count_set_bits);
+        let block_nulls = self.nulls()?;
+        let nulls = match (&block_nulls, selection) {
+            (Some(nulls), Some(selection)) => Some(NullBuffer::new(bits::filter_bits(nulls.inner(), selection))),
+            (nulls, _) => nulls.clone(),
+        };
+        if len == 0 || matches!(self.values, Stored::Nothing) {
+            return Ok(Column {
+                len,
+                values: self.defaults(len)?,
+                nulls: nulls.filter(|nulls| nulls.null_count() > 0),
+            });
+        }
+        let values = match (&block_nulls, self.compacted) {
+            (Some(block_nulls), true) => {
+                let stored = selection.map(|selection| bits::filter_bits(selection, block_nulls.inner()));
+                let values = self.decode_stored(stored.as_ref())?;
+                match &nulls {
+                    Some(nulls) if nulls.null_count() > 0 => self.expand(values, nulls.inner())?,
+                    _ => values,
+                }
+            }
+            _ => self.decode_stored(selection)?,
+        };
+        Ok(Column { len, values, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
+    }
+
+    /// Decodes stored values, or those that a selection over them selects.
+    fn decode_stored(&self, selection: Option<&BooleanBuffer>) -> Result<Values> {
+        let wanted = selection.and_then(wanted_vectors);
+        let wanted = wanted.as_deref();
+        Ok(match &self.values {
+            Stored::Nothing => self.defaults(selection.map_or(self.stored, BooleanBuffer::count_set_bits))?,
+            Stored::Bools(values) => {
+                let values = values.decode()?;
+                Values::Bool(selection.map_or_else(|| values.clone(), |s| bits::filter_bits(&values, s)))
+            }
+            Stored::Ints(values) => Values::Fixed(decode_ints(values, wanted, selection)?),
+            Stored::Floats(values) => Values::Fixed(values.decode(wanted, selection)?),
+            Stored::Fixed(values) => Values::Fixed(values.decode(wanted, selection)?),
+            Stored::Strings(values) => {
+                let utf8 = matches!(self.physical, Physical::Bytes { utf8: true });
+                let Views { views, buffers } = values.decode(wanted, selection, utf8)?;
+                Values::Views { views: ScalarBuffer::from(views), buffers }
+            }
+        })
+    }
+
+    /// `len` values of no meaning, for null rows.
+    fn defaults(&self, len: usize) -> Result<Values> {
+        Ok(match self.physical {
+            Physical::Bool => Values::Bool(BooleanBuffer::new_unset(len)),
+            Physical::Bytes { .. } => Values::Views { views: ScalarBuffer::from(vec![0_u128; len]), buffers: vec![] },
+            _ => Values::Fixed(
+                Buffer::from_vec(vec![0_u128; self.byte_len(len)?.div_ceil(16)])
+                    .slice_with_length(0, self.byte_len(len)?),
+            ),
+        })
+    }
+
+    fn byte_len(&self, len: usize) -> Result<usize> {
+        let width = self.physical.fixed_width().unwrap_or(0);
+        len.checked_mul(width).ok_or_else(|| EncodingError::corrupt("a block too large for this machine"))
+    }
+
+    /// Spreads the values of rows that are not null over all rows.
+    fn expand(&self, values: Values, valid: &BooleanBuffer) -> Result<Values> {
+        Ok(match values {
+            Values::Bool(stored) => Values::Bool(bits::expand_bits(&stored, valid)),
+            Values::Views { views, buffers } => {
+                Values::Views { views: ScalarBuffer::from(bits::expand_values(&views, valid)), buffers }
+            }
+            Values::Fixed(stored) => {
+                let width = self.physical.fixed_width().unwrap_or(0);
+                Values::Fixed(fixed::expand(&stored, width, valid, self.byte_len(valid.len())?))
+            }
+        })
+    }
+
+    /// Evaluates a test on the encoded values; none if decoding and [`crate::evaluate_column`] is as good.
+    ///
+    /// # Errors
+    /// If the bytes contradict themselves.
+    pub fn evaluate(&self, test: &Test) -> Result<Option<Mask>> {
+        let (test, negated) = strip(test);
+        let stored = match &self.values {
+            Stored::Nothing => Some(BooleanBuffer::new_unset(self.stored)),
+            Stored::Bools(values) => values.evaluate(test)?,
+            Stored::Ints(values) => evaluate_ints(values, test)?,
+            Stored::Floats(values) => values.evaluate(test)?,
+            Stored::Fixed(values) => values.evaluate(test)?,
+            Stored::Strings(values) => values.evaluate(test)?,
+        };
+        let Some(stored) = stored else { return Ok(None) };
+        let stored = if negated { !&stored } else { stored };
+        Ok(Some(match self.nulls()? {
+            None => Mask { is_true: stored, is_null: None },
+            Some(nulls) => {
+                let valid = nulls.inner();
+                let is_true = if self.compacted {
+                    bits::expand_bits(&stored, valid)
+                } else if matches!(self.values, Stored::Nothing) {
+                    BooleanBuffer::new_unset(self.len)
+                } else {
+                    &stored & valid
+                };
+                Mask { is_true, is_null: Some(!valid) }
+            }
+        }))
+    }
+}
+
+/// Takes the negations off a test; whether they are odd in number.
+pub(crate) fn strip(mut test: &Test) -> (&Test, bool) {
+    let mut negated = false;
+    while let Test::Not(inner) = test {
+        (test, negated) = (inner, !negated);
+    }
+    (test, negated)
+}
+
+/// Which vectors hold a selected row; none if all do.
+fn wanted_vectors(selection: &BooleanBuffer) -> Option<Vec<bool>> {
+    let wanted: Vec<bool> = (0..selection.len().div_ceil(VECTOR))
+        .map(|i| {
+            let from = i * VECTOR;
+            selection.slice(from, (selection.len() - from).min(VECTOR)).has_true()
+        })
+        .collect();
+    wanted.contains(&false).then_some(wanted)
+}
+
+/// Decodes integers to little-endian bytes.
+pub(crate) fn decode_ints(values: &Ints, wanted: Option<&[bool]>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
+    fn typed<T: Lane>(values: &Ints, wanted: Option<&[bool]>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
+        let all = values.decode::<T>(wanted)?;
+        Ok(Buffer::from_vec(match selection {
+            None => all,
+            Some(selection) => bits::filter_values(&all, selection),
+        }))
+    }
+    let width = values.kind.width;
+    if let (Some(plain), None) = (values.as_plain(), selection)
+        && plain.as_ptr().align_offset(usize::from(width)) == 0
+    {
+        return Ok(plain.clone());
+    }
+    match width {
+        1 => typed::<u8>(values, wanted, selection),
+        2 => typed::<u16>(values, wanted, selection),
+        4 => typed::<u32>(values, wanted, selection),
+        _ => typed::<u64>(values, wanted, selection),
+    }
+}
+
+/// Evaluates a test that is no negation on integers.
+pub(crate) fn evaluate_ints(values: &Ints, test: &Test) -> Result<Option<BooleanBuffer>> {
+    match IntPredicate::of(test) {
+        Some(predicate) => values.evaluate(predicate),
+        None => {
+            let kind = values.kind;
+            values.evaluate(IntPredicate::Raw(&|raw| test.holds_int(kind.value(raw))))
+        }
+    }
+}

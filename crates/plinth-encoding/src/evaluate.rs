@@ -1,0 +1,278 @@
+//! Tests and bounds of decoded values.
+
+use std::ops::Bound;
+
+use arrow_buffer::BooleanBuffer;
+
+use crate::bits::{self, map_bits};
+use crate::block::fixed::{holds_wide, wide_value};
+use crate::block::{strip, view_bytes};
+use crate::column::{Column, Mask, Physical, Values};
+use crate::error::{EncodingError, Result};
+use crate::expr::Scalar;
+use crate::floats::to_f64;
+use crate::ints::{IntKind, IntPredicate};
+use crate::test::{Bounds, Test};
+
+/// Evaluates a test on decoded values. Null rows are unknown.
+///
+/// # Errors
+/// If the values are not of the physical type.
+pub fn evaluate_column(physical: Physical, column: &Column, test: &Test) -> Result<Mask> {
+    let (test, negated) = strip(test);
+    let hits = hits(physical, column, test)?;
+    if hits.len() != column.len {
+        return Err(mismatch(physical));
+    }
+    let hits = if negated { !&hits } else { hits };
+    Ok(match column.nulls.as_ref().filter(|nulls| nulls.null_count() > 0) {
+        None => Mask { is_true: hits, is_null: None },
+        Some(nulls) if nulls.len() != column.len => return Err(mismatch(physical)),
+        Some(nulls) => Mask { is_true: &hits & nulls.inner(), is_null: Some(!nulls.inner()) },
+    })
+}
+
+fn mismatch(physical: Physical) -> EncodingError {
+    EncodingError::invalid(format!("values in another layout or number than a column of {physical:?} has"))
+}
+
+fn hits(physical: Physical, column: &Column, test: &Test) -> Result<BooleanBuffer> {
+    Ok(match (physical, &column.values) {
+        (Physical::Bool, Values::Bool(values)) => match (test.holds_bool(false), test.holds_bool(true)) {
+            (false, false) => bits::all(values.len(), false),
+            (true, true) => bits::all(values.len(), true),
+            (false, true) => values.clone(),
+            (true, false) => !values,
+        },
+        (Physical::Int { width, signed }, Values::Fixed(bytes)) => match (width, signed) {
+            (1, false) => ints::<1, u8>(bytes, u8::from_le_bytes, signed, test),
+            (1, true) => ints::<1, i8>(bytes, i8::from_le_bytes, signed, test),
+            (2, false) => ints::<2, u16>(bytes, u16::from_le_bytes, signed, test),
+            (2, true) => ints::<2, i16>(bytes, i16::from_le_bytes, signed, test),
+            (4, false) => ints::<4, u32>(bytes, u32::from_le_bytes, signed, test),
+            (4, true) => ints::<4, i32>(bytes, i32::from_le_bytes, signed, test),
+            (8, false) => ints::<8, u64>(bytes, u64::from_le_bytes, signed, test),
+            (8, true) => ints::<8, i64>(bytes, i64::from_le_bytes, signed, test),
+            _ => return Err(mismatch(physical)),
+        },
+        (Physical::Wide { width: 16 }, Values::Fixed(bytes)) => {
+            let values = bytes.as_slice().as_chunks::<16>().0;
+            match test {
+                Test::IntRange { lo, hi } => {
+                    map_bits(values, |bytes| (*lo..=*hi).contains(&i128::from_le_bytes(bytes)))
+                }
+                _ => map_bits(values, |bytes| test.holds_int(i128::from_le_bytes(bytes))),
+            }
+        }
+        (Physical::Wide { width: 32 }, Values::Fixed(bytes)) => {
+            map_bits(bytes.as_slice().as_chunks::<32>().0, |bytes| holds_wide(test, &bytes))
+        }
+        (Physical::Float { width }, Values::Fixed(bytes)) => match width {
+            2 => floats(bytes.as_slice().as_chunks::<2>().0, |b| to_f64(u16::from_le_bytes(b).into(), 2), test),
+            4 => floats(bytes.as_slice().as_chunks::<4>().0, |b| to_f64(u32::from_le_bytes(b).into(), 4), test),
+            8 => floats(bytes.as_slice().as_chunks::<8>().0, f64::from_le_bytes, test),
+            _ => return Err(mismatch(physical)),
+        },
+        (Physical::Fixed { width: 0 }, Values::Fixed(_)) => bits::all(column.len, test.holds_bytes(&[])),
+        (Physical::Fixed { width }, Values::Fixed(bytes)) => {
+            bytes.as_slice().chunks_exact(width as usize).map(|value| test.holds_bytes(value)).collect()
+        }
+        (Physical::Bytes { .. }, Values::Views { views, buffers }) => {
+            let views = views.inner().as_slice().as_chunks::<16>().0;
+            let mut bad = None;
+            let hits = views
+                .iter()
+                .enumerate()
+                .map(|(row, view)| {
+                    let valid = column.nulls.as_ref().is_none_or(|nulls| row < nulls.len() && nulls.is_valid(row));
+                    valid
+                        && match view_bytes(view, buffers) {
+                            Ok(value) => test.holds_bytes(value),
+                            Err(error) => {
+                                bad = Some(error);
+                                false
+                            }
+                        }
+                })
+                .collect();
+            if let Some(error) = bad {
+                return Err(error);
+            }
+            hits
+        }
+        _ => return Err(mismatch(physical)),
+    })
+}
+
+/// An integer type of Arrow's, for comparisons as the machine does them.
+trait Int: Copy + Ord + TryFrom<i128> + Into<i128> {
+    const MIN: Self;
+    const MAX: Self;
+}
+
+macro_rules! int {
+    ($($type:ty),*) => {$(
+        impl Int for $type {
+            const MIN: Self = <$type>::MIN;
+            const MAX: Self = <$type>::MAX;
+        }
+    )*};
+}
+int!(u8, i8, u16, i16, u32, i32, u64, i64);
+
+fn ints<const W: usize, T: Int>(bytes: &[u8], load: impl Fn([u8; W]) -> T, signed: bool, test: &Test) -> BooleanBuffer {
+    let values = bytes.as_chunks::<W>().0;
+    match IntPredicate::of(test) {
+        Some(IntPredicate::Range(lo, hi)) => {
+            if lo > hi || lo > T::MAX.into() || hi < T::MIN.into() {
+                return bits::all(values.len(), false);
+            }
+            let lo = T::try_from(lo).unwrap_or(T::MIN);
+            let hi = T::try_from(hi).unwrap_or(T::MAX);
+            map_bits(values, |bytes| {
+                let value = load(bytes);
+                // Not short-circuited, so that it stays free of branches.
+                (lo <= value) & (value <= hi)
+            })
+        }
+        Some(IntPredicate::Bits(set)) => map_bits(values, |bytes| {
+            let value: i128 = load(bytes).into();
+            usize::try_from(value).is_ok_and(|at| at < set.len() && set.value(at))
+        }),
+        _ => {
+            debug_assert!(signed || T::MIN.into() == 0);
+            map_bits(values, |bytes| test.holds_int(load(bytes).into()))
+        }
+    }
+}
+
+/// A float's place in the total order, as an integer.
+fn rank(value: f64) -> i64 {
+    let bits = value.to_bits().cast_signed();
+    bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
+}
+
+fn floats<const W: usize>(values: &[[u8; W]], load: impl Fn([u8; W]) -> f64, test: &Test) -> BooleanBuffer {
+    let Test::FloatRange { lo, hi } = test else {
+        return map_bits(values, |bytes| test.holds_float(load(bytes)));
+    };
+    let lo = match lo {
+        Bound::Unbounded => Some(i64::MIN),
+        Bound::Included(value) => Some(rank(*value)),
+        Bound::Excluded(value) => rank(*value).checked_add(1),
+    };
+    let hi = match hi {
+        Bound::Unbounded => Some(i64::MAX),
+        Bound::Included(value) => Some(rank(*value)),
+        Bound::Excluded(value) => rank(*value).checked_sub(1),
+    };
+    let (Some(lo), Some(hi)) = (lo, hi) else { return bits::all(values.len(), false) };
+    map_bits(values, |bytes| {
+        let rank = rank(load(bytes));
+        (lo <= rank) & (rank <= hi)
+    })
+}
+
+/// The smallest and largest value that is not null, exactly; none if there is none, if the values are not of the physical
+/// type, or if a 32-byte integer does not fit 128 bits. Floats are in total order, NaNs included.
+pub fn bounds(physical: Physical, column: &Column) -> Option<Bounds> {
+    let valid = column.nulls.as_ref().filter(|nulls| nulls.null_count() > 0);
+    if valid.is_some_and(|valid| valid.len() != column.len) {
+        return None;
+    }
+    let is_valid = |row: usize| valid.is_none_or(|valid| valid.is_valid(row));
+    let rows = || (0..column.len).filter(|&row| is_valid(row));
+    match (physical, &column.values) {
+        (Physical::Bool, Values::Bool(values)) if values.len() == column.len => {
+            let min = rows().map(|row| values.value(row)).min()?;
+            let max = rows().map(|row| values.value(row)).max()?;
+            Some(Bounds { min: Scalar::Bool(min), max: Scalar::Bool(max) })
+        }
+        (Physical::Int { width, signed }, Values::Fixed(bytes)) => {
+            let kind = IntKind { width, signed };
+            let (min, max) = match width {
+                1 => extremes::<1, _>(bytes, column.len, is_valid, |b| ordered(kind, &b))?,
+                2 => extremes::<2, _>(bytes, column.len, is_valid, |b| ordered(kind, &b))?,
+                4 => extremes::<4, _>(bytes, column.len, is_valid, |b| ordered(kind, &b))?,
+                8 => extremes::<8, _>(bytes, column.len, is_valid, |b| ordered(kind, &b))?,
+                _ => return None,
+            };
+            let value = |ordered: u64| Scalar::Int(kind.value(kind.ordered(ordered)));
+            Some(Bounds { min: value(min), max: value(max) })
+        }
+        (Physical::Wide { width: 16 }, Values::Fixed(bytes)) => {
+            let (min, max) = extremes::<16, _>(bytes, column.len, is_valid, i128::from_le_bytes)?;
+            Some(Bounds { min: Scalar::Int(min), max: Scalar::Int(max) })
+        }
+        (Physical::Wide { width: 32 }, Values::Fixed(bytes)) => {
+            let values = bytes.as_slice().as_chunks::<32>().0;
+            let mut found: Option<(i128, i128)> = None;
+            for row in rows() {
+                let value = wide_value(values.get(row)?)?;
+                found = Some(found.map_or((value, value), |(min, max)| (min.min(value), max.max(value))));
+            }
+            let (min, max) = found?;
+            Some(Bounds { min: Scalar::Int(min), max: Scalar::Int(max) })
+        }
+        (Physical::Float { width }, Values::Fixed(bytes)) => {
+            let (min, max) = match width {
+                2 => extremes::<2, _>(bytes, column.len, is_valid, |b| rank(to_f64(u16::from_le_bytes(b).into(), 2)))?,
+                4 => extremes::<4, _>(bytes, column.len, is_valid, |b| rank(to_f64(u32::from_le_bytes(b).into(), 4)))?,
+                8 => extremes::<8, _>(bytes, column.len, is_valid, |b| rank(f64::from_le_bytes(b)))?,
+                _ => return None,
+            };
+            // The rank's mapping is its own inverse.
+            let value =
+                |place: i64| Scalar::Float(f64::from_bits(rank(f64::from_bits(place.cast_unsigned())).cast_unsigned()));
+            Some(Bounds { min: value(min), max: value(max) })
+        }
+        (Physical::Fixed { width }, Values::Fixed(bytes)) => {
+            let width = width as usize;
+            let values = || rows().map(|row| bytes.as_slice().get(row * width..(row + 1) * width));
+            by_bytes(values)
+        }
+        (Physical::Bytes { .. }, Values::Views { views, buffers }) => {
+            let views = views.inner().as_slice().as_chunks::<16>().0;
+            by_bytes(|| rows().map(|row| view_bytes(views.get(row)?, buffers).ok()))
+        }
+        _ => None,
+    }
+}
+
+fn by_bytes<'a, I: Iterator<Item = Option<&'a [u8]>>>(values: impl Fn() -> I) -> Option<Bounds> {
+    let mut found: Option<(&[u8], &[u8])> = None;
+    for value in values() {
+        let value = value?;
+        found = Some(found.map_or((value, value), |(min, max)| (min.min(value), max.max(value))));
+    }
+    let (min, max) = found?;
+    Some(Bounds { min: Scalar::Bytes(min.into()), max: Scalar::Bytes(max.into()) })
+}
+
+fn ordered(kind: IntKind, bytes: &[u8]) -> u64 {
+    let mut wide = [0; 8];
+    for (slot, byte) in wide.iter_mut().zip(bytes) {
+        *slot = *byte;
+    }
+    kind.ordered(kind.extend(u64::from_le_bytes(wide)))
+}
+
+fn extremes<const W: usize, T: Ord + Copy>(
+    bytes: &[u8],
+    len: usize,
+    is_valid: impl Fn(usize) -> bool,
+    load: impl Fn([u8; W]) -> T,
+) -> Option<(T, T)> {
+    let values = bytes.as_chunks::<W>().0;
+    if values.len() != len {
+        return None;
+    }
+    let mut found: Option<(T, T)> = None;
+    for (row, value) in values.iter().enumerate() {
+        if is_valid(row) {
+            let value = load(*value);
+            found = Some(found.map_or((value, value), |(min, max)| (min.min(value), max.max(value))));
+        }
+    }
+    found
+}

@@ -1,0 +1,169 @@
+//! IEEE 754 numbers of 2, 4 or 8 bytes, kept bit for bit.
+//!
+//! A block of floats begins with its tag:
+//!
+//! - `Alp` (4 and 8 bytes): see [`alp`].
+//! - `Pco` (4 and 8 bytes): as in [`crate::ints::pcodec`], of `f32` or `f64`.
+//! - any other: an [`crate::ints`] node at depth 0 of the bit patterns as unsigned integers of the same width.
+
+pub(crate) mod alp;
+
+use arrow_buffer::{BooleanBuffer, Buffer};
+
+use crate::bits;
+use crate::block::{Effort, Encoding, cost, decode_ints};
+use crate::error::{EncodingError, Result};
+use crate::ints::pcodec::{self, Pco};
+use crate::ints::{IntKind, IntPredicate, Ints, Wanted};
+use crate::test::Test;
+use crate::wire::Reader;
+
+/// Parsed floats.
+#[derive(Clone, Debug)]
+pub(crate) struct Floats {
+    width: u8,
+    len: usize,
+    node: Node,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    Bits(Ints),
+    Alp(alp::Alp),
+    Pco(Pco),
+}
+
+/// Writes floats, given as bit patterns.
+pub(crate) fn encode(values: &[u64], width: u8, effort: Effort, start: usize, out: &mut Vec<u8>) {
+    let kind = IntKind { width, signed: false };
+    let mut best = vec![];
+    // Written as if at the block's start: what the alignment of plain values adds there is no more than 63 bytes.
+    crate::ints::encode(
+        values,
+        kind,
+        0,
+        if effort == Effort::Compact { Effort::Balanced } else { effort },
+        0,
+        &mut best,
+    );
+    let tag = |bytes: &[u8]| bytes.first().and_then(|&tag| Encoding::try_from(tag).ok()).unwrap_or(Encoding::Plain);
+    let by_bits = tag(&best);
+    let mut best_cost = cost(by_bits, best.len(), effort);
+    if by_bits != Encoding::Constant && width >= 4 {
+        if let Some(written) = alp::encode(values, width, effort) {
+            let cost = cost(Encoding::Alp, written.len(), effort);
+            if cost < best_cost {
+                (best, best_cost) = (written, cost);
+            }
+        }
+        if effort != Effort::Fast
+            && let Some(file) = compress_pco(values, width)
+        {
+            let mut written = vec![Encoding::Pco.tag()];
+            pcodec::put(&file, &mut written);
+            if cost(Encoding::Pco, written.len(), effort) < best_cost {
+                best = written;
+            }
+        }
+    }
+    if matches!(tag(&best), Encoding::Alp | Encoding::Pco) {
+        out.extend_from_slice(&best);
+    } else {
+        // Once more where it belongs, for the alignment.
+        let effort = if effort == Effort::Compact { Effort::Balanced } else { effort };
+        crate::ints::encode(values, kind, 0, effort, start, out);
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "bit patterns of four bytes")]
+fn compress_pco(values: &[u64], width: u8) -> Option<Vec<u8>> {
+    if width == 8 {
+        pcodec::compress(&values.iter().map(|&bits| f64::from_bits(bits)).collect::<Vec<_>>())
+    } else {
+        pcodec::compress(&values.iter().map(|&bits| f32::from_bits(bits as u32)).collect::<Vec<_>>())
+    }
+}
+
+impl Floats {
+    pub(crate) fn parse(tag: Encoding, width: u8, len: usize, reader: &mut Reader<'_>) -> Result<Self> {
+        let node = match tag {
+            Encoding::Alp if width >= 4 => Node::Alp(alp::Alp::parse(width, len, reader)?),
+            Encoding::Pco if width >= 4 => Node::Pco(Pco::parse(reader)?),
+            Encoding::Alp | Encoding::Pco => {
+                return Err(EncodingError::corrupt(format!("{} of floats of {width} bytes", tag.name())));
+            }
+            _ => Node::Bits(Ints::parse_tagged(tag, IntKind { width, signed: false }, len, 0, reader)?),
+        };
+        Ok(Self { width, len, node })
+    }
+
+    pub(crate) fn encoding(&self) -> Encoding {
+        match &self.node {
+            Node::Bits(ints) => ints.encoding(),
+            Node::Alp(_) => Encoding::Alp,
+            Node::Pco(_) => Encoding::Pco,
+        }
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        match &self.node {
+            Node::Bits(ints) => ints.describe(),
+            Node::Alp(alp) => format!("alp({})", alp.describe()),
+            Node::Pco(_) => Encoding::Pco.name().to_owned(),
+        }
+    }
+
+    /// Decodes to little-endian bytes.
+    pub(crate) fn decode(&self, wanted: Wanted<'_>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
+        fn finish<T: Copy + arrow_buffer::ArrowNativeType>(all: Vec<T>, selection: Option<&BooleanBuffer>) -> Buffer {
+            Buffer::from_vec(selection.map_or_else(|| all.clone(), |s| bits::filter_values(&all, s)))
+        }
+        Ok(match (&self.node, self.width) {
+            (Node::Bits(ints), _) => decode_ints(ints, wanted, selection)?,
+            (Node::Alp(alp), 8) => finish(alp.decode::<f64>(wanted)?, selection),
+            (Node::Alp(alp), _) => finish(alp.decode::<f32>(wanted)?, selection),
+            (Node::Pco(pco), 8) => finish(pco.numbers::<f64>(self.len)?, selection),
+            (Node::Pco(pco), _) => finish(pco.numbers::<f32>(self.len)?, selection),
+        })
+    }
+
+    pub(crate) fn evaluate(&self, test: &Test) -> Result<Option<BooleanBuffer>> {
+        match &self.node {
+            Node::Bits(ints)
+                if matches!(ints.encoding(), Encoding::Constant | Encoding::RunLength | Encoding::Sparse) =>
+            {
+                ints.evaluate(IntPredicate::Raw(&|bits| test.holds_float(to_f64(bits, self.width))))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A float of `width` bytes as an `f64`, exactly: payloads of NaN too, which a conversion in hardware would quieten.
+#[allow(clippy::cast_possible_truncation, reason = "bit patterns of four bytes")]
+pub(crate) fn to_f64(bits: u64, width: u8) -> f64 {
+    match width {
+        8 => f64::from_bits(bits),
+        4 => {
+            let value = f32::from_bits(bits as u32);
+            if value.is_nan() {
+                f64::from_bits((bits & 0x8000_0000) << 32 | 0x7FF << 52 | (bits & 0x7F_FFFF) << 29)
+            } else {
+                value.into()
+            }
+        }
+        _ => {
+            let (sign, exponent, fraction) = ((bits & 0x8000) << 48, bits >> 10 & 0x1F, bits & 0x3FF);
+            let magnitude = match exponent {
+                // Subnormals are multiples of 2^-24.
+                0 => {
+                    let fraction = u16::try_from(fraction).unwrap_or(0);
+                    (f64::from(fraction) * 2.0_f64.powi(-24)).to_bits()
+                }
+                31 => 0x7FF << 52 | fraction << 42,
+                _ => (exponent + 1023 - 15) << 52 | fraction << 42,
+            };
+            f64::from_bits(sign | magnitude)
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Which encoding a node of integers gets: the smallest, once its decode cost is added as a share of its size.
+//!
+//! Integers are cheap to look at, so sizes are computed from all of them rather than from a sample; only composite
+//! encodings that look promising are written out to be weighed.
+
+use super::{IntKind, delta, packed, patched, pcodec, put_constant, runs};
+use crate::block::{Effort, Encoding, cost};
+use crate::wire::{put_align64, put_int, wide};
+
+/// A candidate and what it would cost.
+enum Candidate {
+    Plain,
+    Packed,
+    Patched(patched::Plan),
+    /// Already written.
+    Written(Vec<u8>),
+}
+
+/// Writes a node of `values` (raw integers). `start` is where the block begins in `out`.
+pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, start: usize, out: &mut Vec<u8>) {
+    let Some(&first) = values.first() else {
+        put_constant(0, kind, out);
+        return;
+    };
+    let run_count = 1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    if run_count == 1 {
+        put_constant(first, kind, out);
+        return;
+    }
+    let plain_size = values.len() * usize::from(kind.width);
+    let mut best = (Candidate::Plain, cost(Encoding::Plain, plain_size, effort));
+    let offer = |best: &mut (Candidate, usize), candidate: Candidate, cost: usize| {
+        if cost < best.1 {
+            *best = (candidate, cost);
+        }
+    };
+    let packed = packed::plan(values, kind);
+    offer(&mut best, Candidate::Packed, cost(Encoding::BitPacked, packed.size, effort));
+    if depth < 2 {
+        if let Some(plan) = patched::plan(values, kind) {
+            offer(&mut best, Candidate::Patched(plan), cost(plan.encoding(), plan.size, effort));
+        }
+        // A run costs at least some bits of its end; without that many repeats there is nothing to win.
+        if run_count * 2 <= values.len() {
+            let mut written = vec![];
+            runs::encode(values, kind, depth, effort, &mut written);
+            let cost = cost(Encoding::RunLength, written.len(), effort);
+            offer(&mut best, Candidate::Written(written), cost);
+        }
+        let deltas = delta::deltas(values, kind);
+        let delta_kind = delta::delta_kind(kind);
+        let mut estimate = packed::plan(&deltas, delta_kind).size;
+        if depth == 0 {
+            estimate = patched::plan(&deltas, delta_kind).map_or(estimate, |plan| plan.size.min(estimate));
+        }
+        if cost(Encoding::Delta, estimate, effort) < best.1 {
+            let mut written = vec![];
+            delta::encode(values, &deltas, kind, depth, effort, &mut written);
+            let cost = cost(Encoding::Delta, written.len(), effort);
+            offer(&mut best, Candidate::Written(written), cost);
+        }
+        if effort == Effort::Compact
+            && depth == 0
+            && let Some(file) = pcodec::compress_ints(values, kind)
+        {
+            let mut written = vec![Encoding::Pco.tag()];
+            pcodec::put(&file, &mut written);
+            let cost = cost(Encoding::Pco, written.len(), effort);
+            offer(&mut best, Candidate::Written(written), cost);
+        }
+    }
+    match best.0 {
+        Candidate::Plain => {
+            out.push(Encoding::Plain.tag());
+            if depth == 0 {
+                put_align64(out, start);
+            }
+            values.iter().for_each(|&value| put_int(out, value, kind.width));
+        }
+        Candidate::Packed => packed::encode(values, kind, &packed, out),
+        Candidate::Patched(plan) => patched::encode(values, plan, kind, depth, effort, out),
+        Candidate::Written(bytes) => out.extend_from_slice(&bytes),
+    }
+    debug_assert!(wide(values.len()) <= u64::from(u32::MAX));
+}

@@ -1,0 +1,306 @@
+//! Integers of 1, 2, 4 or 8 bytes: the encodings that everything else is built on.
+//!
+//! A *node* holds `len` integers of `width` bytes; both are known from its parent. It begins with its tag (`u8`, see
+//! [`Encoding`]) and goes on by it. All arithmetic is modulo `2^(8 * width)`, so a decoder needs no sign.
+//!
+//! - `Constant`: the value, `width` bytes.
+//! - `Plain`: at depth zero `align64`; then `len * width` bytes.
+//! - `BitPacked`: see [`packed`].
+//! - `Delta`: see [`delta`].
+//! - `RunLength`: see [`runs`].
+//! - `Sparse` and `Patched`: see [`patched`].
+//! - `Pco`: see [`pcodec`].
+//!
+//! Nodes nest at most three deep: a node at depth 2 is `Constant`, `Plain` or `BitPacked`.
+
+mod choose;
+pub(crate) mod delta;
+pub(crate) mod packed;
+pub(crate) mod patched;
+pub(crate) mod pcodec;
+pub(crate) mod runs;
+
+use arrow_buffer::{BooleanBuffer, Buffer};
+
+pub(crate) use choose::encode;
+
+use crate::bitpack::{Lane, VECTOR};
+use crate::bits;
+use crate::block::{Effort, Encoding};
+use crate::error::{EncodingError, Result};
+use crate::test::{IntSet, Test};
+use crate::wire::{Reader, put_int};
+
+/// How wide the integers of a node are and how they compare.
+///
+/// In memory on the way in, an integer is a `u64` extended by its sign (`raw`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IntKind {
+    pub(crate) width: u8,
+    pub(crate) signed: bool,
+}
+
+impl IntKind {
+    /// Positions, counts and codes.
+    pub(crate) const U32: Self = Self { width: 4, signed: false };
+
+    /// Extends the low `width` bytes by their sign.
+    pub(crate) fn extend(self, raw: u64) -> u64 {
+        let spare = 64 - 8 * u32::from(self.width.clamp(1, 8));
+        if self.signed {
+            (raw << spare).cast_signed().wrapping_shr(spare).cast_unsigned()
+        } else {
+            raw << spare >> spare
+        }
+    }
+
+    /// Maps raw integers to others that compare unsigned as the values do.
+    #[inline(always)]
+    pub(crate) fn ordered(self, raw: u64) -> u64 {
+        raw ^ u64::from(self.signed) << 63
+    }
+
+    /// What a raw integer stands for.
+    #[inline(always)]
+    pub(crate) fn value(self, raw: u64) -> i128 {
+        if self.signed { raw.cast_signed().into() } else { raw.into() }
+    }
+}
+
+/// A parsed node.
+#[derive(Clone, Debug)]
+pub(crate) struct Ints {
+    pub(crate) kind: IntKind,
+    pub(crate) len: usize,
+    node: Node,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    Constant(u64),
+    Plain(Buffer),
+    Packed(packed::Packed),
+    Delta(delta::Delta),
+    Runs(runs::Runs),
+    Patched(patched::Patched),
+    Pco(pcodec::Pco),
+}
+
+/// What to ask integers of.
+#[derive(Clone, Copy)]
+pub(crate) enum IntPredicate<'a> {
+    /// Values from `lo` to `hi`.
+    Range(i128, i128),
+    /// Values whose bit is set.
+    Bits(&'a BooleanBuffer),
+    /// Raw integers that satisfy a function.
+    Raw(&'a dyn Fn(u64) -> bool),
+}
+
+impl<'a> IntPredicate<'a> {
+    /// The predicate of a test that is no negation, where there is a better form than a function.
+    pub(crate) fn of(test: &'a Test) -> Option<Self> {
+        match test {
+            Test::IntRange { lo, hi } => Some(Self::Range(*lo, *hi)),
+            Test::IntSet(set) => match &**set {
+                IntSet::Bits(bits) => Some(Self::Bits(bits)),
+                IntSet::Sorted(values) => match (values.first(), values.last()) {
+                    (Some(first), Some(last))
+                        if usize::try_from(last - first).is_ok_and(|span| span < values.len()) =>
+                    {
+                        Some(Self::Range(*first, *last))
+                    }
+                    _ => None,
+                },
+            },
+            _ => None,
+        }
+    }
+
+    fn holds(self, kind: IntKind, raw: u64) -> bool {
+        match self {
+            Self::Range(lo, hi) => (lo..=hi).contains(&kind.value(raw)),
+            Self::Bits(bits) => bit(bits, kind, raw),
+            Self::Raw(holds) => holds(raw),
+        }
+    }
+}
+
+/// The bit of a set for a raw integer; those past its end are no members.
+#[inline(always)]
+fn bit(bits: &BooleanBuffer, kind: IntKind, raw: u64) -> bool {
+    usize::try_from(kind.value(raw)).is_ok_and(|at| at < bits.len() && bits.value(at))
+}
+
+/// Which vectors of a block somebody wants, or all of them.
+pub(crate) type Wanted<'a> = Option<&'a [bool]>;
+
+/// Whether vector `at` is wanted.
+pub(crate) fn is_wanted(wanted: Wanted<'_>, at: usize) -> bool {
+    wanted.is_none_or(|wanted| wanted.get(at).copied().unwrap_or(true))
+}
+
+impl Ints {
+    /// Parses a node of `len` integers.
+    pub(crate) fn parse(kind: IntKind, len: usize, depth: u8, reader: &mut Reader<'_>) -> Result<Self> {
+        let tag = Encoding::try_from(reader.u8()?)?;
+        Self::parse_tagged(tag, kind, len, depth, reader)
+    }
+
+    /// Parses a node whose tag is already read.
+    pub(crate) fn parse_tagged(
+        tag: Encoding,
+        kind: IntKind,
+        len: usize,
+        depth: u8,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self> {
+        let nests = matches!(tag, Encoding::Delta | Encoding::RunLength | Encoding::Sparse | Encoding::Patched);
+        if depth > 2 || (nests && depth > 1) {
+            return Err(EncodingError::corrupt("encodings nest too deep"));
+        }
+        let node = match tag {
+            Encoding::Constant => Node::Constant(kind.extend(reader.int(kind.width)?)),
+            Encoding::Plain => {
+                if depth == 0 {
+                    reader.align64()?;
+                }
+                let size =
+                    len.checked_mul(usize::from(kind.width)).ok_or_else(|| EncodingError::corrupt("too long"))?;
+                Node::Plain(reader.take(size)?)
+            }
+            Encoding::BitPacked => Node::Packed(packed::Packed::parse(kind, len, reader)?),
+            Encoding::Delta => Node::Delta(delta::Delta::parse(kind, len, depth, reader)?),
+            Encoding::RunLength => Node::Runs(runs::Runs::parse(kind, len, depth, reader)?),
+            Encoding::Sparse | Encoding::Patched => Node::Patched(patched::Patched::parse(kind, len, depth, reader)?),
+            Encoding::Pco => Node::Pco(pcodec::Pco::parse(reader)?),
+            _ => return Err(EncodingError::corrupt(format!("{} is no encoding of integers", tag.name()))),
+        };
+        Ok(Self { kind, len, node })
+    }
+
+    /// The node's encoding.
+    pub(crate) fn encoding(&self) -> Encoding {
+        match &self.node {
+            Node::Constant(_) => Encoding::Constant,
+            Node::Plain(_) => Encoding::Plain,
+            Node::Packed(_) => Encoding::BitPacked,
+            Node::Delta(_) => Encoding::Delta,
+            Node::Runs(_) => Encoding::RunLength,
+            Node::Patched(patched) => patched.encoding(),
+            Node::Pco(_) => Encoding::Pco,
+        }
+    }
+
+    /// The node and those below it, for people.
+    pub(crate) fn describe(&self) -> String {
+        let name = self.encoding().name();
+        match &self.node {
+            Node::Constant(_) | Node::Plain(_) | Node::Pco(_) => name.to_owned(),
+            Node::Packed(packed) => format!("{name} {}", packed.describe()),
+            Node::Delta(delta) => format!("{name}({})", delta.describe()),
+            Node::Runs(runs) => format!("{name}({})", runs.describe()),
+            Node::Patched(patched) => format!("{name}({})", patched.describe()),
+        }
+    }
+
+    /// The bytes of a plain node.
+    pub(crate) fn as_plain(&self) -> Option<&Buffer> {
+        match &self.node {
+            Node::Plain(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The value of a constant node, raw.
+    pub(crate) fn as_constant(&self) -> Option<u64> {
+        match &self.node {
+            Node::Constant(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Decodes the wanted vectors, at least; the others hold anything. The result has `len` values.
+    pub(crate) fn decode<T: Lane>(&self, wanted: Wanted<'_>) -> Result<Vec<T>> {
+        let mut out = Vec::new();
+        if out.try_reserve_exact(self.len).is_err() {
+            return Err(EncodingError::corrupt(format!("no memory for {} values", self.len)));
+        }
+        match &self.node {
+            Node::Constant(value) => out.resize(self.len, T::truncate(*value)),
+            _ => {
+                out.resize(self.len, T::default());
+                self.decode_into(wanted, &mut out)?;
+            }
+        }
+        Ok(out)
+    }
+
+    /// Decodes into a slice of `len` values.
+    fn decode_into<T: Lane>(&self, wanted: Wanted<'_>, out: &mut [T]) -> Result<()> {
+        match &self.node {
+            Node::Constant(value) => out.fill(T::truncate(*value)),
+            Node::Plain(bytes) => decode_plain(bytes, self.kind.width, out),
+            Node::Packed(packed) => packed.decode(wanted, out),
+            Node::Delta(delta) => delta.decode(wanted, out)?,
+            Node::Runs(runs) => runs.decode(out)?,
+            Node::Patched(patched) => patched.decode(wanted, out)?,
+            Node::Pco(pco) => pco.decode(self.kind, out)?,
+        }
+        Ok(())
+    }
+
+    /// The values a predicate holds for, without decoding them all; none where decoding is as good.
+    pub(crate) fn evaluate(&self, predicate: IntPredicate<'_>) -> Result<Option<BooleanBuffer>> {
+        Ok(match &self.node {
+            Node::Constant(value) => Some(bits::all(self.len, predicate.holds(self.kind, *value))),
+            Node::Packed(packed) => Some(packed.evaluate(self.kind, self.len, predicate)),
+            Node::Runs(runs) => Some(runs.evaluate(self.len, predicate)?),
+            Node::Patched(patched) => patched.evaluate(predicate)?,
+            Node::Plain(_) | Node::Delta(_) | Node::Pco(_) => None,
+        })
+    }
+
+    /// As [`Ints::evaluate`], decoding where it must.
+    fn evaluate_always(&self, predicate: IntPredicate<'_>) -> Result<BooleanBuffer> {
+        if let Some(answer) = self.evaluate(predicate)? {
+            return Ok(answer);
+        }
+        let values: Vec<u64> = self.decode_raw()?;
+        Ok(bits::map_bits(&values, |raw| predicate.holds(self.kind, raw)))
+    }
+
+    /// All values, extended by their sign.
+    pub(crate) fn decode_raw(&self) -> Result<Vec<u64>> {
+        let mut values: Vec<u64> = self.decode(None)?;
+        if self.kind.width < 8 {
+            values.iter_mut().for_each(|value| *value = self.kind.extend(*value));
+        }
+        Ok(values)
+    }
+}
+
+fn decode_plain<T: Lane>(bytes: &[u8], width: u8, out: &mut [T]) {
+    for (slot, bytes) in out.iter_mut().zip(bytes.chunks_exact(usize::from(width.max(1)))) {
+        let mut wide = [0; 8];
+        let width = bytes.len().min(8);
+        wide[..width].copy_from_slice(&bytes[..width]);
+        *slot = T::truncate(u64::from_le_bytes(wide));
+    }
+}
+
+/// Writes a constant node.
+pub(crate) fn put_constant(value: u64, kind: IntKind, out: &mut Vec<u8>) {
+    out.push(Encoding::Constant.tag());
+    put_int(out, value, kind.width);
+}
+
+/// Writes positions, counts or codes as a nested node.
+pub(crate) fn encode_nested(values: &[u64], kind: IntKind, depth: u8, effort: Effort, out: &mut Vec<u8>) {
+    encode(values, kind, depth, effort, out.len(), out);
+}
+
+/// The number of vectors that `len` values fill or begin.
+pub(crate) fn vectors(len: usize) -> usize {
+    len.div_ceil(VECTOR)
+}

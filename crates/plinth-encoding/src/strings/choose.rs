@@ -1,0 +1,134 @@
+//! Which encoding strings get.
+//!
+//! Repeats go to a dictionary of the block. Otherwise the heap is plain, FSST or Zstandard by size and decode cost; a fixed
+//! sample (16 runs of 64 values, evenly spread) tells which of them are worth trying in full.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::{MOST_BYTES, fsst, zstd::Frame};
+use crate::block::{Effort, Encoding, cost};
+use crate::error::{EncodingError, Result};
+use crate::ints::{IntKind, encode_nested};
+use crate::wire::{put_varint, wide};
+
+const SAMPLE_RUNS: usize = 16;
+const SAMPLE_RUN: usize = 64;
+/// Below this, a symbol table costs more than it saves.
+const FSST_LEAST: usize = 512;
+/// Below this, a frame's header costs more than it saves.
+const ZSTD_LEAST: usize = 64;
+
+/// Writes a node of strings.
+pub(crate) fn encode(values: &[&[u8]], depth: u8, effort: Effort, out: &mut Vec<u8>) -> Result<()> {
+    let total = values.iter().try_fold(0_usize, |sum, value| sum.checked_add(value.len()));
+    if total.is_none_or(|total| total > MOST_BYTES) {
+        return Err(EncodingError::invalid("more than 2 GiB of strings in a block; give it fewer rows"));
+    }
+    let first = values.first().copied().unwrap_or_default();
+    if values.iter().all(|&value| value == first) {
+        out.push(Encoding::Constant.tag());
+        put_varint(out, wide(first.len()));
+        out.extend_from_slice(first);
+        return Ok(());
+    }
+    let mut best = vec![];
+    let (encoding, _) = encode_heap(values, effort, &mut best)?;
+    let mut best_cost = cost(encoding, best.len(), effort);
+    if depth == 0
+        && let Some((distinct, codes)) = find_repeats(values)
+    {
+        let mut written = vec![Encoding::Dictionary.tag()];
+        put_varint(&mut written, wide(distinct.len()));
+        // What the distinct values take decodes as slowly as it does outside a dictionary.
+        let inner = match distinct.as_slice() {
+            [_] | [] => (Encoding::Plain, 0),
+            distinct => encode_heap(distinct, effort, &mut written)?,
+        };
+        encode_nested(&codes, IntKind::U32, 1, effort, &mut written);
+        let rest = written.len() - inner.1;
+        let total = cost(inner.0, inner.1, effort).saturating_add(cost(Encoding::Dictionary, rest, effort));
+        if total < best_cost {
+            (best, best_cost) = (written, total);
+        }
+    }
+    debug_assert!(best_cost > 0);
+    out.extend_from_slice(&best);
+    Ok(())
+}
+
+/// The distinct values in order of first use and the codes of all, if at least about a third are repeats.
+fn find_repeats<'a>(values: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<u64>)> {
+    let limit = |seen: usize| if seen < values.len().min(1024) { usize::MAX } else { seen * 2 / 3 };
+    let mut codes = Vec::with_capacity(values.len());
+    let mut distinct: Vec<&[u8]> = vec![];
+    let mut map: HashMap<&[u8], u64, FixedState> = HashMap::with_hasher(FixedState::with_seed(0));
+    for (i, &value) in values.iter().enumerate() {
+        let code = *map.entry(value).or_insert_with(|| {
+            distinct.push(value);
+            wide(distinct.len() - 1)
+        });
+        if i % 256 == 0 && distinct.len() > limit(i) {
+            return None;
+        }
+        codes.push(code);
+    }
+    (distinct.len() > 1 && distinct.len() <= values.len() * 2 / 3).then_some((distinct, codes))
+}
+
+/// Writes values that do not repeat as plain, FSST or Zstandard; the encoding, and the node's size.
+fn encode_heap(values: &[&[u8]], effort: Effort, out: &mut Vec<u8>) -> Result<(Encoding, usize)> {
+    let heap = values.concat();
+    let lengths: Vec<u64> = values.iter().map(|value| wide(value.len())).collect();
+    let mut lengths_node = vec![];
+    encode_nested(&lengths, IntKind::U32, 2, effort, &mut lengths_node);
+
+    let mut best = (Encoding::Plain, vec![], cost(Encoding::Plain, heap.len(), effort));
+    if heap.len() >= ZSTD_LEAST
+        && let Some(frame) = Frame::compress(&heap, effort)?
+    {
+        let cost = cost(Encoding::Zstd, frame.len(), effort);
+        if cost < best.2 && frame.len() * 10 < heap.len() * 9 {
+            let mut section = vec![];
+            Frame::put(heap.len(), &frame, &mut section);
+            best = (Encoding::Zstd, section, cost);
+        }
+    }
+    if heap.len() >= FSST_LEAST {
+        let compressor = fsst::train(values);
+        let sample = sample(values).concat();
+        let estimate = if sample.is_empty() {
+            0
+        } else {
+            fsst::compressed_len(&compressor, &sample).saturating_mul(heap.len()) / sample.len()
+        };
+        // The sample may mislead by a little either way; within that, try in full.
+        if cost(Encoding::Fsst, estimate, effort) / 21 * 20 < best.2 {
+            let mut section = vec![];
+            fsst::encode(&compressor, values, &heap, effort, &mut section);
+            let cost = cost(Encoding::Fsst, section.len(), effort);
+            if cost < best.2 {
+                best = (Encoding::Fsst, section, cost);
+            }
+        }
+    }
+    let at = out.len();
+    out.push(best.0.tag());
+    out.extend_from_slice(&lengths_node);
+    if best.0 == Encoding::Plain {
+        put_varint(out, wide(heap.len()));
+        out.extend_from_slice(&heap);
+    } else {
+        out.extend_from_slice(&best.1);
+    }
+    Ok((best.0, out.len() - at))
+}
+
+/// Evenly spread runs of values.
+fn sample<'a>(values: &[&'a [u8]]) -> Vec<&'a [u8]> {
+    if values.len() <= SAMPLE_RUNS * SAMPLE_RUN {
+        return values.to_vec();
+    }
+    let stride = values.len() / SAMPLE_RUNS;
+    (0..SAMPLE_RUNS).flat_map(|run| values.iter().skip(run * stride).take(SAMPLE_RUN).copied()).collect()
+}

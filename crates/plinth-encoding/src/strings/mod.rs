@@ -1,0 +1,204 @@
+//! Byte strings.
+//!
+//! A node holds `len` strings; it begins with its tag and goes on by it. *Lengths* are an [`crate::ints`] node of `len`
+//! unsigned integers of 4 bytes at depth 2; the *heap* is the strings end to end.
+//!
+//! - `Constant`: `size` (varint), the bytes.
+//! - `Plain`: lengths; `total` (varint), the heap.
+//! - `Fsst`: lengths; a section of the heap as [`fsst`] describes.
+//! - `Zstd`: lengths; a section of the heap as [`zstd`] describes.
+//! - `Dictionary` (only at depth 0): `distinct` (varint, 1 to `len`); a node of so many strings at depth 1, in order of first
+//!   use; a node of `len` unsigned integers of 4 bytes ([`crate::ints`], depth 1), the position of each string among them.
+
+mod choose;
+pub(crate) mod fsst;
+mod views;
+pub(crate) mod zstd;
+
+use arrow_buffer::{BooleanBuffer, Buffer};
+
+pub(crate) use choose::encode;
+pub(crate) use views::Views;
+
+use crate::bitpack::VECTOR;
+use crate::bits;
+use crate::block::Encoding;
+use crate::error::{EncodingError, Result};
+use crate::ints::{IntKind, IntPredicate, Ints, Wanted, is_wanted};
+use crate::test::Test;
+use crate::wire::{Reader, narrow};
+
+/// The most bytes the strings of a block may have: Arrow's views address with 32 bits, and others' with 31.
+const MOST_BYTES: usize = i32::MAX as usize;
+
+/// Parsed strings.
+#[derive(Clone, Debug)]
+pub(crate) struct Strings {
+    len: usize,
+    node: Node,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    Constant(Buffer),
+    Heap { lengths: Ints, heap: Heap },
+    Dictionary { distinct: Box<Strings>, codes: Ints },
+}
+
+#[derive(Clone, Debug)]
+enum Heap {
+    Plain(Buffer),
+    Fsst(fsst::Fsst),
+    Zstd(zstd::Frame),
+}
+
+impl Strings {
+    pub(crate) fn parse(tag: Encoding, len: usize, depth: u8, reader: &mut Reader<'_>) -> Result<Self> {
+        let node = match tag {
+            Encoding::Constant => {
+                let size = reader.count(MOST_BYTES, "bytes")?;
+                Node::Constant(reader.take(size)?)
+            }
+            Encoding::Plain | Encoding::Fsst | Encoding::Zstd => {
+                let lengths = Ints::parse(IntKind::U32, len, 2, reader)?;
+                let heap = match tag {
+                    Encoding::Plain => {
+                        let total = narrow(reader.varint()?)?;
+                        Heap::Plain(reader.take(total)?)
+                    }
+                    Encoding::Fsst => Heap::Fsst(fsst::Fsst::parse(len, reader)?),
+                    _ => Heap::Zstd(zstd::Frame::parse(None, reader)?),
+                };
+                if heap.total() > MOST_BYTES {
+                    return Err(EncodingError::corrupt(format!("a block with {} bytes of strings", heap.total())));
+                }
+                Node::Heap { lengths, heap }
+            }
+            Encoding::Dictionary if depth == 0 => {
+                let count = reader.count(len, "distinct strings")?;
+                let tag = Encoding::try_from(reader.u8()?)?;
+                let distinct = Box::new(Self::parse(tag, count, 1, reader)?);
+                Node::Dictionary { distinct, codes: Ints::parse(IntKind::U32, len, 1, reader)? }
+            }
+            _ => return Err(EncodingError::corrupt(format!("{} is no encoding of strings here", tag.name()))),
+        };
+        Ok(Self { len, node })
+    }
+
+    pub(crate) fn encoding(&self) -> Encoding {
+        match &self.node {
+            Node::Constant(_) => Encoding::Constant,
+            Node::Heap { heap: Heap::Plain(_), .. } => Encoding::Plain,
+            Node::Heap { heap: Heap::Fsst(_), .. } => Encoding::Fsst,
+            Node::Heap { heap: Heap::Zstd(_), .. } => Encoding::Zstd,
+            Node::Dictionary { .. } => Encoding::Dictionary,
+        }
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        let name = self.encoding().name();
+        match &self.node {
+            Node::Constant(_) => name.to_owned(),
+            Node::Heap { lengths, .. } => format!("{name}(lengths {})", lengths.describe()),
+            Node::Dictionary { distinct, codes } => {
+                format!("{name}({} x {}; codes {})", distinct.len, distinct.describe(), codes.describe())
+            }
+        }
+    }
+
+    /// Decodes all strings, or the selected ones, to views; `utf8` demands that they are UTF-8.
+    pub(crate) fn decode(&self, wanted: Wanted<'_>, selection: Option<&BooleanBuffer>, utf8: bool) -> Result<Views> {
+        let count = selection.map_or(self.len, BooleanBuffer::count_set_bits);
+        match &self.node {
+            Node::Constant(value) => {
+                let one = views::build(value.clone(), &[value.len()], utf8)?;
+                let view = one.views.first().copied().unwrap_or(0);
+                let mut views = Vec::new();
+                if views.try_reserve_exact(count).is_err() {
+                    return Err(EncodingError::corrupt(format!("no memory for {count} views")));
+                }
+                views.resize(count, view);
+                Ok(Views { views, buffers: one.buffers })
+            }
+            Node::Heap { lengths, heap } => {
+                let lengths: Vec<u32> = lengths.decode(None)?;
+                heap.decode(&lengths, wanted, selection, utf8)
+            }
+            Node::Dictionary { distinct, codes } => {
+                let Views { views, buffers } = distinct.decode(None, None, utf8)?;
+                let codes: Vec<u32> = codes.decode(wanted)?;
+                let codes = selection.map_or_else(|| codes.clone(), |s| bits::filter_values(&codes, s));
+                let most = codes.iter().copied().max().unwrap_or(0) as usize;
+                if most >= views.len() {
+                    return Err(EncodingError::corrupt(format!("code {most} of {} strings", views.len())));
+                }
+                let views = codes.iter().map(|&code| views.get(code as usize).copied().unwrap_or(0)).collect();
+                Ok(Views { views, buffers })
+            }
+        }
+    }
+
+    pub(crate) fn evaluate(&self, test: &Test) -> Result<Option<BooleanBuffer>> {
+        match &self.node {
+            Node::Constant(value) => Ok(Some(bits::all(self.len, test.holds_bytes(value)))),
+            Node::Heap { .. } => Ok(None),
+            Node::Dictionary { distinct, codes } => {
+                let distinct = distinct.decode(None, None, false)?;
+                let holds = distinct.map(|value| test.holds_bytes(value));
+                if !holds.has_true() {
+                    return Ok(Some(bits::all(self.len, false)));
+                }
+                let predicate = IntPredicate::Bits(&holds);
+                match codes.evaluate(predicate)? {
+                    Some(answer) => Ok(Some(answer)),
+                    None => {
+                        let codes: Vec<u32> = codes.decode(None)?;
+                        Ok(Some(bits::map_bits(&codes, |code| {
+                            let code = code as usize;
+                            code < holds.len() && holds.value(code)
+                        })))
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Heap {
+    fn total(&self) -> usize {
+        match self {
+            Self::Plain(heap) => heap.len(),
+            Self::Fsst(fsst) => fsst.total,
+            Self::Zstd(frame) => frame.total,
+        }
+    }
+
+    fn decode(
+        &self,
+        lengths: &[u32],
+        wanted: Wanted<'_>,
+        selection: Option<&BooleanBuffer>,
+        utf8: bool,
+    ) -> Result<Views> {
+        let sizes = || lengths.chunks(VECTOR).map(|v| v.iter().map(|&len| u64::from(len)).sum::<u64>());
+        let total: u64 = sizes().sum();
+        if narrow(total)? != self.total() {
+            return Err(EncodingError::corrupt(format!("strings of {total} bytes in a heap of {}", self.total())));
+        }
+        let (heap, wanted) = match self {
+            Self::Plain(heap) => (heap.clone(), None),
+            Self::Zstd(frame) => (Buffer::from_vec(frame.decompress()?), None),
+            Self::Fsst(fsst) => {
+                let wanted_sizes = sizes()
+                    .enumerate()
+                    .map(|(i, size)| is_wanted(wanted, i).then(|| narrow(size)).transpose())
+                    .collect::<Result<Vec<_>>>()?;
+                (Buffer::from_vec(fsst.decompress(&wanted_sizes)?), wanted)
+            }
+        };
+        match selection {
+            None => views::build(heap, lengths, utf8),
+            Some(selection) => views::build_selected(heap, lengths, wanted, selection, utf8),
+        }
+    }
+}

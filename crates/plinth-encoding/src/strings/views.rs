@@ -1,0 +1,142 @@
+//! Arrow's string views, made from lengths and a heap.
+
+use arrow_buffer::{BooleanBuffer, Buffer};
+
+use crate::bitpack::VECTOR;
+use crate::bits;
+use crate::error::{EncodingError, Result};
+use crate::ints::{Wanted, is_wanted};
+
+/// Views and what those of values longer than 12 bytes point into: buffer 0, if there is one.
+pub(crate) struct Views {
+    pub(crate) views: Vec<u128>,
+    pub(crate) buffers: Vec<Buffer>,
+}
+
+/// Anything that counts bytes.
+pub(crate) trait Length: Copy {
+    fn get(self) -> usize;
+}
+
+impl Length for u32 {
+    #[inline(always)]
+    fn get(self) -> usize {
+        self as usize
+    }
+}
+
+impl Length for usize {
+    #[inline(always)]
+    fn get(self) -> usize {
+        self
+    }
+}
+
+impl Views {
+    /// The bitmap of a test over the values.
+    pub(crate) fn map(&self, test: impl Fn(&[u8]) -> bool) -> BooleanBuffer {
+        bits::map_bits(&self.views, |view| {
+            crate::block::view_bytes(&view.to_le_bytes(), &self.buffers).is_ok_and(&test)
+        })
+    }
+}
+
+/// The view of `heap[at..at + len]`, which must be in bounds.
+#[inline(always)]
+fn view(heap: &[u8], at: usize, len: usize) -> u128 {
+    let bytes = match heap.get(at..).and_then(|rest| rest.first_chunk::<12>()) {
+        // One load and a mask: the bytes after a short value are another's.
+        Some(chunk) => {
+            let [a, b, c, d, e, f, g, h, i, j, k, l] = *chunk;
+            u128::from_le_bytes([a, b, c, d, e, f, g, h, i, j, k, l, 0, 0, 0, 0])
+        }
+        None => heap
+            .get(at..at + len.min(12))
+            .unwrap_or_default()
+            .iter()
+            .rev()
+            .fold(0, |word, &b| word << 8 | u128::from(b)),
+    };
+    if len <= 12 {
+        let kept = bytes & ((1 << (8 * len)) - 1);
+        kept << 32 | len as u128
+    } else {
+        // Length, four bytes of prefix, buffer 0, offset.
+        (at as u128) << 96 | (bytes & 0xFFFF_FFFF) << 32 | len as u128
+    }
+}
+
+/// Whether a byte begins no character of UTF-8.
+#[inline(always)]
+fn continues(byte: u8) -> bool {
+    byte & 0xC0 == 0x80
+}
+
+fn not_utf8() -> EncodingError {
+    EncodingError::corrupt("text is not UTF-8")
+}
+
+/// Views of all values. The lengths must add up to the heap's length.
+pub(crate) fn build<L: Length>(heap: Buffer, lengths: &[L], utf8: bool) -> Result<Views> {
+    let bytes = heap.as_slice();
+    let ascii = !utf8 || bytes.is_ascii();
+    if !ascii {
+        std::str::from_utf8(bytes).map_err(|_| not_utf8())?;
+    }
+    let mut at = 0;
+    let mut split = false;
+    let mut long = false;
+    let views = lengths
+        .iter()
+        .map(|len| {
+            let len = len.get();
+            let view = view(bytes, at, len);
+            if !ascii {
+                split |= bytes.get(at).is_some_and(|&byte| continues(byte));
+            }
+            long |= len > 12;
+            at += len;
+            view
+        })
+        .collect();
+    if split {
+        return Err(not_utf8());
+    }
+    Ok(Views { views, buffers: if long { vec![heap] } else { vec![] } })
+}
+
+/// Views of the selected values. The heap holds the values of the wanted vectors only.
+pub(crate) fn build_selected(
+    heap: Buffer,
+    lengths: &[u32],
+    wanted: Wanted<'_>,
+    selection: &BooleanBuffer,
+    utf8: bool,
+) -> Result<Views> {
+    let bytes = heap.as_slice();
+    let mut views = Vec::with_capacity(selection.count_set_bits());
+    let mut start = 0;
+    let mut long = false;
+    for (i, lengths) in lengths.chunks(VECTOR).enumerate() {
+        if !is_wanted(wanted, i) {
+            continue;
+        }
+        let selected = selection.slice(i * VECTOR, lengths.len());
+        let (mut row, mut at) = (0, start);
+        for next in selected.set_indices() {
+            at += lengths.get(row..next).unwrap_or_default().iter().map(|len| len.get()).sum::<usize>();
+            row = next;
+            let len = lengths.get(row).map_or(0, |len| len.get());
+            if utf8 {
+                let value = bytes.get(at..at + len).unwrap_or_default();
+                if !value.is_ascii() {
+                    std::str::from_utf8(value).map_err(|_| not_utf8())?;
+                }
+            }
+            long |= len > 12;
+            views.push(view(bytes, at, len));
+        }
+        start += lengths.iter().map(|len| len.get()).sum::<usize>();
+    }
+    Ok(Views { views, buffers: if long { vec![heap] } else { vec![] } })
+}
