@@ -1,6 +1,9 @@
 //! The values of one block in memory: a physical type, a buffer, and which of them are null.
 
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer, ScalarBuffer};
+
+use crate::bits;
+use crate::error::{EncodingError, Result};
 
 /// How a leaf's values are laid out and ordered, whatever they mean to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,6 +78,51 @@ pub struct Column {
     pub values: Values,
     /// Absent when no row is null.
     pub nulls: Option<NullBuffer>,
+}
+
+impl Column {
+    /// The rows at the set positions of `selection`, which must be as long as the column.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn select(&self, selection: &BooleanBuffer) -> Result<Self> {
+        if selection.len() != self.len {
+            let what = format!("a selection of {} rows for a column of {}", selection.len(), self.len);
+            return Err(EncodingError::invalid(what));
+        }
+        let values = match &self.values {
+            Values::Bool(values) => Values::Bool(bits::filter_bits(values, selection)),
+            Values::Fixed(values) => Values::Fixed(select_fixed(values, self.len, selection)),
+            Values::Views { views, buffers } => {
+                Values::Views { views: bits::filter_values(views, selection).into(), buffers: buffers.clone() }
+            }
+        };
+        let nulls = self.nulls.as_ref().map(|nulls| NullBuffer::new(bits::filter_bits(nulls.inner(), selection)));
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        Ok(Self { len: selection.count_set_bits(), values, nulls })
+    }
+}
+
+fn select_fixed(values: &Buffer, len: usize, selection: &BooleanBuffer) -> Buffer {
+    fn typed<T: ArrowNativeType>(values: &Buffer, len: usize, selection: &BooleanBuffer) -> Buffer {
+        Buffer::from_vec(bits::filter_values(&ScalarBuffer::<T>::new(values.clone(), 0, len), selection))
+    }
+    let width = values.len().checked_div(len).unwrap_or(0);
+    let aligned = values.as_ptr().align_offset(width.max(1)) == 0;
+    match width {
+        1 => typed::<u8>(values, len, selection),
+        2 if aligned => typed::<u16>(values, len, selection),
+        4 if aligned => typed::<u32>(values, len, selection),
+        8 if aligned => typed::<u64>(values, len, selection),
+        16 if aligned => typed::<i128>(values, len, selection),
+        _ => {
+            let mut out = MutableBuffer::new(selection.count_set_bits() * width);
+            for row in selection.set_indices() {
+                out.extend_from_slice(values.get(row * width..(row + 1) * width).unwrap_or_default());
+            }
+            out.into()
+        }
+    }
 }
 
 /// The answer of a predicate for each row of a block, in SQL's three values.

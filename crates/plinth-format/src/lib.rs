@@ -1,1 +1,25 @@
 //! The Plinth file: writer, reader, scan.
+//!
+//! A file is row groups of column chunks of blocks; a block of some thousand rows is the unit of decoding, zone maps,
+//! checksums and random access. FORMAT.md specifies it byte by byte.
+
+mod assemble;
+mod error;
+mod file;
+mod footer;
+mod meta;
+mod report;
+pub mod scan;
+mod shred;
+mod statistics;
+mod types;
+mod verify;
+mod wire;
+mod writer;
+
+pub use error::{FormatError, Result};
+pub use file::{File, RowGroup};
+pub use report::{ColumnReport, EncodingReport, FileReport};
+pub use scan::{Chunk, DynamicFilter, Scan, ScanBuilder, ScanColumn, ScanMetrics};
+pub use statistics::{ColumnStatistics, Exactness};
+pub use writer::{FileSummary, Writer, WriterOptions};

@@ -81,17 +81,15 @@ impl AtomicFile {
         Ok(())
     }
 
-    /// Appends zeros up to the next multiple of `alignment`.
+    /// Appends zeros up to `position`, which is not far ahead.
     ///
     /// # Errors
     /// As [`AtomicFile::write_all`].
-    pub fn align(&mut self, alignment: u64) -> Result<()> {
+    pub fn pad_to(&mut self, position: u64) -> Result<()> {
         const ZEROS: [u8; 64] = [0; 64];
-        let mut missing = self.position.next_multiple_of(alignment) - self.position;
-        while missing > 0 {
-            let step = missing.min(ZEROS.len() as u64);
+        while self.position < position {
+            let step = (position - self.position).min(ZEROS.len() as u64);
             self.write_all(&ZEROS[..usize::try_from(step).unwrap_or(0)])?;
-            missing -= step;
         }
         Ok(())
     }
@@ -168,7 +166,7 @@ mod tests {
 
         let mut file = AtomicFile::create(&target, false).unwrap();
         file.write_all(b"hello").unwrap();
-        file.align(64).unwrap();
+        file.pad_to(64).unwrap();
         assert_eq!(file.commit().unwrap(), 64);
         assert_eq!(names(dir.path()), ["t.plinth"]);
         assert_eq!(&std::fs::read(&target).unwrap()[..6], b"hello\0");

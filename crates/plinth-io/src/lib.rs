@@ -7,8 +7,10 @@ mod atomic;
 mod budget;
 mod error;
 mod source;
+mod spool;
 
 pub use atomic::{AtomicFile, TEMPORARY_SUFFIX};
 pub use budget::{MemoryBudget, Reservation};
 pub use error::{IoError, Result};
 pub use source::{LocalFile, MemorySource, Source};
+pub use spool::Spool;

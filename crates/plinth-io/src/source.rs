@@ -42,6 +42,27 @@ fn check(name: &str, len: u64, range: &Range<u64>) -> Result<usize> {
     usize::try_from(range.end - range.start).map_err(|_| past_end())
 }
 
+#[cfg(unix)]
+pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+pub(crate) fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> std::io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset) {
+            Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                buffer = &mut buffer[n..];
+                offset += n as u64;
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
 /// A local file read through the page cache.
 #[derive(Debug)]
 pub struct LocalFile {
@@ -71,27 +92,6 @@ impl LocalFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    #[cfg(unix)]
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.file, buffer, offset)
-    }
-
-    #[cfg(windows)]
-    fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> std::io::Result<()> {
-        while !buffer.is_empty() {
-            match std::os::windows::fs::FileExt::seek_read(&self.file, buffer, offset) {
-                Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-                Ok(n) => {
-                    buffer = &mut buffer[n..];
-                    offset += n as u64;
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Source for LocalFile {
@@ -110,7 +110,7 @@ impl Source for LocalFile {
                 let wanted = check(&self.name, self.len, range)?;
                 let lead = usize::try_from(range.start % ALIGNMENT).unwrap_or(0);
                 let mut buffer = MutableBuffer::from_len_zeroed(lead + wanted);
-                self.read_exact_at(&mut buffer.as_slice_mut()[lead..], range.start).map_err(|e| {
+                read_exact_at(&self.file, &mut buffer.as_slice_mut()[lead..], range.start).map_err(|e| {
                     if e.kind() == std::io::ErrorKind::UnexpectedEof {
                         let len = self.file.metadata().map_or(0, |m| m.len());
                         IoError::PastEnd { path: self.name.clone(), offset: range.start, wanted: wanted as u64, len }

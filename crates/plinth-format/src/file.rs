@@ -1,0 +1,336 @@
+//! An open file: the footer at once, a stream's metadata when it is first needed, dictionaries block by block.
+
+use std::ops::Range;
+use std::path::Path as FsPath;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arrow_buffer::Buffer;
+use arrow_schema::SchemaRef;
+use plinth_encoding::dictionary::{BlockSource, Dictionary};
+use plinth_encoding::expr::{Path, Scalar};
+use plinth_encoding::{EncodingError, Physical};
+use plinth_io::{LocalFile, Source};
+
+use crate::error::{FormatError, Result};
+use crate::footer::{Footer, TAIL_LEN, read_tail};
+use crate::meta::{Section, Shape, StreamMeta};
+use crate::scan::{FunctionCache, ScanBuilder};
+use crate::statistics::{ColumnStatistics, Exactness};
+use crate::types::{Logical, Node};
+use crate::wire::checksum;
+
+/// Read from the end when a file is opened: most footers fit, so that opening is one read.
+const FIRST_READ: u64 = 32 << 10;
+
+/// An open file. Cheap to clone and to share between threads; clones share what has been loaded.
+#[derive(Clone, Debug)]
+pub struct File(pub(crate) Arc<Inner>);
+
+/// A row group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowGroup {
+    /// Its rows.
+    pub rows: u64,
+    /// Rows of the file before it.
+    pub first_row: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) footer: Footer,
+    pub(crate) functions: FunctionCache,
+    schema: SchemaRef,
+    row_groups: Vec<RowGroup>,
+    streams: Vec<Stream>,
+    footer_len: u64,
+    metadata_read: AtomicU64,
+}
+
+/// What is known of a stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// Dotted path of its node, `[]` for the items of lists.
+    pub(crate) name: String,
+    pub(crate) physical: Physical,
+    pub(crate) one_value_a_row: bool,
+    meta: OnceLock<Arc<StreamMeta>>,
+    dictionary: OnceLock<Arc<Dictionary>>,
+}
+
+impl File {
+    /// Opens a local file.
+    ///
+    /// # Errors
+    /// If it can't be read, is no Plinth file, is damaged at its end, or was written by another version.
+    pub fn open(path: impl AsRef<FsPath>) -> Result<Self> {
+        Self::from_source(Arc::new(LocalFile::open(path)?))
+    }
+
+    /// Opens whatever can be read at positions.
+    ///
+    /// # Errors
+    /// As [`File::open`].
+    pub fn from_source(source: Arc<dyn Source>) -> Result<Self> {
+        let len = source.byte_len();
+        let name = source.name().to_owned();
+        if len < TAIL_LEN as u64 {
+            let what = format!("not a Plinth file: it has only {len} bytes");
+            return Err(FormatError::Corrupt { file: name, what });
+        }
+        let from = len - len.min(FIRST_READ);
+        let end = read_one(&*source, from..len)?;
+        let footer_at = read_tail(&name, &end[end.len() - TAIL_LEN..], len)?;
+        let bytes = if footer_at.offset >= from {
+            let start = usize::try_from(footer_at.offset - from).unwrap_or(usize::MAX);
+            end.slice_with_length(start, footer_at.len as usize)
+        } else {
+            read_one(&*source, footer_at.range())?
+        };
+        verify(&name, &"footer", &bytes, footer_at.checksum)?;
+        let footer = Footer::read(&bytes, len).map_err(|e| FormatError::at(&name, "footer", e))?;
+        let mut first_row = 0;
+        let row_groups = footer
+            .row_groups
+            .iter()
+            .map(|&rows| {
+                first_row += rows;
+                RowGroup { rows, first_row: first_row - rows }
+            })
+            .collect();
+        let mut streams = Vec::with_capacity(footer.streams.len());
+        footer.tree.columns.iter().for_each(|column| add_streams(column, column.name.clone(), true, &mut streams));
+        Ok(Self(Arc::new(Inner {
+            schema: Arc::new(footer.tree.arrow_schema()),
+            metadata_read: AtomicU64::new(u64::from(footer_at.len) + TAIL_LEN as u64),
+            footer_len: u64::from(footer_at.len) + TAIL_LEN as u64,
+            functions: FunctionCache::default(),
+            source,
+            footer,
+            row_groups,
+            streams,
+        })))
+    }
+
+    /// Its name, for messages.
+    pub fn name(&self) -> &str {
+        self.0.source.name()
+    }
+
+    /// Length in bytes.
+    pub fn byte_len(&self) -> u64 {
+        self.0.source.byte_len()
+    }
+
+    /// The Arrow schema of what a scan emits: text is `Utf8View`, binaries are `BinaryView`, lists are `List`, at any
+    /// depth, whatever they were when written.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.0.schema
+    }
+
+    /// Rows in the file.
+    pub fn num_rows(&self) -> u64 {
+        self.0.row_groups.last().map_or(0, |last| last.first_row + last.rows)
+    }
+
+    /// Row groups in order.
+    pub fn row_groups(&self) -> &[RowGroup] {
+        &self.0.row_groups
+    }
+
+    /// The row groups that belong to a byte range of the file: those whose share of the file starts in it, when row
+    /// groups share the file's bytes equally. Ranges that tile the file tile the row groups. (A row group's real bytes
+    /// do not start anywhere: columns with dictionaries lie apart.)
+    pub fn row_groups_in(&self, bytes: Range<u64>) -> Range<usize> {
+        let (groups, len) = (self.0.row_groups.len() as u128, u128::from(self.byte_len().max(1)));
+        // Row group g starts at floor(g * len / groups), so those before a position p are ceil(p * groups / len).
+        let before = |position: u64| {
+            usize::try_from((u128::from(position) * groups).div_ceil(len).min(groups)).unwrap_or(usize::MAX)
+        };
+        before(bytes.start)..before(bytes.end).max(before(bytes.start))
+    }
+
+    /// Exact statistics of a column or struct field, from its metadata.
+    ///
+    /// # Errors
+    /// If there is no such column, or its metadata is damaged.
+    pub fn statistics(&self, column: &Path) -> Result<ColumnStatistics> {
+        let (node, _) = self.0.node(column)?;
+        let mut stored_bytes = 0;
+        let mut value_bytes = 0;
+        for stream in node.streams() {
+            let meta = self.0.stream_meta(stream)?;
+            stored_bytes += meta.block_bytes() + meta.dictionary_bytes();
+            value_bytes += meta.value_bytes;
+        }
+        let meta = self.0.stream_meta(node.stream)?;
+        let zone = meta.zone.as_ref().filter(|_| node.is_leaf());
+        let bound =
+            |value: &Scalar, exact: bool| (value.clone(), if exact { Exactness::Exact } else { Exactness::Bound });
+        let all_coded = meta.chunks.iter().all(|chunk| chunk.coded);
+        Ok(ColumnStatistics {
+            null_count: meta.nulls,
+            min: zone.map(|zone| bound(&zone.bounds.min, zone.exact.0)),
+            max: zone.map(|zone| bound(&zone.bounds.max, zone.exact.1)),
+            distinct_count: meta.dictionary.as_ref().filter(|_| all_coded).map(|d| u64::from(d.values)),
+            stored_bytes,
+            value_bytes,
+        })
+    }
+
+    /// Starts a scan, of all columns and rows until it is told otherwise.
+    pub fn scan(&self) -> ScanBuilder {
+        ScanBuilder::new(self.clone())
+    }
+
+    /// Metadata bytes read so far through this handle and its clones, the footer included.
+    pub fn metadata_bytes_read(&self) -> u64 {
+        self.0.metadata_read.load(Ordering::Relaxed)
+    }
+
+    /// Metadata bytes of the whole file: footer and the metadata of every column.
+    pub fn metadata_bytes(&self) -> u64 {
+        self.0.footer_len + self.0.footer.streams.iter().map(|section| u64::from(section.len)).sum::<u64>()
+    }
+}
+
+fn add_streams(node: &Node, name: String, one_value_a_row: bool, streams: &mut Vec<Stream>) {
+    let list = matches!(node.logical, Logical::List | Logical::Map { .. } | Logical::FixedList(_));
+    streams.push(Stream {
+        name: name.clone(),
+        physical: node.physical(),
+        one_value_a_row,
+        meta: OnceLock::new(),
+        dictionary: OnceLock::new(),
+    });
+    for child in &node.children {
+        let name = if list { format!("{name}[]") } else { format!("{name}.{}", child.name) };
+        add_streams(child, name, one_value_a_row && !list, streams);
+    }
+}
+
+/// Reads one range.
+fn read_one(source: &dyn Source, range: Range<u64>) -> Result<Buffer> {
+    source
+        .read(std::slice::from_ref(&range))?
+        .pop()
+        .ok_or_else(|| FormatError::InvalidArgument("nothing was read".into()))
+}
+
+/// Checks bytes read from storage.
+pub(crate) fn verify(file: &str, place: &dyn std::fmt::Display, bytes: &[u8], expected: u64) -> Result<()> {
+    if checksum(bytes) == expected {
+        return Ok(());
+    }
+    let what = format!("{place}: the checksum does not match: the file is damaged; restore it from where it came");
+    Err(FormatError::Corrupt { file: file.to_owned(), what })
+}
+
+impl Inner {
+    pub(crate) fn stream(&self, stream: usize) -> &Stream {
+        &self.streams[stream]
+    }
+
+    /// The node at a path, and whether it can be null because it or a struct around it can.
+    pub(crate) fn node(&self, path: &Path) -> Result<(&Node, bool)> {
+        let mut nodes = &self.footer.tree.columns;
+        let mut found: Option<(&Node, bool)> = None;
+        for (depth, part) in path.parts().iter().enumerate() {
+            // A field below a list has other rows than the file; it is read with its list.
+            let here = found.is_none_or(|(node, _)| node.logical == Logical::Struct);
+            let node = nodes.iter().find(|node| here && &node.name == part).ok_or_else(|| {
+                let parent = Path::new(path.parts()[..depth].iter().cloned());
+                let names: Vec<_> = nodes.iter().take(20).map(|node| node.name.as_str()).collect();
+                let place = if depth == 0 { "the file".to_owned() } else { format!("column {parent}") };
+                FormatError::InvalidArgument(format!(
+                    "{}: no column {part:?} in {place}; it has {}{}",
+                    self.source.name(),
+                    names.join(", "),
+                    if nodes.len() > 20 { ", ..." } else { "" }
+                ))
+            })?;
+            found = Some((node, node.nullable || found.is_some_and(|(_, nullable)| nullable)));
+            nodes = &node.children;
+        }
+        found.ok_or_else(|| FormatError::InvalidArgument("an empty column path".into()))
+    }
+
+    /// A checksummed section.
+    pub(crate) fn section(&self, section: &Section, place: &dyn std::fmt::Display) -> Result<Buffer> {
+        let bytes = read_one(&*self.source, section.range())?;
+        verify(self.source.name(), place, &bytes, section.checksum)?;
+        Ok(bytes)
+    }
+
+    /// A stream's metadata, read when it is first asked for.
+    pub(crate) fn stream_meta(&self, stream: usize) -> Result<&Arc<StreamMeta>> {
+        let known = &self.streams[stream];
+        if let Some(meta) = known.meta.get() {
+            return Ok(meta);
+        }
+        let section = &self.footer.streams[stream];
+        let place = format!("column {:?}: metadata", known.name);
+        let bytes = self.section(section, &place)?;
+        self.metadata_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        let shape = Shape {
+            row_groups: &self.footer.row_groups,
+            block_rows: self.footer.block_rows,
+            one_value_a_row: known.one_value_a_row,
+        };
+        let meta = StreamMeta::read(&bytes, shape, self.source.byte_len())
+            .map_err(|e| FormatError::at(self.source.name(), place, e))?;
+        Ok(known.meta.get_or_init(|| Arc::new(meta)))
+    }
+
+    /// A stream's dictionary, if it has one.
+    pub(crate) fn dictionary(&self, stream: usize) -> Result<Option<&Arc<Dictionary>>> {
+        let known = &self.streams[stream];
+        if let Some(dictionary) = known.dictionary.get() {
+            return Ok(Some(dictionary));
+        }
+        let Some(meta) = &self.stream_meta(stream)?.dictionary else { return Ok(None) };
+        let place = format!("column {:?}: dictionary", known.name);
+        let index = self.section(&meta.index, &format!("{place} index"))?;
+        let blocks =
+            DictionaryBlocks { source: Arc::clone(&self.source), place: place.clone(), sections: meta.blocks.clone() };
+        let fail = |e| FormatError::at(self.source.name(), &place, e);
+        let dictionary = Dictionary::open(known.physical, &index, Box::new(blocks)).map_err(fail)?;
+        if dictionary.len() != meta.values as usize || dictionary.blocks() != meta.blocks.len() {
+            return Err(fail(EncodingError::corrupt("its index does not fit the column's metadata")));
+        }
+        Ok(Some(known.dictionary.get_or_init(|| Arc::new(dictionary))))
+    }
+}
+
+/// Reads a dictionary's blocks from the file.
+#[derive(Debug)]
+struct DictionaryBlocks {
+    source: Arc<dyn Source>,
+    place: String,
+    sections: Vec<Section>,
+}
+
+impl BlockSource for DictionaryBlocks {
+    fn block(&self, i: usize) -> plinth_encoding::Result<Buffer> {
+        let section = self.sections.get(i).ok_or_else(|| EncodingError::corrupt(format!("there is no block {i}")))?;
+        let place = format!("{} block {i} (offset {}, {} bytes)", self.place, section.offset, section.len);
+        read_one(&*self.source, section.range())
+            .and_then(|bytes| verify(self.source.name(), &place, &bytes, section.checksum).map(|()| bytes))
+            .map_err(|e| EncodingError::Fetch(Arc::new(e)))
+    }
+}
+
+impl StreamMeta {
+    /// Bytes of its blocks.
+    pub(crate) fn block_bytes(&self) -> u64 {
+        self.chunks.iter().flat_map(|chunk| &chunk.blocks).map(|block| u64::from(block.len)).sum()
+    }
+
+    /// Bytes of its dictionary.
+    pub(crate) fn dictionary_bytes(&self) -> u64 {
+        self.dictionary.as_ref().map_or(0, |dictionary| {
+            dictionary.blocks.iter().chain([&dictionary.index]).map(|section| u64::from(section.len)).sum()
+        })
+    }
+}

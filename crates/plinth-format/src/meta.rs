@@ -1,0 +1,452 @@
+//! A stream's metadata: where its blocks are, their checksums and zone maps. One section a stream, read when the stream
+//! is first needed, so that opening a wide table costs what its used columns cost.
+
+use std::sync::Arc;
+
+use plinth_encoding::expr::Scalar;
+use plinth_encoding::{Bounds, EncodingError, Result};
+
+use crate::wire::{WireReader, WireWriter};
+
+/// Blocks at least this long start at a multiple of [`LARGE_ALIGNMENT`], so that what they hold plainly is aligned in
+/// memory as Arrow wants it; shorter ones at a multiple of [`SMALL_ALIGNMENT`], so that constants cost next to nothing.
+const LARGE_BLOCK: u64 = 4096;
+const LARGE_ALIGNMENT: u64 = 64;
+const SMALL_ALIGNMENT: u64 = 8;
+
+/// Values a block may hold, items of lists included: what a few bytes of constant may make a reader allocate.
+pub(crate) const MOST_BLOCK_VALUES: u32 = 1 << 26;
+
+/// Bytes of a zone map's text bounds before they are cut.
+const BLOCK_BOUND_BYTES: usize = 32;
+
+/// Bytes of a whole column's text bounds before they are cut: statistics should be exact.
+const COLUMN_BOUND_BYTES: usize = 1024;
+
+/// Where a block of a given length starts when everything before `position` is taken.
+pub(crate) fn block_start(position: u64, len: u64) -> u64 {
+    position.next_multiple_of(if len >= LARGE_BLOCK { LARGE_ALIGNMENT } else { SMALL_ALIGNMENT })
+}
+
+/// The smallest and largest value of a block, a chunk or a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Zone {
+    pub(crate) bounds: Bounds,
+    /// Whether the smallest and the largest occur, rather than only bound.
+    pub(crate) exact: (bool, bool),
+}
+
+impl Zone {
+    pub(crate) fn exact(bounds: Bounds) -> Self {
+        Self { bounds, exact: (true, true) }
+    }
+
+    /// The zone of two zones together.
+    pub(crate) fn union(self, other: &Self) -> Self {
+        let (min, min_exact) = if less(&other.bounds.min, &self.bounds.min) {
+            (other.bounds.min.clone(), other.exact.0)
+        } else {
+            (self.bounds.min, self.exact.0)
+        };
+        let (max, max_exact) = if less(&self.bounds.max, &other.bounds.max) {
+            (other.bounds.max.clone(), other.exact.1)
+        } else {
+            (self.bounds.max, self.exact.1)
+        };
+        Self { bounds: Bounds { min, max }, exact: (min_exact, max_exact) }
+    }
+
+    /// The zone with text bounds cut to `limit` bytes: a prefix is a lower bound, its successor an upper bound.
+    fn cut(&self, limit: usize) -> Self {
+        let mut zone = self.clone();
+        if let Scalar::Bytes(min) = &self.bounds.min
+            && min.len() > limit
+        {
+            zone.bounds.min = Scalar::Bytes(min[..limit].into());
+            zone.exact.0 = false;
+        }
+        if let Scalar::Bytes(max) = &self.bounds.max
+            && max.len() > limit
+            && let Some(last) = max[..limit].iter().rposition(|&byte| byte < u8::MAX)
+        {
+            let mut successor = max[..=last].to_vec();
+            successor[last] += 1;
+            zone.bounds.max = Scalar::Bytes(successor.into());
+            zone.exact.1 = false;
+        }
+        zone
+    }
+}
+
+/// The order of a column's values; scalars of different kinds never meet.
+pub(crate) fn less(a: &Scalar, b: &Scalar) -> bool {
+    match (a, b) {
+        (Scalar::Bool(a), Scalar::Bool(b)) => a < b,
+        (Scalar::Int(a), Scalar::Int(b)) => a < b,
+        (Scalar::Float(a), Scalar::Float(b)) => a.total_cmp(b).is_lt(),
+        (Scalar::Bytes(a), Scalar::Bytes(b)) => a < b,
+        _ => false,
+    }
+}
+
+/// Adds a zone to what is known of the zones before it. Once a part without bounds holds values, there are none.
+pub(crate) fn widen(all: &mut Option<Option<Zone>>, zone: Option<&Zone>, has_values: bool) {
+    if !has_values {
+        return;
+    }
+    *all = Some(match (all.take(), zone) {
+        (None, zone) => zone.cloned(),
+        (Some(Some(before)), Some(zone)) => Some(before.union(zone)),
+        _ => None,
+    });
+}
+
+/// One block of a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockMeta {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    /// Values in the block: rows, or items of lists.
+    pub(crate) values: u32,
+    pub(crate) nulls: u32,
+    /// The outermost encoding's tag.
+    pub(crate) encoding: u8,
+    pub(crate) checksum: u64,
+    /// Of the non-null values, or of their dictionary codes.
+    pub(crate) zone: Option<Zone>,
+}
+
+impl BlockMeta {
+    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+        self.offset..self.offset + u64::from(self.len)
+    }
+}
+
+/// A stream's blocks of one row group, contiguous in the file.
+#[derive(Clone, Debug)]
+pub(crate) struct ChunkMeta {
+    /// Whether the blocks hold codes of the stream's dictionary.
+    pub(crate) coded: bool,
+    pub(crate) blocks: Vec<BlockMeta>,
+}
+
+/// A checksummed piece of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    pub(crate) checksum: u64,
+}
+
+impl Section {
+    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+        self.offset..self.offset + u64::from(self.len)
+    }
+
+    fn write(&self, out: &mut WireWriter) {
+        out.varint(self.offset);
+        out.varint(self.len);
+        out.u64(self.checksum);
+    }
+
+    fn read(wire: &mut WireReader<'_>, file_len: u64) -> Result<Self> {
+        let section = Self { offset: wire.varint_u64()?, len: wire.varint_u32()?, checksum: wire.u64()? };
+        inside(section.offset, section.len, file_len)?;
+        Ok(section)
+    }
+}
+
+/// Where a stream's dictionary is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DictionaryMeta {
+    pub(crate) values: u32,
+    pub(crate) index: Section,
+    pub(crate) blocks: Vec<Section>,
+}
+
+/// All of a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamMeta {
+    pub(crate) nulls: u64,
+    pub(crate) values: u64,
+    /// Bytes of the values in memory, in Arrow's layout.
+    pub(crate) value_bytes: u64,
+    /// Of all non-null values (never codes).
+    pub(crate) zone: Option<Zone>,
+    pub(crate) dictionary: Option<DictionaryMeta>,
+    /// What the writer wants said about the stream: why its dictionary was given up.
+    pub(crate) note: String,
+    pub(crate) chunks: Vec<ChunkMeta>,
+}
+
+/// What the footer says about the shape of every stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape<'a> {
+    /// Rows of each row group.
+    pub(crate) row_groups: &'a [u64],
+    pub(crate) block_rows: u32,
+    /// Whether the stream's blocks hold one value a row; below a list each block says how many it holds.
+    pub(crate) one_value_a_row: bool,
+}
+
+impl StreamMeta {
+    pub(crate) fn write(&self, one_value_a_row: bool) -> Vec<u8> {
+        let mut out = WireWriter::default();
+        out.varint(self.nulls);
+        out.varint(self.values);
+        out.varint(self.value_bytes);
+        write_zone(self.zone.as_ref(), COLUMN_BOUND_BYTES, &mut out);
+        out.u8(u8::from(self.dictionary.is_some()));
+        if let Some(dictionary) = &self.dictionary {
+            out.varint(dictionary.values);
+            dictionary.index.write(&mut out);
+            out.len(dictionary.blocks.len());
+            dictionary.blocks.iter().for_each(|block| block.write(&mut out));
+        }
+        out.bytes(self.note.as_bytes());
+        for chunk in &self.chunks {
+            out.u8(u8::from(chunk.coded));
+            out.varint(chunk.blocks.first().map_or(0, |block| block.offset));
+            for block in &chunk.blocks {
+                out.varint(block.len);
+                if !one_value_a_row {
+                    out.varint(block.values);
+                }
+                out.varint(block.nulls);
+                out.u8(block.encoding);
+                out.u64(block.checksum);
+                write_zone(block.zone.as_ref(), BLOCK_BOUND_BYTES, &mut out);
+            }
+        }
+        out.finish()
+    }
+
+    pub(crate) fn read(bytes: &[u8], shape: Shape<'_>, file_len: u64) -> Result<Self> {
+        let wire = &mut WireReader::new(bytes);
+        let (nulls, values, value_bytes) = (wire.varint_u64()?, wire.varint_u64()?, wire.varint_u64()?);
+        let zone = read_zone(wire)?;
+        let dictionary = match wire.u8()? {
+            0 => None,
+            1 => {
+                let values = wire.varint_u32()?;
+                let index = Section::read(wire, file_len)?;
+                let blocks = (0..wire.count(10)?).map(|_| Section::read(wire, file_len)).collect::<Result<_>>()?;
+                Some(DictionaryMeta { values, index, blocks })
+            }
+            _ => return Err(EncodingError::corrupt("no such kind of dictionary")),
+        };
+        let note = wire.text()?.to_owned();
+        let chunks = shape
+            .row_groups
+            .iter()
+            .map(|&rows| read_chunk(wire, rows, shape, file_len, dictionary.is_some()))
+            .collect::<Result<Vec<_>>>()?;
+        wire.end()?;
+        let blocks = || chunks.iter().flat_map(|chunk: &ChunkMeta| &chunk.blocks);
+        let counted = blocks().fold((0u64, 0u64), |(n, v), b| (n + u64::from(b.nulls), v + u64::from(b.values)));
+        if counted != (nulls, values) {
+            return Err(EncodingError::corrupt("the blocks' counts do not add up to the column's"));
+        }
+        Ok(Self { nulls, values, value_bytes, zone, dictionary, note, chunks })
+    }
+}
+
+fn read_chunk(
+    wire: &mut WireReader<'_>,
+    rows: u64,
+    shape: Shape<'_>,
+    file_len: u64,
+    dictionary: bool,
+) -> Result<ChunkMeta> {
+    let coded = match wire.u8()? {
+        0 => false,
+        1 if dictionary => true,
+        _ => return Err(EncodingError::corrupt("a chunk of codes without a dictionary")),
+    };
+    let mut position = wire.varint_u64()?;
+    let block_rows = u64::from(shape.block_rows);
+    // A block's entry takes at least 12 bytes, which bounds what `rows` can make us allocate.
+    let count = usize::try_from(rows.div_ceil(block_rows)).unwrap_or(usize::MAX);
+    if count.checked_mul(12).is_none_or(|bytes| bytes > wire.remaining()) {
+        return Err(EncodingError::corrupt("fewer blocks than the row group's rows need"));
+    }
+    let mut blocks = Vec::with_capacity(count);
+    for i in 0..count as u64 {
+        let len = wire.varint_u32()?;
+        let rows_here = (rows - i * block_rows).min(block_rows);
+        let values = if shape.one_value_a_row {
+            u32::try_from(rows_here).map_err(|_| EncodingError::corrupt("a block of too many rows"))?
+        } else {
+            wire.varint_u32()?
+        };
+        let nulls = wire.varint_u32()?;
+        if values > MOST_BLOCK_VALUES {
+            return Err(EncodingError::corrupt(format!("a block of {values} values; no writer makes such")));
+        }
+        if nulls > values {
+            return Err(EncodingError::corrupt(format!("a block of {values} values claims {nulls} nulls")));
+        }
+        let (encoding, checksum) = (wire.u8()?, wire.u64()?);
+        let zone = read_zone(wire)?;
+        if position > file_len {
+            return Err(EncodingError::corrupt("a block lies beyond the end of the file"));
+        }
+        let offset = block_start(position, u64::from(len));
+        inside(offset, len, file_len)?;
+        position = offset + u64::from(len);
+        blocks.push(BlockMeta { offset, len, values, nulls, encoding, checksum, zone });
+    }
+    Ok(ChunkMeta { coded, blocks })
+}
+
+fn inside(offset: u64, len: u32, file_len: u64) -> Result<()> {
+    if offset.checked_add(u64::from(len)).is_none_or(|end| end > file_len) {
+        return Err(EncodingError::corrupt(format!("{len} bytes at offset {offset} lie beyond the end of the file")));
+    }
+    Ok(())
+}
+
+fn write_zone(zone: Option<&Zone>, limit: usize, out: &mut WireWriter) {
+    let Some(zone) = zone else { return out.u8(0) };
+    let zone = zone.cut(limit);
+    match (&zone.bounds.min, &zone.bounds.max) {
+        (Scalar::Int(min), Scalar::Int(max)) => {
+            out.u8(1);
+            out.signed(*min);
+            out.varint(max.wrapping_sub(*min).cast_unsigned());
+        }
+        (Scalar::Float(min), Scalar::Float(max)) => {
+            out.u8(2);
+            out.u64(min.to_bits());
+            out.u64(max.to_bits());
+        }
+        (Scalar::Bytes(min), Scalar::Bytes(max)) => {
+            out.u8(3);
+            out.u8(u8::from(zone.exact.0) | u8::from(zone.exact.1) << 1);
+            out.bytes(min);
+            out.bytes(max);
+        }
+        (Scalar::Bool(min), Scalar::Bool(max)) => {
+            out.u8(4);
+            out.u8(u8::from(*min) | u8::from(*max) << 1);
+        }
+        _ => out.u8(0),
+    }
+}
+
+fn read_zone(wire: &mut WireReader<'_>) -> Result<Option<Zone>> {
+    let (min, max, exact) = match wire.u8()? {
+        0 => return Ok(None),
+        1 => {
+            let min = wire.signed()?;
+            (Scalar::Int(min), Scalar::Int(min.wrapping_add(wire.varint()?.cast_signed())), (true, true))
+        }
+        2 => (Scalar::Float(f64::from_bits(wire.u64()?)), Scalar::Float(f64::from_bits(wire.u64()?)), (true, true)),
+        3 => {
+            let flags = wire.u8()?;
+            let (min, max) = (Arc::from(wire.bytes()?), Arc::from(wire.bytes()?));
+            (Scalar::Bytes(min), Scalar::Bytes(max), (flags & 1 == 1, flags & 2 == 2))
+        }
+        4 => {
+            let flags = wire.u8()?;
+            (Scalar::Bool(flags & 1 == 1), Scalar::Bool(flags & 2 == 2), (true, true))
+        }
+        _ => return Err(EncodingError::corrupt("no such kind of zone map")),
+    };
+    if less(&max, &min) {
+        return Err(EncodingError::corrupt("a zone map whose smallest value exceeds its largest"));
+    }
+    Ok(Some(Zone { bounds: Bounds { min, max }, exact }))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn bytes_zone(min: &[u8], max: &[u8]) -> Zone {
+        Zone::exact(Bounds { min: Scalar::Bytes(min.into()), max: Scalar::Bytes(max.into()) })
+    }
+
+    fn example() -> StreamMeta {
+        let zones = [
+            Some(bytes_zone(b"", &[0xff; 100])),
+            Some(bytes_zone(&[b'a'; 100], &[b'z'; 100])),
+            None,
+            Some(Zone::exact(Bounds { min: Scalar::Int(i128::MIN), max: Scalar::Int(i128::MAX) })),
+            Some(Zone::exact(Bounds { min: Scalar::Float(-0.0), max: Scalar::Float(f64::NAN) })),
+        ];
+        let mut position = 64;
+        let mut blocks = |values: &[u32]| {
+            values
+                .iter()
+                .zip(zones.iter().cycle())
+                .map(|(&values, zone)| {
+                    let len = values * 2;
+                    let offset = block_start(position, u64::from(len));
+                    position = offset + u64::from(len);
+                    BlockMeta { offset, len, values, nulls: 1, encoding: 3, checksum: 9, zone: zone.clone() }
+                })
+                .collect()
+        };
+        let chunks = vec![
+            ChunkMeta { coded: true, blocks: blocks(&[4096, 4096, 10]) },
+            ChunkMeta { coded: false, blocks: blocks(&[4096, 1]) },
+        ];
+        StreamMeta {
+            nulls: 5,
+            values: 4096 * 3 + 11,
+            value_bytes: 1 << 40,
+            zone: Some(bytes_zone(b"a", &[0xff; 2000])),
+            dictionary: Some(DictionaryMeta {
+                values: 3,
+                index: Section { offset: 1, len: 2, checksum: 3 },
+                blocks: vec![Section { offset: 4, len: 5, checksum: 6 }],
+            }),
+            note: "given up".into(),
+            chunks,
+        }
+    }
+
+    #[test]
+    fn metadata_is_read_as_written_and_every_cut_of_it_is_an_error() {
+        let meta = example();
+        for one_value_a_row in [true, false] {
+            let bytes = meta.write(one_value_a_row);
+            let shape = Shape { row_groups: &[4096 * 2 + 10, 4097], block_rows: 4096, one_value_a_row };
+            let read = StreamMeta::read(&bytes, shape, 1 << 20).unwrap();
+            assert_eq!(read.write(one_value_a_row), bytes);
+            assert_eq!(read.chunks[0].blocks[1].offset, meta.chunks[0].blocks[1].offset);
+            assert_eq!(read.chunks[0].blocks[1].zone.as_ref().unwrap().exact, (false, false));
+            for cut in 0..bytes.len() {
+                assert!(StreamMeta::read(&bytes[..cut], shape, 1 << 20).is_err());
+            }
+            assert!(StreamMeta::read(&bytes, shape, 8_000).is_err());
+            let huge = Shape { row_groups: &[u64::MAX, 1], block_rows: 1, one_value_a_row };
+            assert!(StreamMeta::read(&bytes, huge, 1 << 20).is_err());
+        }
+    }
+
+    #[test]
+    fn cut_bounds_still_bound() {
+        let zone = bytes_zone(&[b'a'; 40], &[b'b', 0xff, 0xff]).cut(2);
+        assert_eq!(zone.bounds.min, Scalar::Bytes((*b"aa").into()));
+        assert_eq!(zone.bounds.max, Scalar::Bytes((*b"c").into()));
+        assert_eq!(zone.exact, (false, false));
+        let zone = bytes_zone(b"", &[0xff; 40]).cut(2);
+        assert_eq!((zone.bounds.max, zone.exact), (Scalar::Bytes([0xff; 40].into()), (true, true)));
+    }
+
+    #[test]
+    fn a_part_without_bounds_leaves_the_whole_without() {
+        let zone = |min, max| Some(Zone::exact(Bounds { min: Scalar::Int(min), max: Scalar::Int(max) }));
+        let mut all = None;
+        widen(&mut all, None, false);
+        widen(&mut all, zone(3, 5).as_ref(), true);
+        widen(&mut all, zone(-1, 4).as_ref(), true);
+        assert_eq!(all, Some(zone(-1, 5)));
+        widen(&mut all, None, true);
+        widen(&mut all, zone(3, 5).as_ref(), true);
+        assert_eq!(all, Some(None));
+    }
+}

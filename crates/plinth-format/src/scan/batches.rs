@@ -1,0 +1,76 @@
+//! Chunks gathered into batches of an even size.
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, SchemaRef};
+use arrow_select::concat::concat_batches;
+
+use super::executor::Executor;
+use super::source::ColumnSource;
+use crate::error::{FormatError, Result};
+
+/// Gathers rows until a batch is full. Rows are copied only when several small chunks make one batch.
+#[derive(Debug)]
+pub(super) struct Batches {
+    schema: SchemaRef,
+    rows: usize,
+    waiting: Vec<RecordBatch>,
+    waiting_rows: usize,
+}
+
+impl Batches {
+    pub(super) fn new(schema: SchemaRef, rows: usize) -> Self {
+        Self { schema, rows, waiting: Vec::new(), waiting_rows: 0 }
+    }
+
+    pub(super) fn next<S: ColumnSource>(&mut self, executor: &mut Executor<S>) -> Result<Option<RecordBatch>> {
+        loop {
+            if self.waiting_rows >= self.rows {
+                return self.emit(self.rows).map(Some);
+            }
+            match executor.next_chunk()? {
+                Some(chunk) => {
+                    let arrays = executor.values(chunk.columns)?;
+                    self.waiting.push(batch(&self.schema, arrays, chunk.rows)?);
+                    self.waiting_rows += chunk.rows;
+                }
+                None if self.waiting_rows == 0 => return Ok(None),
+                None => return self.emit(self.waiting_rows).map(Some),
+            }
+        }
+    }
+
+    /// Takes `rows` rows from those that wait.
+    fn emit(&mut self, rows: usize) -> Result<RecordBatch> {
+        let mut taken = Vec::new();
+        let mut missing = rows;
+        let mut rest = Vec::new();
+        for batch in self.waiting.drain(..) {
+            let here = batch.num_rows().min(missing);
+            missing -= here;
+            if here == batch.num_rows() {
+                taken.push(batch);
+            } else {
+                if here > 0 {
+                    taken.push(batch.slice(0, here));
+                }
+                rest.push(batch.slice(here, batch.num_rows() - here));
+            }
+        }
+        self.waiting = rest;
+        self.waiting_rows -= rows;
+        match taken.as_slice() {
+            [whole] => Ok(whole.clone()),
+            parts => concat_batches(&self.schema, parts).map_err(|e| fail(&e)),
+        }
+    }
+}
+
+fn batch(schema: &SchemaRef, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(|e| fail(&e))
+}
+
+/// A batch that can't be made of what was decoded: the file's metadata and blocks contradict each other.
+fn fail(error: &ArrowError) -> FormatError {
+    FormatError::Corrupt { file: "scan".into(), what: error.to_string() }
+}

@@ -1,0 +1,236 @@
+//! A predicate bound to a source: each leaf prepared, three-valued logic in between.
+
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::BooleanBuffer;
+use plinth_encoding::Mask;
+use plinth_encoding::expr::{Expr, Function, Path};
+
+use super::source::{ColumnId, ColumnSource, LeafExpr, Possible};
+use crate::error::{FormatError, Result};
+
+/// A bound predicate.
+#[derive(Debug)]
+pub(super) enum Bound<L> {
+    Literal(Option<bool>),
+    Leaf {
+        column: ColumnId,
+        leaf: L,
+        cost: u8,
+    },
+    /// A function of several columns (or none), evaluated on decoded rows.
+    Function {
+        columns: Vec<ColumnId>,
+        function: Function,
+    },
+    Not(Box<Bound<L>>),
+    And(Vec<Bound<L>>),
+    Or(Vec<Bound<L>>),
+}
+
+/// Binds a predicate.
+pub(super) fn bind<S: ColumnSource>(expr: &Expr, source: &mut S) -> Result<Bound<S::Leaf>> {
+    let leaf = |path: &Path, leaf: LeafExpr, cost: u8, source: &mut S| {
+        let column = source.resolve(path)?;
+        Ok(Bound::Leaf { column, leaf: source.prepare(column, &leaf)?, cost })
+    };
+    match expr {
+        Expr::Literal(value) => Ok(Bound::Literal(*value)),
+        Expr::Compare { column, op, value } => leaf(column, LeafExpr::Compare(*op, value.clone()), 1, source),
+        Expr::In { column, values } => leaf(column, LeafExpr::In(values.clone()), 2, source),
+        Expr::IsNull(column) => leaf(column, LeafExpr::IsNull, 0, source),
+        Expr::Not(inner) => Ok(Bound::Not(Box::new(bind(inner, source)?))),
+        Expr::And(parts) => Ok(Bound::And(parts.iter().map(|part| bind(part, source)).collect::<Result<_>>()?)),
+        Expr::Or(parts) => Ok(Bound::Or(parts.iter().map(|part| bind(part, source)).collect::<Result<_>>()?)),
+        Expr::Function(function) => match function.columns.as_slice() {
+            [column] => leaf(column, LeafExpr::Function(function.clone()), 3, source),
+            columns => {
+                let columns = columns.iter().map(|path| source.resolve(path)).collect::<Result<_>>()?;
+                Ok(Bound::Function { columns, function: function.clone() })
+            }
+        },
+    }
+}
+
+/// Splits a predicate into the conjuncts that must all be true.
+pub(super) fn conjuncts(expr: &Expr, out: &mut Vec<Expr>) {
+    match expr {
+        Expr::And(parts) => parts.iter().for_each(|part| conjuncts(part, out)),
+        other => out.push(other.clone()),
+    }
+}
+
+/// What is known of the rows a predicate is evaluated on.
+pub(super) struct Rows<'a> {
+    pub(super) block: usize,
+    /// Rows that still matter.
+    pub(super) selection: &'a BooleanBuffer,
+}
+
+impl<L> Bound<L> {
+    /// Cheaper predicates run first: comparisons on encoded data, then functions once per distinct value, then
+    /// functions of decoded rows.
+    pub(super) fn cost(&self) -> u8 {
+        match self {
+            Self::Literal(_) => 0,
+            Self::Leaf { cost, .. } => *cost,
+            Self::Function { .. } => 10,
+            Self::Not(inner) => inner.cost(),
+            Self::And(parts) | Self::Or(parts) => parts.iter().map(Self::cost).max().unwrap_or(0).saturating_add(1),
+        }
+    }
+
+    /// The columns it reads.
+    pub(super) fn columns(&self, out: &mut Vec<ColumnId>) {
+        match self {
+            Self::Literal(_) => {}
+            Self::Leaf { column, .. } => out.push(*column),
+            Self::Function { columns, .. } => out.extend(columns),
+            Self::Not(inner) => inner.columns(out),
+            Self::And(parts) | Self::Or(parts) => parts.iter().for_each(|part| part.columns(out)),
+        }
+    }
+
+    /// What zone maps say about a block.
+    pub(super) fn possible<S: ColumnSource<Leaf = L>>(
+        &self,
+        source: &S,
+        group: usize,
+        block: usize,
+    ) -> Result<Possible> {
+        let all =
+            |parts: &[Self]| parts.iter().map(|part| part.possible(source, group, block)).collect::<Result<Vec<_>>>();
+        Ok(match self {
+            Self::Literal(value) => {
+                Possible { is_true: *value == Some(true), is_false: *value == Some(false), is_null: value.is_none() }
+            }
+            Self::Leaf { leaf, .. } => source.possible(leaf, group, block)?,
+            Self::Function { .. } => Possible::ANYTHING,
+            Self::Not(inner) => {
+                let inner = inner.possible(source, group, block)?;
+                Possible { is_true: inner.is_false, is_false: inner.is_true, is_null: inner.is_null }
+            }
+            Self::And(parts) => {
+                let parts = all(parts)?;
+                Possible {
+                    is_true: parts.iter().all(|p| p.is_true),
+                    is_false: parts.iter().any(|p| p.is_false),
+                    is_null: parts.iter().any(|p| p.is_null) && parts.iter().all(|p| p.is_true || p.is_null),
+                }
+            }
+            Self::Or(parts) => {
+                let parts = all(parts)?;
+                Possible {
+                    is_true: parts.iter().any(|p| p.is_true),
+                    is_false: parts.iter().all(|p| p.is_false),
+                    is_null: parts.iter().any(|p| p.is_null) && parts.iter().all(|p| p.is_false || p.is_null),
+                }
+            }
+        })
+    }
+
+    /// The answer for each row of a block whose columns were fetched.
+    pub(super) fn evaluate<S: ColumnSource<Leaf = L>>(&self, source: &mut S, rows: &Rows<'_>) -> Result<Mask> {
+        let len = rows.selection.len();
+        match self {
+            Self::Literal(value) => Ok(Mask {
+                is_true: if *value == Some(true) { BooleanBuffer::new_set(len) } else { BooleanBuffer::new_unset(len) },
+                is_null: value.is_none().then(|| BooleanBuffer::new_set(len)),
+            }),
+            Self::Leaf { leaf, .. } => source.evaluate(leaf, rows.block, rows.selection),
+            Self::Function { columns, function } => evaluate_rows(columns, function, source, rows),
+            Self::Not(inner) => {
+                let Mask { is_true, is_null } = inner.evaluate(source, rows)?;
+                let is_true = match &is_null {
+                    Some(nulls) => !&(&is_true | nulls),
+                    None => !&is_true,
+                };
+                Ok(Mask { is_true, is_null })
+            }
+            Self::And(parts) => {
+                let mut all = Mask { is_true: BooleanBuffer::new_set(len), is_null: None };
+                for part in parts {
+                    // What is false already stays false: only rows true or unknown so far need the rest.
+                    let undecided = rows.selection & &or_null(&all);
+                    if undecided.count_set_bits() == 0 {
+                        break;
+                    }
+                    let part = part.evaluate(source, &Rows { selection: &undecided, ..*rows })?;
+                    let (left, right) = (or_null(&all), or_null(&part));
+                    let is_true = &all.is_true & &part.is_true;
+                    let is_null =
+                        (all.is_null.is_some() || part.is_null.is_some()).then(|| &(&left & &right) & &!&is_true);
+                    all = Mask { is_true, is_null };
+                }
+                Ok(all)
+            }
+            Self::Or(parts) => {
+                let mut any = Mask { is_true: BooleanBuffer::new_unset(len), is_null: None };
+                for part in parts {
+                    let undecided = rows.selection & &!&any.is_true;
+                    if undecided.count_set_bits() == 0 {
+                        break;
+                    }
+                    let part = part.evaluate(source, &Rows { selection: &undecided, ..*rows })?;
+                    // Rows that were true need no answer from this part, and may have got any.
+                    let is_true = &any.is_true | &(&part.is_true & &undecided);
+                    let nulls = [&any.is_null, &part.is_null].into_iter().flatten().cloned().reduce(|a, b| &a | &b);
+                    any = Mask { is_null: nulls.map(|nulls| &nulls & &!&is_true), is_true };
+                }
+                Ok(any)
+            }
+        }
+    }
+}
+
+/// Rows that are true or unknown.
+fn or_null(mask: &Mask) -> BooleanBuffer {
+    match &mask.is_null {
+        Some(nulls) => &mask.is_true | nulls,
+        None => mask.is_true.clone(),
+    }
+}
+
+/// A function of several columns, on the selected rows.
+fn evaluate_rows<S: ColumnSource>(
+    columns: &[ColumnId],
+    function: &Function,
+    source: &mut S,
+    rows: &Rows<'_>,
+) -> Result<Mask> {
+    let selection = Some(rows.selection).filter(|selection| selection.count_set_bits() < selection.len());
+    let arrays = columns
+        .iter()
+        .map(|&column| {
+            let decoded = source.decode(column, rows.block, selection)?;
+            source.values(column, decoded)
+        })
+        .collect::<Result<Vec<ArrayRef>>>()?;
+    let answers = function.function.evaluate(&arrays).map_err(FormatError::Function)?;
+    let selected = selection.map_or(rows.selection.len(), BooleanBuffer::count_set_bits);
+    if answers.len() != selected {
+        let what = format!("{} answered {} rows of {selected}", function.function.name(), answers.len());
+        return Err(FormatError::Function(what));
+    }
+    Ok(scatter(&answers, selection))
+}
+
+/// Answers for selected rows as answers for all: the others are false.
+pub(super) fn scatter(answers: &arrow_array::BooleanArray, selection: Option<&BooleanBuffer>) -> Mask {
+    let is_true = match answers.nulls() {
+        Some(nulls) => answers.values() & nulls.inner(),
+        None => answers.values().clone(),
+    };
+    let is_null = answers.nulls().filter(|nulls| nulls.null_count() > 0).map(|nulls| !nulls.inner());
+    let Some(selection) = selection else { return Mask { is_true, is_null } };
+    let spread = |bits: &BooleanBuffer| {
+        let mut out = arrow_buffer::BooleanBufferBuilder::new(selection.len());
+        out.append_n(selection.len(), false);
+        for (i, row) in selection.set_indices().enumerate() {
+            if bits.value(i) {
+                out.set_bit(row, true);
+            }
+        }
+        out.finish()
+    };
+    Mask { is_true: spread(&is_true), is_null: is_null.as_ref().map(spread) }
+}

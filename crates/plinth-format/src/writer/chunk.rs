@@ -1,0 +1,85 @@
+//! Encoded blocks on their way to the file or the spool.
+
+use arrow_buffer::NullBuffer;
+use plinth_encoding::{Column, EncodeOptions, Physical, bounds, encode};
+use plinth_io::AtomicFile;
+use rayon::prelude::*;
+
+use crate::error::{FormatError, Result};
+use crate::meta::{BlockMeta, MOST_BLOCK_VALUES, Zone, block_start};
+use crate::wire::checksum;
+
+/// A block's bytes and what its metadata will say.
+#[derive(Debug)]
+pub(super) struct EncodedBlock {
+    pub(super) bytes: Vec<u8>,
+    pub(super) values: u32,
+    pub(super) nulls: u32,
+    pub(super) encoding: u8,
+    pub(super) zone: Option<Zone>,
+}
+
+/// A stream's blocks of one row group.
+#[derive(Debug)]
+pub(super) enum EncodedChunk {
+    /// Values, for the file.
+    Direct(Vec<EncodedBlock>),
+    /// Provisional codes, for the spool.
+    Provisional(Vec<EncodedBlock>),
+}
+
+/// Encodes each column as a block.
+pub(super) fn encode_blocks(
+    name: &str,
+    physical: Physical,
+    blocks: &[Column],
+    zones: bool,
+    options: &EncodeOptions,
+) -> Result<Vec<EncodedBlock>> {
+    blocks.par_iter().map(|column| encode_block(name, physical, column, zones, options)).collect()
+}
+
+/// Encodes one block.
+pub(super) fn encode_block(
+    name: &str,
+    physical: Physical,
+    column: &Column,
+    zones: bool,
+    options: &EncodeOptions,
+) -> Result<EncodedBlock> {
+    let fail = |what: String| FormatError::InvalidArgument(format!("column {name:?}: {what}"));
+    if column.len > MOST_BLOCK_VALUES as usize {
+        return Err(fail(format!(
+            "a block of {} values, more than {MOST_BLOCK_VALUES}; use smaller blocks",
+            column.len
+        )));
+    }
+    let mut bytes = Vec::new();
+    let encoded = encode(physical, column, options, &mut bytes).map_err(|e| fail(e.to_string()))?;
+    if u32::try_from(bytes.len()).is_err() {
+        return Err(fail(format!("a block of {} rows exceeds 4 GiB; use smaller blocks", column.len)));
+    }
+    let zone = if zones { bounds(physical, column).map(Zone::exact) } else { None };
+    Ok(EncodedBlock {
+        values: u32::try_from(column.len).unwrap_or(u32::MAX),
+        nulls: u32::try_from(column.nulls.as_ref().map_or(0, NullBuffer::null_count)).unwrap_or(u32::MAX),
+        encoding: encoded.encoding as u8,
+        bytes,
+        zone,
+    })
+}
+
+/// Writes a chunk's blocks one after the other, each where its length wants it.
+pub(super) fn write_blocks(blocks: Vec<EncodedBlock>, output: &mut AtomicFile) -> Result<Vec<BlockMeta>> {
+    blocks
+        .into_iter()
+        .map(|block| {
+            let len = u32::try_from(block.bytes.len()).unwrap_or(u32::MAX);
+            let offset = block_start(output.position(), u64::from(len));
+            output.pad_to(offset)?;
+            output.write_all(&block.bytes)?;
+            let EncodedBlock { values, nulls, encoding, zone, bytes } = block;
+            Ok(BlockMeta { offset, len, values, nulls, encoding, checksum: checksum(&bytes), zone })
+        })
+        .collect()
+}

@@ -1,0 +1,281 @@
+//! Writing a file: rows gather into row groups, columns are encoded in parallel, dictionaries are sorted at the end.
+//!
+//! A column whose values repeat is interned as it comes: its rows become provisional codes in a spool. When all rows
+//! are in, the distinct values are sorted, provisional codes become ranks, and the column's chunks are written. Every
+//! other column is encoded and written row group by row group. Nothing depends on threads, memory or how rows were
+//! batched, so the same rows and options give the same bytes.
+
+mod chunk;
+mod dictionary;
+mod layout;
+mod stream;
+
+use std::path::Path as FsPath;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_cast::can_cast_types;
+use arrow_schema::{DataType, Schema};
+use plinth_encoding::{Effort, EncodeOptions};
+use plinth_io::{AtomicFile, Spool};
+use rayon::prelude::*;
+
+use crate::error::{FormatError, Result};
+use crate::footer::{Footer, HEADER_LEN, HEADER_MAGIC, write_tail};
+use crate::meta::Section;
+use crate::types::Tree;
+use crate::wire::checksum;
+use chunk::EncodedChunk;
+use layout::Layout;
+use stream::ColumnWriter;
+
+/// How to write a file. Everything but `threads`, `replace` and `cancelled` changes the bytes; nothing else does.
+#[derive(Clone, Debug)]
+pub struct WriterOptions {
+    /// Size against speed.
+    pub effort: Effort,
+    /// Most rows of a row group; fewer when rows are wide (default 131,072).
+    pub row_group_rows: usize,
+    /// Most rows of a block; fewer when a column's values are large (default 8,192).
+    pub block_rows: usize,
+    /// Most distinct values of a column's dictionary (default 4 Mi).
+    pub dictionary_values: usize,
+    /// Most bytes of distinct values of a column's dictionary (default 64 MiB).
+    pub dictionary_bytes: usize,
+    /// Most bytes of distinct values of all dictionaries together; beyond it the largest is given up first, of equals
+    /// the leftmost (default 512 MiB).
+    pub dictionary_total_bytes: usize,
+    /// Threads that encode (default: one a core).
+    pub threads: usize,
+    /// Whether an existing file may be replaced.
+    pub replace: bool,
+    /// Set from elsewhere to stop: the next call fails with [`FormatError::Cancelled`].
+    pub cancelled: Arc<AtomicBool>,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self {
+            effort: Effort::default(),
+            row_group_rows: 131_072,
+            block_rows: 8_192,
+            dictionary_values: 4 << 20,
+            dictionary_bytes: 64 << 20,
+            dictionary_total_bytes: 512 << 20,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            replace: false,
+            cancelled: Arc::default(),
+        }
+    }
+}
+
+impl WriterOptions {
+    fn encoding(&self) -> EncodeOptions {
+        EncodeOptions { effort: self.effort }
+    }
+
+    fn check_cancelled(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) { Err(FormatError::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSummary {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+}
+
+/// Writes a file under a temporary name; [`Writer::finish`] syncs it and gives it its own. Dropped before that, it
+/// leaves nothing behind.
+#[derive(Debug)]
+pub struct Writer {
+    output: AtomicFile,
+    spool: Spool,
+    tree: Tree,
+    columns: Vec<ColumnWriter>,
+    options: WriterOptions,
+    pool: rayon::ThreadPool,
+    /// Rows that wait for their row group to fill, as pieces of each column.
+    pending: Vec<Vec<ArrayRef>>,
+    pending_rows: usize,
+    layout: Option<Layout>,
+    row_groups: Vec<u64>,
+    rows: u64,
+}
+
+impl Writer {
+    /// Checks that every column can be stored, and creates the temporary file beside `path`.
+    ///
+    /// # Errors
+    /// [`FormatError::Unsupported`] names the column; [`FormatError::Io`] if the file exists and may not be replaced,
+    /// or its folder can't be written to.
+    pub fn create(path: impl AsRef<FsPath>, schema: &Schema, options: WriterOptions) -> Result<Self> {
+        let tree = Tree::from_arrow(schema)?;
+        for (field, node) in schema.fields().iter().zip(&tree.columns) {
+            let (from, to) = (field.data_type(), node.arrow_type());
+            if from != &to && !can_cast_types(from, &to) {
+                let what = format!("the type {from} can't be stored; cast it to {to} or leave the column out");
+                return Err(FormatError::Unsupported { column: field.name().clone(), what });
+            }
+        }
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(options.threads.max(1))
+            .thread_name(|i| format!("plinth-encode-{i}"))
+            .build()
+            .map_err(|e| FormatError::InvalidArgument(format!("cannot start {} threads: {e}", options.threads)))?;
+        let mut output = AtomicFile::create(&path, options.replace)?;
+        output.write_all(&HEADER_MAGIC)?;
+        output.pad_to(HEADER_LEN)?;
+        let folder = match path.as_ref().parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => FsPath::new("."),
+        };
+        Ok(Self {
+            spool: Spool::new(folder),
+            columns: tree.columns.iter().map(ColumnWriter::new).collect(),
+            pending: vec![Vec::new(); tree.columns.len()],
+            output,
+            tree,
+            options,
+            pool,
+            pending_rows: 0,
+            layout: None,
+            row_groups: Vec::new(),
+            rows: 0,
+        })
+    }
+
+    /// Appends rows. Columns match by position and must have the types given to [`Writer::create`], or those types
+    /// encoded as dictionaries or runs.
+    ///
+    /// # Errors
+    /// If the batch does not fit the schema, the device is full, or writing was cancelled. The writer can only be
+    /// dropped then.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.num_columns() != self.columns.len() {
+            let what = format!("a batch of {} columns for a file of {}", batch.num_columns(), self.columns.len());
+            return Err(FormatError::InvalidArgument(what));
+        }
+        for (column, array) in self.columns.iter().zip(batch.columns()) {
+            column.check(array)?;
+        }
+        let mut from = 0;
+        while from < batch.num_rows() {
+            let room = self.row_group_rows() - self.pending_rows;
+            let rows = room.min(batch.num_rows() - from);
+            for (pieces, array) in self.pending.iter_mut().zip(batch.columns()) {
+                pieces.push(array.slice(from, rows));
+            }
+            self.pending_rows += rows;
+            self.rows += rows as u64;
+            from += rows;
+            if self.layout.is_none() && self.pending_rows >= layout::SAMPLE_ROWS {
+                self.plan()?;
+            } else if self.layout.is_some() && self.pending_rows >= self.row_group_rows() {
+                self.write_row_group()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows written so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Until the layout is planned, only as many rows are taken as planning looks at.
+    fn row_group_rows(&self) -> usize {
+        self.layout.map_or(layout::SAMPLE_ROWS, |layout| layout.row_group_rows)
+    }
+
+    /// Decides how many rows blocks and row groups hold.
+    fn plan(&mut self) -> Result<()> {
+        let (columns, pending) = (&self.columns, &self.pending);
+        let widths =
+            columns.iter().zip(pending).map(|(column, pieces)| column.memory(pieces)).collect::<Result<Vec<u64>>>()?;
+        self.layout = Some(Layout::plan(&widths, self.pending_rows, &self.options));
+        Ok(())
+    }
+
+    /// Encodes the pending rows and writes what need not wait for a dictionary.
+    fn write_row_group(&mut self) -> Result<()> {
+        self.options.check_cancelled()?;
+        let Some(layout) = self.layout else { return Ok(()) };
+        let rows = std::mem::take(&mut self.pending_rows);
+        let pieces: Vec<_> = self.pending.iter_mut().map(std::mem::take).collect();
+        let (columns, options) = (&mut self.columns, &self.options);
+        let encoded: Vec<Vec<EncodedChunk>> = self.pool.install(|| {
+            columns
+                .par_iter_mut()
+                .zip(pieces)
+                .map(|(column, pieces)| column.encode(pieces, layout.block_rows, options))
+                .collect::<Result<_>>()
+        })?;
+        for (column, chunks) in self.columns.iter_mut().zip(encoded) {
+            for (stream, chunk) in column.streams.iter_mut().zip(chunks) {
+                stream.store(chunk, &mut self.output, &mut self.spool)?;
+            }
+        }
+        self.row_groups.push(rows as u64);
+        dictionary::enforce_limits(&mut self.columns, self.row_groups.len(), &self.options);
+        Ok(())
+    }
+
+    /// Completes the file: sorts the dictionaries, writes the columns that waited for them, the metadata and the
+    /// footer, syncs, and gives the file its name.
+    ///
+    /// # Errors
+    /// If the device is full or refuses, or writing was cancelled; nothing is left then.
+    pub fn finish(mut self) -> Result<FileSummary> {
+        if self.layout.is_none() {
+            self.plan()?;
+        }
+        if self.pending_rows > 0 {
+            self.write_row_group()?;
+        }
+        let (output, spool, options) = (&mut self.output, &self.spool, &self.options);
+        let columns = &mut self.columns;
+        let groups = self.row_groups.len();
+        self.pool.install(|| dictionary::write_all(columns, groups, output, spool, options))?;
+
+        let mut streams = Vec::with_capacity(self.tree.streams());
+        for stream in self.columns.iter_mut().flat_map(|column| &mut column.streams) {
+            let bytes = stream.metadata()?;
+            streams.push(write_section(&mut self.output, &bytes)?);
+        }
+        let footer = Footer {
+            tree: self.tree,
+            block_rows: self.layout.map_or(1, |layout| u32::try_from(layout.block_rows).unwrap_or(u32::MAX)),
+            row_groups: self.row_groups,
+            streams,
+        };
+        let footer = write_section(&mut self.output, &footer.write())?;
+        self.output.write_all(&write_tail(&footer))?;
+        self.options.check_cancelled()?;
+        let file_bytes = self.output.commit()?;
+        Ok(FileSummary { rows: self.rows, file_bytes })
+    }
+}
+
+/// Appends a checksummed section.
+fn write_section(output: &mut AtomicFile, bytes: &[u8]) -> Result<Section> {
+    let offset = output.position();
+    let len = u32::try_from(bytes.len())
+        .map_err(|_| FormatError::InvalidArgument("metadata of a column exceeds 4 GiB; write smaller files".into()))?;
+    output.write_all(bytes)?;
+    Ok(Section { offset, len, checksum: checksum(bytes) })
+}
+
+/// Whether an array of one type holds values of another, as they are or encoded as a dictionary or runs.
+fn holds(array: &DataType, values: &DataType) -> bool {
+    match array {
+        _ if array == values => true,
+        DataType::Dictionary(_, inner) => holds(inner, values),
+        DataType::RunEndEncoded(_, inner) => holds(inner.data_type(), values),
+        _ => false,
+    }
+}

@@ -1,0 +1,139 @@
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use plinth_encoding::expr::col;
+use plinth_format::{File, FormatError, Result};
+use plinth_io::MemorySource;
+
+use crate::data::{small, wide_batch, write};
+
+/// Bits to flip, one choice a byte.
+const FLIPS: [u8; 5] = [0x01, 0x80, 0xff, 0x7f, 0x10];
+
+fn read(bytes: &[u8]) -> Result<Vec<RecordBatch>> {
+    let file = File::from_source(Arc::new(MemorySource::new("test.plinth", bytes)))?;
+    file.scan().build()?.collect()
+}
+
+/// Reads with a predicate, too: another path through metadata, dictionaries and blocks.
+fn filtered(bytes: &[u8]) -> Result<Vec<RecordBatch>> {
+    let file = File::from_source(Arc::new(MemorySource::new("test.plinth", bytes)))?;
+    file.scan().filter(col("c4").gt_eq(0)).filter(col("c32").not_eq("3-wörd")).build()?.collect()
+}
+
+fn example() -> Vec<u8> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.plinth");
+    write(&path, &wide_batch(5, 40, 10), small());
+    std::fs::read(&path).unwrap()
+}
+
+#[test]
+fn every_flipped_byte_is_noticed_or_harmless() {
+    let good = example();
+    let (answer, filtered_answer) = (read(&good).unwrap(), filtered(&good).unwrap());
+    let mut harmless = 0;
+    for i in 0..good.len() {
+        {
+            let mut bad = good.clone();
+            bad[i] ^= FLIPS[i % FLIPS.len()];
+            match read(&bad) {
+                Ok(batches) => {
+                    assert!(batches == answer, "byte {i} changed the answer");
+                    harmless += 1;
+                }
+                Err(FormatError::Corrupt { file, .. } | FormatError::Version { file, .. }) => {
+                    assert_eq!(file, "test.plinth")
+                }
+                Err(other) => panic!("byte {i}: {other}"),
+            }
+            if let Ok(batches) = filtered(&bad) {
+                assert!(batches == filtered_answer, "byte {i} changed the filtered answer");
+            }
+        }
+    }
+    // Only the header and padding may change unnoticed.
+    assert!(harmless < good.len() / 3, "{harmless} of {} flips went unnoticed", good.len());
+}
+
+#[test]
+fn every_truncation_is_an_error_that_names_the_file() {
+    let good = example();
+    for len in 0..good.len() {
+        let error = read(&good[..len]).unwrap_err().to_string();
+        assert!(error.contains("test.plinth"), "{error}");
+    }
+    let mut longer = good.clone();
+    longer.extend_from_slice(b"more");
+    assert!(read(&longer).is_err());
+}
+
+#[test]
+fn damage_is_reported_with_column_block_and_offset() {
+    let good = example();
+    let file = File::from_source(Arc::new(MemorySource::new("t", &good))).unwrap();
+    let mut bad = good.clone();
+    bad[64] ^= 1;
+    let error = read(&bad).unwrap_err().to_string();
+    for part in ["test.plinth", "column \"c", "row group 0", "block 0", "offset 64", "checksum"] {
+        assert!(error.contains(part), "{error} lacks {part}");
+    }
+    let damaged = File::from_source(Arc::new(MemorySource::new("t", &bad))).unwrap();
+    assert!(damaged.verify(1, &|_| {}).is_err());
+    assert!(file.verify(1, &|_| {}).is_ok());
+}
+
+/// Seals damaged metadata with the right checksums, so that only the reader's own checks stand between it and harm.
+#[test]
+fn hostile_metadata_with_valid_checksums_never_harms() {
+    let good = example();
+    let checksum = |bytes: &[u8]| twox_hash::XxHash3_64::oneshot(bytes).to_le_bytes();
+    let tail = good.len() - 52;
+    let footer_at = u64::from_le_bytes(good[tail..tail + 8].try_into().unwrap()) as usize;
+    let mut outcomes = [0, 0];
+    for i in footer_at..tail {
+        {
+            let mut bad = good.clone();
+            bad[i] ^= FLIPS[i % FLIPS.len()];
+            let sum = checksum(&bad[footer_at..tail]);
+            bad[tail + 12..tail + 20].copy_from_slice(&sum);
+            let sum = checksum(&bad[tail..tail + 36]);
+            bad[tail + 36..tail + 44].copy_from_slice(&sum);
+            outcomes[usize::from(read(&bad).is_ok())] += 1;
+        }
+    }
+    assert!(outcomes[0] > 0, "{outcomes:?}");
+    // The same for the column metadata, whose checksums stand in the footer's directory.
+    let streams = (tail - footer_at) / 20;
+    for entry in 0..streams {
+        let at = tail - (entry + 1) * 20;
+        let offset = u64::from_le_bytes(good[at..at + 8].try_into().unwrap()) as usize;
+        let len = u32::from_le_bytes(good[at + 8..at + 12].try_into().unwrap()) as usize;
+        if offset < 64 || offset + len > footer_at {
+            break;
+        }
+        for i in offset..offset + len {
+            {
+                let mut bad = good.clone();
+                bad[i] ^= FLIPS[i % FLIPS.len()];
+                let sum = checksum(&bad[offset..offset + len]);
+                bad[at + 12..at + 20].copy_from_slice(&sum);
+                let sum = checksum(&bad[footer_at..tail]);
+                bad[tail + 12..tail + 20].copy_from_slice(&sum);
+                let sum = checksum(&bad[tail..tail + 36]);
+                bad[tail + 36..tail + 44].copy_from_slice(&sum);
+                outcomes[usize::from(read(&bad).is_ok())] += 1;
+                let _ = filtered(&bad);
+            }
+        }
+    }
+    assert!(outcomes[0] > 1000, "{outcomes:?}");
+}
+
+#[test]
+fn other_files_are_not_mistaken_for_ours() {
+    for bytes in [&b""[..], b"x", &[0; 51], &[0; 52], &[0xff; 5000], b"PAR1 nothing of ours PAR1"] {
+        let error = read(bytes).unwrap_err().to_string();
+        assert!(error.contains("test.plinth: not a Plinth file"), "{error}");
+    }
+}

@@ -1,0 +1,18 @@
+//! The promises of the file: what goes in comes out, damage is noticed, the same rows give the same bytes.
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss
+)]
+
+mod corruption;
+mod data;
+mod determinism;
+mod metadata;
+mod round_trip;
+mod scans;

@@ -1,0 +1,117 @@
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+use plinth_encoding::expr::{Path, Scalar};
+use plinth_format::{Exactness, File, Writer, WriterOptions};
+
+use crate::data::{Random, small, wide_batch, words, write};
+
+fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    let fields: Vec<_> = columns.iter().map(|(n, a)| Field::new(*n, a.data_type().clone(), true)).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.into_iter().map(|(_, a)| a).collect()).unwrap()
+}
+
+#[test]
+fn statistics_are_exact() {
+    let long = "z".repeat(100);
+    let text: Vec<Option<&str>> = (0..9_000).map(|i| [Some("b"), None, Some(long.as_str()), Some("")][i % 4]).collect();
+    let numbers: Int64Array = (0..9_000).map(|i| (i % 7 != 0).then_some(i - 4_500)).collect();
+    let floats = Float64Array::from_iter_values((0..9_000).map(f64::from));
+    let batch = table(vec![
+        ("text", Arc::new(StringArray::from(text))),
+        ("numbers", Arc::new(numbers)),
+        ("floats", Arc::new(floats)),
+        ("nothing", Arc::new(Int64Array::from(vec![None; 9_000]))),
+    ]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(&dir.path().join("t.plinth"), &batch, small());
+    let stats = |name: &str| file.statistics(&Path::column(name)).unwrap();
+    let exact = |value: Scalar| Some((value, Exactness::Exact));
+    let text = stats("text");
+    assert_eq!((text.null_count, text.distinct_count), (2250, Some(3)));
+    assert_eq!((text.min, text.max), (exact("".into()), exact(long.as_str().into())));
+    let numbers = stats("numbers");
+    assert_eq!(
+        (numbers.null_count, numbers.min, numbers.max),
+        (1286, exact(Scalar::Int(-4499)), exact(Scalar::Int(4499)))
+    );
+    assert_eq!(stats("floats").max, exact(Scalar::Float(8_999.0)));
+    let nothing = stats("nothing");
+    assert_eq!((nothing.null_count, nothing.min, nothing.max), (9_000, None, None));
+    assert!(file.statistics(&Path::column("none")).unwrap_err().to_string().contains("text, numbers"));
+}
+
+#[test]
+fn two_columns_of_two_thousand_cost_two_columns_of_metadata() {
+    let columns = 2_000;
+    let mut random = Random(4);
+    let fields: Vec<_> = (0..columns).map(|i| Field::new(format!("column_{i}"), DataType::Int64, true)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("wide.plinth");
+    let options = WriterOptions { row_group_rows: 1024, block_rows: 16, ..WriterOptions::default() };
+    let mut writer = Writer::create(&path, &schema, options).unwrap();
+    let arrays: Vec<ArrayRef> = (0..columns)
+        .map(|_| Arc::new(Int64Array::from_iter_values((0..4096).map(|_| random.below(50) as i64))) as ArrayRef)
+        .collect();
+    writer.write(&RecordBatch::try_new(schema, arrays).unwrap()).unwrap();
+    writer.finish().unwrap();
+    let file = File::open(&path).unwrap();
+    let rows: usize =
+        file.scan().select(["column_7", "column_1999"]).build().unwrap().map(|b| b.unwrap().num_rows()).sum();
+    assert_eq!(rows, 4096);
+    let (read, all) = (file.metadata_bytes_read(), file.metadata_bytes());
+    assert!(read * 50 < all, "{read} of {all} bytes of metadata read");
+}
+
+#[test]
+fn row_groups_belong_to_exactly_one_of_any_ranges_that_tile_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(&dir.path().join("t.plinth"), &wide_batch(1, 30_000, 0), small());
+    let len = file.byte_len();
+    for parts in [1, 2, 3, 7, 8, 9, 100, 1000] {
+        let mut next = 0;
+        for part in 0..parts {
+            let range = file.row_groups_in(part * len / parts..(part + 1) * len / parts);
+            assert_eq!(range.start, next);
+            next = range.end;
+        }
+        assert_eq!(next, file.row_groups().len(), "{parts} parts");
+    }
+    assert_eq!(file.row_groups_in(0..len).len(), 8);
+    let balanced: Vec<_> = (0..4).map(|i| file.row_groups_in(i * len / 4..(i + 1) * len / 4).len()).collect();
+    assert_eq!(balanced, [2, 2, 2, 2]);
+}
+
+#[test]
+fn a_dictionary_that_outgrows_its_limits_is_given_up_and_says_so() {
+    let mut random = Random(9);
+    let few = words(&mut random, 20_000, 50, 1);
+    let growing: Vec<String> = (0..20_000).map(|i| format!("value {}", i / 3)).collect();
+    let batch =
+        table(vec![("few", Arc::new(StringArray::from(few))), ("growing", Arc::new(StringArray::from(growing)))]);
+    let dir = tempfile::tempdir().unwrap();
+    for (name, options) in [
+        ("values", WriterOptions { dictionary_values: 3_000, ..small() }),
+        ("bytes", WriterOptions { dictionary_bytes: 30_000, ..small() }),
+        ("total", WriterOptions { dictionary_total_bytes: 30_000, ..small() }),
+    ] {
+        let file = write(&dir.path().join(name), &batch, options);
+        let report = file.report().unwrap();
+        assert!(report.columns[0].note.is_none());
+        assert!(report.columns[0].encodings.iter().all(|e| e.name.starts_with("dictionary/")));
+        let growing = &report.columns[1];
+        assert!(growing.note.as_ref().unwrap().contains("given up after row group"), "{:?}", growing.note);
+        let coded = growing.encodings.iter().filter(|e| e.name.starts_with("dictionary/")).count();
+        assert!(coded > 0 && coded < growing.encodings.len(), "{:?}", growing.encodings);
+        assert_eq!(file.statistics(&Path::column("growing")).unwrap().distinct_count, None);
+        crate::data::assert_same(
+            &crate::data::read_all(file.scan().build().unwrap()),
+            &crate::data::expected(&batch, &file),
+        );
+        let filter = plinth_encoding::expr::col("growing").gt_eq("value 66");
+        let rows: usize = file.scan().filter(filter).build().unwrap().map(|b| b.unwrap().num_rows()).sum();
+        assert_eq!(rows, (0..20_000).filter(|i| format!("value {}", i / 3).as_str() >= "value 66").count());
+    }
+}
