@@ -1,7 +1,9 @@
 //! Arrow arrays to the streams of a column: each node of the tree gets its part of a block's rows.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, MapArray, UInt32Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeListArray, ListArray, MapArray, StructArray, UInt32Array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType};
@@ -13,8 +15,48 @@ use crate::types::{Logical, Node};
 /// dictionaries and runs as the values they stand for.
 pub(crate) fn normalise(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, ArrowError> {
     if array.data_type() == target {
-        return Ok(array.clone());
+        return Ok(Arc::clone(array));
     }
+    // Arrow's own cast loses the rows of fixed-size lists of no items, so what nests is rebuilt here.
+    Ok(match (array.data_type(), target) {
+        (DataType::Struct(_), DataType::Struct(fields)) if !fields.is_empty() => {
+            let structs = array.as_struct();
+            let children =
+                structs.columns().iter().zip(fields).map(|(child, field)| normalise(child, field.data_type()));
+            Arc::new(StructArray::try_new(
+                fields.clone(),
+                children.collect::<Result<_, _>>()?,
+                structs.nulls().cloned(),
+            )?)
+        }
+        (DataType::FixedSizeList(..), DataType::FixedSizeList(field, size)) => {
+            let list = array.as_fixed_size_list();
+            let width = usize::try_from(*size).unwrap_or(0);
+            let first = if list.is_empty() { 0 } else { usize::try_from(list.value_offset(0)).unwrap_or(0) };
+            let values = normalise(&list.values().slice(first, list.len() * width), field.data_type())?;
+            let (nulls, len) = (list.nulls().cloned(), list.len());
+            Arc::new(FixedSizeListArray::try_new_with_length(Arc::clone(field), *size, values, nulls, len)?)
+        }
+        (DataType::List(_), DataType::List(field)) => {
+            let list = array.as_list::<i32>();
+            let values = normalise(list.values(), field.data_type())?;
+            Arc::new(ListArray::try_new(Arc::clone(field), list.offsets().clone(), values, list.nulls().cloned())?)
+        }
+        (DataType::LargeList(item) | DataType::ListView(item) | DataType::LargeListView(item), DataType::List(_)) => {
+            let list = cast_strictly(array, &DataType::List(Arc::clone(item)))?;
+            return normalise(&list, target);
+        }
+        (DataType::Map(..), DataType::Map(field, sorted)) => {
+            let map = array.as_map();
+            let entries = normalise(&(Arc::new(map.entries().clone()) as ArrayRef), field.data_type())?;
+            let (entries, nulls) = (entries.as_struct().clone(), map.nulls().cloned());
+            Arc::new(MapArray::try_new(Arc::clone(field), map.offsets().clone(), entries, nulls, *sorted)?)
+        }
+        _ => cast_strictly(array, target)?,
+    })
+}
+
+fn cast_strictly(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, ArrowError> {
     cast_with_options(array, target, &CastOptions { safe: false, ..CastOptions::default() })
 }
 
@@ -46,7 +88,7 @@ pub(crate) fn shred(
             let (offsets, items): (&[i32], ArrayRef) = match array.data_type() {
                 DataType::Map(..) => {
                     let map: &MapArray = array.as_map();
-                    (map.value_offsets(), std::sync::Arc::new(map.entries().clone()))
+                    (map.value_offsets(), Arc::new(map.entries().clone()))
                 }
                 _ => {
                     let list = array.as_list::<i32>();

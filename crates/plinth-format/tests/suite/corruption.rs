@@ -34,22 +34,20 @@ fn every_flipped_byte_is_noticed_or_harmless() {
     let (answer, filtered_answer) = (read(&good).unwrap(), filtered(&good).unwrap());
     let mut harmless = 0;
     for i in 0..good.len() {
-        {
-            let mut bad = good.clone();
-            bad[i] ^= FLIPS[i % FLIPS.len()];
-            match read(&bad) {
-                Ok(batches) => {
-                    assert!(batches == answer, "byte {i} changed the answer");
-                    harmless += 1;
-                }
-                Err(FormatError::Corrupt { file, .. } | FormatError::Version { file, .. }) => {
-                    assert_eq!(file, "test.plinth")
-                }
-                Err(other) => panic!("byte {i}: {other}"),
+        let mut bad = good.clone();
+        bad[i] ^= FLIPS[i % FLIPS.len()];
+        match read(&bad) {
+            Ok(batches) => {
+                assert!(batches == answer, "byte {i} changed the answer");
+                harmless += 1;
             }
-            if let Ok(batches) = filtered(&bad) {
-                assert!(batches == filtered_answer, "byte {i} changed the filtered answer");
+            Err(FormatError::Corrupt { file, .. } | FormatError::Version { file, .. }) => {
+                assert_eq!(file, "test.plinth")
             }
+            Err(other) => panic!("byte {i}: {other}"),
+        }
+        if let Ok(batches) = filtered(&bad) {
+            assert!(batches == filtered_answer, "byte {i} changed the filtered answer");
         }
     }
     // Only the header and padding may change unnoticed.
@@ -92,15 +90,13 @@ fn hostile_metadata_with_valid_checksums_never_harms() {
     let footer_at = u64::from_le_bytes(good[tail..tail + 8].try_into().unwrap()) as usize;
     let mut outcomes = [0, 0];
     for i in footer_at..tail {
-        {
-            let mut bad = good.clone();
-            bad[i] ^= FLIPS[i % FLIPS.len()];
-            let sum = checksum(&bad[footer_at..tail]);
-            bad[tail + 12..tail + 20].copy_from_slice(&sum);
-            let sum = checksum(&bad[tail..tail + 36]);
-            bad[tail + 36..tail + 44].copy_from_slice(&sum);
-            outcomes[usize::from(read(&bad).is_ok())] += 1;
-        }
+        let mut bad = good.clone();
+        bad[i] ^= FLIPS[i % FLIPS.len()];
+        let sum = checksum(&bad[footer_at..tail]);
+        bad[tail + 12..tail + 20].copy_from_slice(&sum);
+        let sum = checksum(&bad[tail..tail + 36]);
+        bad[tail + 36..tail + 44].copy_from_slice(&sum);
+        outcomes[usize::from(read(&bad).is_ok())] += 1;
     }
     assert!(outcomes[0] > 0, "{outcomes:?}");
     // The same for the column metadata, whose checksums stand in the footer's directory.
@@ -113,18 +109,16 @@ fn hostile_metadata_with_valid_checksums_never_harms() {
             break;
         }
         for i in offset..offset + len {
-            {
-                let mut bad = good.clone();
-                bad[i] ^= FLIPS[i % FLIPS.len()];
-                let sum = checksum(&bad[offset..offset + len]);
-                bad[at + 12..at + 20].copy_from_slice(&sum);
-                let sum = checksum(&bad[footer_at..tail]);
-                bad[tail + 12..tail + 20].copy_from_slice(&sum);
-                let sum = checksum(&bad[tail..tail + 36]);
-                bad[tail + 36..tail + 44].copy_from_slice(&sum);
-                outcomes[usize::from(read(&bad).is_ok())] += 1;
-                let _ = filtered(&bad);
-            }
+            let mut bad = good.clone();
+            bad[i] ^= FLIPS[i % FLIPS.len()];
+            let sum = checksum(&bad[offset..offset + len]);
+            bad[at + 12..at + 20].copy_from_slice(&sum);
+            let sum = checksum(&bad[footer_at..tail]);
+            bad[tail + 12..tail + 20].copy_from_slice(&sum);
+            let sum = checksum(&bad[tail..tail + 36]);
+            bad[tail + 36..tail + 44].copy_from_slice(&sum);
+            outcomes[usize::from(read(&bad).is_ok())] += 1;
+            let _ = filtered(&bad);
         }
     }
     assert!(outcomes[0] > 1000, "{outcomes:?}");
