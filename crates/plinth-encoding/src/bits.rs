@@ -16,6 +16,13 @@ impl Words {
         Self { words: vec![0; len.div_ceil(64)], len }
     }
 
+    /// A copy of a bitmap.
+    pub(crate) fn copy(bits: &BooleanBuffer) -> Self {
+        let mut words: Vec<u64> = bits.bit_chunks().iter_padded().collect();
+        words.truncate(bits.len().div_ceil(64));
+        Self { words, len: bits.len() }
+    }
+
     /// Sets the bits of `from..to`, which is cut to the bitmap's length.
     pub(crate) fn set_range(&mut self, from: usize, to: usize) {
         let to = to.min(self.len);
@@ -89,8 +96,16 @@ pub(crate) fn expand_bits(stored: &BooleanBuffer, valid: &BooleanBuffer) -> Bool
     out.finish()
 }
 
+/// The values at the set positions of the selection, if there is one.
+pub(crate) fn select<T: Copy>(values: Vec<T>, selection: Option<&BooleanBuffer>) -> Vec<T> {
+    match selection {
+        None => values,
+        Some(selection) => filter_values(&values, selection),
+    }
+}
+
 /// The values at the set positions of `selection`.
-pub(crate) fn filter_values<T: Copy>(values: &[T], selection: &BooleanBuffer) -> Vec<T> {
+fn filter_values<T: Copy>(values: &[T], selection: &BooleanBuffer) -> Vec<T> {
     let count = selection.count_set_bits();
     let mut out = Vec::with_capacity(count);
     if count * 4 > selection.len() * 3 {

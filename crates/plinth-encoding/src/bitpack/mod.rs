@@ -23,7 +23,7 @@ mod scalar;
 pub const VECTOR: usize = 1024;
 
 /// A lane element that values are unpacked into. Arithmetic wraps.
-pub(crate) trait Lane: Copy + Default + Ord + 'static + arrow_buffer::ArrowNativeType + std::fmt::Debug {
+pub trait Lane: Copy + Default + Ord + 'static + arrow_buffer::ArrowNativeType + std::fmt::Debug {
     /// The low bits.
     fn truncate(value: u64) -> Self;
     /// The low bits.
@@ -82,29 +82,29 @@ impl Kernel {
 }
 
 /// Bytes that `count` values take at `bits` bits a value.
-pub(crate) fn packed_len(count: usize, bits: u8) -> usize {
+pub fn packed_len(count: usize, bits: u8) -> usize {
     let (vectors, rest) = (count / VECTOR, count % VECTOR);
     vectors * vector_len(bits) + (rest * usize::from(bits)).div_ceil(8)
 }
 
 /// Bytes that a full vector takes.
-pub(crate) fn vector_len(bits: u8) -> usize {
+pub fn vector_len(bits: u8) -> usize {
     usize::from(bits) * (VECTOR / 8)
 }
 
 /// The bits needed for `value`.
 #[allow(clippy::cast_possible_truncation, reason = "at most 64")]
-pub(crate) fn bits_for(value: u64) -> u8 {
+pub fn bits_for(value: u64) -> u8 {
     (64 - value.leading_zeros()) as u8
 }
 
 /// The largest value of `bits` bits.
-pub(crate) fn mask(bits: u8) -> u64 {
+pub fn mask(bits: u8) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
 /// Appends `values`, at most one vector of them, each of at most `bits` bits.
-pub(crate) fn pack(values: &[u64], bits: u8, out: &mut Vec<u8>) {
+pub fn pack(values: &[u64], bits: u8, out: &mut Vec<u8>) {
     if bits == 0 {
         return;
     }
@@ -117,7 +117,7 @@ pub(crate) fn pack(values: &[u64], bits: u8, out: &mut Vec<u8>) {
 
 /// Unpacks a vector, or a tail of fewer values, and adds `base` to each. `bytes` holds at least
 /// `packed_len(out.len(), bits)` bytes (callers slice it so); where it does not, `out` is left as it is.
-pub(crate) fn unpack<T: Lane>(kernel: Kernel, bytes: &[u8], bits: u8, base: T, out: &mut [T]) {
+pub fn unpack<T: Lane>(kernel: Kernel, bytes: &[u8], bits: u8, base: T, out: &mut [T]) {
     if bits == 0 {
         out.fill(base);
         return;
@@ -136,7 +136,7 @@ pub(crate) fn unpack<T: Lane>(kernel: Kernel, bytes: &[u8], bits: u8, base: T, o
 
 /// Which values `v` of a full vector satisfy `v - lo <= span`, modulo `2^bits`'s word (32 bits for `bits <= 32`, else 64):
 /// bit `i % 64` of word `i / 64` for value `i`. False everywhere if `bytes` is too short or `bits` is zero.
-pub(crate) fn compare(kernel: Kernel, bytes: &[u8], bits: u8, lo: u64, span: u64) -> [u64; VECTOR / 64] {
+pub fn compare(kernel: Kernel, bytes: &[u8], bits: u8, lo: u64, span: u64) -> [u64; VECTOR / 64] {
     let Some(bytes) = bytes.get(..vector_len(bits)) else { return [0; VECTOR / 64] };
     match kernel {
         #[cfg(target_arch = "x86_64")]

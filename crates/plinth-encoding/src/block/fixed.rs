@@ -138,7 +138,7 @@ impl Fixed {
             Node::Zstd(frame) => Ok(self.select(Buffer::from_vec(frame.decompress()?), selection)),
             Node::Narrowed(ints) => {
                 let values: Vec<u64> = ints.decode(wanted)?;
-                let values = selection.map_or_else(|| values.clone(), |s| bits::filter_values(&values, s));
+                let values = bits::select(values, selection);
                 Ok(widen(&values, self.width))
             }
         }
@@ -204,7 +204,7 @@ fn repeat(value: &[u8], count: usize) -> Result<Buffer> {
     if out.try_reserve_exact(size.div_ceil(16)).is_err() {
         return Err(EncodingError::corrupt(format!("no memory for {count} values")));
     }
-    if value.len() % 16 == 0 {
+    if value.len().is_multiple_of(16) {
         for _ in 0..count {
             out.extend(value.as_chunks::<16>().0.iter().map(|word| u128::from_le_bytes(*word)));
         }
@@ -248,7 +248,7 @@ pub(super) fn expand(stored: &[u8], width: usize, valid: &BooleanBuffer, size: u
                     slot.copy_from_slice(value);
                 }
             }
-            if width % 16 == 0 { copy_aligned(&out) } else { Buffer::from_vec(out) }
+            if width.is_multiple_of(16) { copy_aligned(&out) } else { Buffer::from_vec(out) }
         }
     }
 }

@@ -67,7 +67,7 @@ impl Input<'_> {
         if !matches!(width, 1 | 2 | 4 | 8) {
             return Err(EncodingError::invalid(format!("numbers of {width} bytes")));
         }
-        if bytes.len() % width != 0 {
+        if !bytes.len().is_multiple_of(width) {
             return Err(EncodingError::invalid(format!("{} bytes of numbers of {width}", bytes.len())));
         }
         self.check(bytes.len() / width)?;

@@ -1,14 +1,14 @@
 //! The block: up to about 8,192 rows of one leaf column, encoded so that they can be decoded alone.
 //!
 //! # Layout
-//! 1. Flags and nulls: [`validity`].
+//! 1. Flags and nulls: module `validity`.
 //! 2. The values, one for each row or, if *compacted*, one for each row that is not null; absent if all rows are null. They
 //!    begin with a tag (`u8`, [`Encoding`]) and go on by the physical type and the tag:
-//!    - `Int`: [`crate::ints`];
-//!    - `Float`: [`crate::floats`];
-//!    - `Bool`: [`bools`];
-//!    - `Wide` and `Fixed`: [`fixed`];
-//!    - `Bytes`: [`crate::strings`].
+//!    - `Int`: `ints`;
+//!    - `Float`: `floats`;
+//!    - `Bool`: `bools`;
+//!    - `Wide` and `Fixed`: `fixed`;
+//!    - `Bytes`: `strings`.
 //!
 //! Fields follow each other without padding, but for plain values of fixed width at depth zero, which begin at a multiple
 //! of 64 bytes from the block's start; the block itself begins at a multiple of 64 of the file. Slots of null rows that are
@@ -348,10 +348,7 @@ fn wanted_vectors(selection: &BooleanBuffer) -> Option<Vec<bool>> {
 pub(crate) fn decode_ints(values: &Ints, wanted: Option<&[bool]>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
     fn typed<T: Lane>(values: &Ints, wanted: Option<&[bool]>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
         let all = values.decode::<T>(wanted)?;
-        Ok(Buffer::from_vec(match selection {
-            None => all,
-            Some(selection) => bits::filter_values(&all, selection),
-        }))
+        Ok(Buffer::from_vec(bits::select(all, selection)))
     }
     let width = values.kind.width;
     if let (Some(plain), None) = (values.as_plain(), selection)

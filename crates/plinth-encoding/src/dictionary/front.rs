@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use arrow_buffer::Buffer;
 use fsst::Compressor;
 
-use crate::dictionary::scratch::Scratch;
+use crate::dictionary::scratch::{STEP, Scratch};
 use crate::dictionary::symbols::Symbols;
 use crate::dictionary::wire::{Cursor, OrCorrupt, common_prefix, corrupt, low_byte, prefix8, put_varint};
 use crate::dictionary::{BUCKET, Found};
@@ -190,7 +190,10 @@ impl FrontBlock {
         // The last bucket whose first key is not above the key. Those with a smaller prefix are below; equal prefixes
         // need a closer look.
         let mut low = self.prefixes.partition_point(|&head| head < prefix);
-        let mut high = low + self.prefixes[low..].partition_point(|&head| head <= prefix);
+        let mut high = match self.prefixes.get(low) {
+            Some(&head) if head == prefix => low + self.prefixes[low..].partition_point(|&head| head == prefix),
+            _ => low,
+        };
         while low < high {
             let middle = low + (high - low) / 2;
             let head = self.bucket(middle)?.varint_piece().or_corrupt("a bucket's first value is cut short")?;
@@ -234,10 +237,67 @@ impl FrontBlock {
         Ok(Found { rank: end, exact: false })
     }
 
-    /// A walk over the keys of a bucket.
-    pub(super) fn walk<'a>(&'a self, bucket: usize) -> Result<Walk<'a>> {
-        let end = ((bucket + 1) * BUCKET).min(self.len);
-        Ok(Walk { cursor: self.bucket(bucket)?, common: self.common(), next: bucket * BUCKET, end, head: true })
+    /// Replaces what `out` holds by key `rank` of the block.
+    ///
+    /// Few pieces of a bucket reach into a given key, so lengths are read first and only those pieces are copied.
+    pub(super) fn get(&self, context: &Context<'_>, rank: usize, out: &mut Vec<u8>) -> Result<()> {
+        const CUT: &str = "a bucket is cut short";
+        let common = self.common();
+        let mut cursor = self.bucket(rank / BUCKET)?;
+        let wanted = rank % BUCKET;
+        // Of each key: what it shares with the one before, where its piece starts, and how long that is.
+        let mut parts = [(0, 0, 0); BUCKET];
+        let (mut reach, mut furthest) = (0, 0);
+        for (i, part) in parts.iter_mut().enumerate().take(wanted + 1) {
+            let (shared, piece) =
+                if i == 0 { cursor.varint().map(|piece| (0, piece)) } else { cursor.next_lengths() }.or_corrupt(CUT)?;
+            if shared > reach {
+                return Err(corrupt("a value shares more than the value before it has"));
+            }
+            *part = (shared, cursor.skip(piece).or_corrupt(CUT)?, piece);
+            reach = shared + if context.symbols.is_some() { Symbols::room(piece) } else { piece };
+            furthest = furthest.max(reach);
+        }
+        let (mut reaching, mut needed) = (0u32, usize::MAX);
+        for (i, &(shared, ..)) in parts.iter().enumerate().take(wanted + 1).rev() {
+            if shared < needed {
+                reaching |= 1 << i;
+                needed = shared;
+            }
+            if needed == 0 {
+                break;
+            }
+        }
+
+        out.clear();
+        out.resize(common.len() + furthest + STEP, 0);
+        let (in_common, rest) = out.split_at_mut(common.len());
+        in_common.copy_from_slice(common);
+        let mut end = 0;
+        while reaching != 0 {
+            let (shared, start, piece) = parts[reaching.trailing_zeros() as usize];
+            reaching &= reaching - 1;
+            if shared > end {
+                return Err(corrupt("a value shares more than the value before it has"));
+            }
+            end = match context.symbols {
+                None => {
+                    match self.bytes.get(start..start + STEP) {
+                        Some(step) if piece <= STEP => rest[shared..shared + STEP].copy_from_slice(step),
+                        _ => rest[shared..shared + piece].copy_from_slice(&self.bytes[start..start + piece]),
+                    }
+                    shared + piece
+                }
+                Some(symbols) => symbols
+                    .decode(&self.bytes[start..start + piece], rest, shared)
+                    .or_corrupt("a code has no symbol")?,
+            };
+        }
+        out.truncate(common.len() + end);
+        if out.len() > context.longest {
+            return Err(corrupt("a value is longer than the dictionary says"));
+        }
+        Ok(())
     }
 
     /// Decodes all keys.
@@ -332,58 +392,5 @@ impl<'a> Cursor<'a> {
             piece = piece.checked_add(self.varint()?)?;
         }
         Some((shared, piece))
-    }
-}
-
-/// The keys of a bucket, one after the other, each built from the one before.
-pub(super) struct Walk<'a> {
-    cursor: Cursor<'a>,
-    common: &'a [u8],
-    next: usize,
-    end: usize,
-    head: bool,
-}
-
-impl Walk<'_> {
-    /// The rank in the block of the key that comes next.
-    pub(super) fn next_rank(&self) -> usize {
-        self.next
-    }
-
-    /// Turns the key before, which `out` must hold, into the next one.
-    pub(super) fn step(&mut self, context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
-        const CUT: &str = "a bucket is cut short";
-        if self.next >= self.end {
-            return Err(corrupt("a bucket has fewer values than asked for"));
-        }
-        let piece = if self.head {
-            out.clear();
-            out.extend_from_slice(self.common);
-            self.head = false;
-            self.cursor.varint().or_corrupt(CUT)?
-        } else {
-            let (shared, piece) = self.cursor.next_lengths().or_corrupt(CUT)?;
-            let shared = shared.saturating_add(self.common.len());
-            if shared > out.len() {
-                return Err(corrupt("a value shares more than the value before it has"));
-            }
-            out.truncate(shared);
-            piece
-        };
-        let piece = self.cursor.take(piece).or_corrupt(CUT)?;
-        match context.symbols {
-            None => out.extend_from_slice(piece),
-            Some(symbols) => {
-                let start = out.len();
-                out.resize(start + Symbols::room(piece.len()), 0);
-                let end = symbols.decode(piece, out, start).or_corrupt("a code has no symbol")?;
-                out.truncate(end);
-            }
-        }
-        if out.len() > context.longest {
-            return Err(corrupt("a value is longer than the dictionary says"));
-        }
-        self.next += 1;
-        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use arrow_buffer::{Buffer, MutableBuffer};
 use crate::column::{Physical, Values};
 use crate::dictionary::decoded::{Decoded, Heap, not_utf8};
 use crate::dictionary::front::FrontBlock;
-use crate::dictionary::intern::{INLINE, long_bytes};
+use crate::dictionary::intern::{INLINE, length, long_bytes};
 use crate::dictionary::keys::{self, Numbers};
 use crate::dictionary::reader::{Block, Dictionary};
 use crate::dictionary::scratch::Scratch;
@@ -28,7 +28,7 @@ impl Dictionary {
     /// The values of some codes, in their order.
     ///
     /// All values are decoded first if that is little more work ([`Dictionary::values`], which keeps them); else only
-    /// what the codes need, each bucket once. Call [`Dictionary::values`] before gathering many times. Views point into
+    /// what the codes need. Call [`Dictionary::values`] before gathering many times. Views point into
     /// buffers of their own unless all long values together are at most 1 MiB.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Dictionary {
         match &decoded.values {
             Values::Fixed(table) => {
                 let width = keys::key_width(self.physical).unwrap_or(0);
-                let mut out = MutableBuffer::from_len_zeroed(codes.len() * width);
+                let mut out = MutableBuffer::from_len_zeroed(byte_len(codes.len(), width)?);
                 let found = match width {
                     0 => codes.iter().all(|&code| (code as usize) < decoded.len),
                     1 => take::<1>(table, codes, &mut out),
@@ -72,7 +72,7 @@ impl Dictionary {
                 let mut long = 0;
                 for &code in codes {
                     let Some(&view) = table.get(code as usize) else { return Err(self.no_such(code)) };
-                    let len = view_len(view);
+                    let len = length(view);
                     long += if len > INLINE { len } else { 0 };
                     views.push(view);
                 }
@@ -93,7 +93,7 @@ impl Dictionary {
         self.no_such(codes.iter().copied().max().unwrap_or(0))
     }
 
-    /// Visits the codes in order, so that each block and bucket is visited once.
+    /// Visits the codes in order, so that each block is visited once.
     fn gather_blocks(&self, codes: &[u32]) -> Result<Values> {
         if u32::try_from(codes.len()).is_err() {
             return Err(EncodingError::invalid("more than 2^32 codes to gather at once"));
@@ -103,7 +103,11 @@ impl Dictionary {
         if !codes.is_sorted() {
             order.sort_unstable();
         }
-        let mut out = Out::new(self.physical, codes.len());
+        if let Some(&code) = codes.first() {
+            // A width that the data does not bear out must not size an allocation.
+            self.get(code, &mut Vec::new())?;
+        }
+        let mut out = Out::new(self.physical, codes.len())?;
         let mut scratch = Scratch::default();
         for wanted in order.chunk_by(|&a, &b| block_of(a) == block_of(b)) {
             let Some(&first) = wanted.first() else { continue };
@@ -137,18 +141,13 @@ impl Dictionary {
     fn gather_front(&self, block: &FrontBlock, wanted: &[u64], out: &mut Out) -> Result<()> {
         let context = self.context();
         let mut key = Vec::new();
-        for bucket in wanted.chunk_by(|&a, &b| rank_of(a) / BUCKET == rank_of(b) / BUCKET) {
-            let mut walk = block.walk(rank_of(bucket[0]) % BLOCK / BUCKET)?;
-            for same in bucket.chunk_by(|&a, &b| a >> 32 == b >> 32) {
-                while walk.next_rank() <= rank_of(same[0]) % BLOCK {
-                    walk.step(&context, &mut key)?;
-                }
-                self.check_width(&key)?;
-                if self.is_text() && std::str::from_utf8(&key).is_err() {
-                    return Err(not_utf8());
-                }
-                out.put(same, &key)?;
+        for same in wanted.chunk_by(|&a, &b| a >> 32 == b >> 32) {
+            block.get(&context, rank_of(same[0]) % BLOCK, &mut key)?;
+            self.check_width(&key)?;
+            if self.is_text() && std::str::from_utf8(&key).is_err() {
+                return Err(not_utf8());
             }
+            out.put(same, &key)?;
         }
         Ok(())
     }
@@ -163,8 +162,10 @@ fn block_of(entry: u64) -> usize {
     rank_of(entry) / BLOCK
 }
 
-fn view_len(view: u128) -> usize {
-    low_half(super::intern::split(view)[0]) as usize
+fn byte_len(len: usize, width: usize) -> Result<usize> {
+    len.checked_mul(width)
+        .filter(|&size| isize::try_from(size).is_ok())
+        .ok_or_else(|| EncodingError::invalid(format!("{len} values of {width} bytes are more than memory holds")))
 }
 
 /// Values put in any order.
@@ -174,16 +175,13 @@ enum Out {
 }
 
 impl Out {
-    fn new(physical: Physical, len: usize) -> Self {
-        match keys::key_width(physical) {
-            None => Self::Views { views: vec![0; len], heap: Heap::default() },
-            Some(width) => Self::Fixed {
-                physical,
-                width,
-                numbers: Numbers::of(physical),
-                bytes: MutableBuffer::from_len_zeroed(len * width),
-            },
-        }
+    fn new(physical: Physical, len: usize) -> Result<Self> {
+        let Some(width) = keys::key_width(physical) else {
+            return Ok(Self::Views { views: vec![0; len], heap: Heap::default() });
+        };
+        let size = byte_len(len, width)?;
+        let bytes = MutableBuffer::from_len_zeroed(size);
+        Ok(Self::Fixed { physical, width, numbers: Numbers::of(physical), bytes })
     }
 
     /// Puts the value of `key`, which has the type's width, wherever `entries` want it.
@@ -252,11 +250,11 @@ fn copy_long(mut views: Vec<u128>, buffers: &[Buffer], long: usize) -> Result<Va
     for batch in views.chunks_mut(AHEAD) {
         // The misses of a batch overlap when its values are touched before any is copied.
         let mut touched = 0u8;
-        for &view in batch.iter().filter(|&&view| view_len(view) > INLINE) {
+        for &view in batch.iter().filter(|&&view| length(view) > INLINE) {
             touched ^= long_bytes(view, buffers).and_then(|bytes| bytes.first().copied()).unwrap_or(0);
         }
         black_box(touched);
-        for view in batch.iter_mut().filter(|view| view_len(**view) > INLINE) {
+        for view in batch.iter_mut().filter(|view| length(**view) > INLINE) {
             *view = heap.long_view(long_bytes(*view, buffers).ok_or_else(|| corrupt("a view points nowhere"))?)?;
         }
     }

@@ -160,7 +160,10 @@ impl Index {
         }
         let prefix = prefix8(&key[shared..]);
         let mut low = self.prefixes.partition_point(|&at| at < prefix);
-        let mut high = low + self.prefixes[low..].partition_point(|&at| at <= prefix);
+        let mut high = match self.prefixes.get(low) {
+            Some(&at) if at == prefix => low + self.prefixes[low..].partition_point(|&at| at == prefix),
+            _ => low,
+        };
         while low < high {
             let middle = low + (high - low) / 2;
             if self.separator(middle + 1).is_some_and(|separator| separator <= key) {

@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// Encodes up to [`super::BLOCK`] ascending numbers.
 pub(super) fn encode(numbers: &[u64]) -> Vec<u8> {
-    let (Some(&first), Some(&last_head)) = (numbers.first(), numbers.iter().step_by(BUCKET).last()) else {
+    let (Some(&first), Some(&last_head)) = (numbers.first(), numbers.iter().step_by(BUCKET).next_back()) else {
         return Vec::new();
     };
     let head_width = bytes_for(last_head - first);

@@ -51,6 +51,11 @@ pub(super) struct Strings {
 }
 
 impl Strings {
+    /// Sum of the lengths of the strings from an entry on.
+    fn key_bytes_from(&self, first: usize) -> usize {
+        self.entries[first..].iter().map(|entry| low_half(entry[0]) as usize).sum()
+    }
+
     /// The bytes of one entry. `scratch` holds those of short ones.
     #[inline]
     pub(super) fn get<'a>(&'a self, entry: &[u64; 2], scratch: &'a mut [u8; 16]) -> &'a [u8] {
@@ -106,7 +111,7 @@ impl Interner {
                     return Err(too_short(column));
                 }
                 let mut run = StringRun { hasher: &self.hasher, slots: &mut self.slots, strings };
-                self.key_bytes += run.views(&views[..column.len], buffers, is_null, out)?;
+                self.key_bytes += run.views(&views[..column.len], buffers, nulls.is_some(), is_null, out)?;
             }
             (store, Values::Fixed(values)) if keys::key_width(self.physical).is_some() => {
                 let width = keys::key_width(self.physical).unwrap_or(0);
@@ -118,8 +123,8 @@ impl Interner {
                         intern_direct(*numbers, codes, keys, bytes, is_null, out);
                     }
                     Store::Numbers { numbers, keys } => {
-                        let mut run = NumberRun { hasher: &self.hasher, slots: &mut self.slots, keys };
-                        run.values(*numbers, bytes, is_null, out)?;
+                        let mut run = NumberRun { slots: &mut self.slots, keys };
+                        run.values(*numbers, bytes, nulls.is_some(), is_null, out)?;
                     }
                     Store::Strings(strings) => {
                         let mut run = StringRun { hasher: &self.hasher, slots: &mut self.slots, strings };
@@ -224,8 +229,34 @@ impl Keyed<u64> for Vec<u64> {
         self.get(code as usize) == Some(probe)
     }
 
+    #[inline]
+    fn touch(&self, code: u32) -> u64 {
+        self.get((code as usize).saturating_sub(1)).copied().unwrap_or(0)
+    }
+
     fn push_key(&mut self, probe: &u64) {
         self.push(*probe);
+    }
+}
+
+/// Short strings are looked for by their entry alone.
+impl Keyed<[u64; 2]> for Strings {
+    fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    #[inline]
+    fn matches(&self, code: u32, probe: &[u64; 2]) -> bool {
+        self.entries.get(code as usize) == Some(probe)
+    }
+
+    #[inline]
+    fn touch(&self, code: u32) -> u64 {
+        self.entries.get((code as usize).saturating_sub(1)).map_or(0, |entry| entry[0])
+    }
+
+    fn push_key(&mut self, probe: &[u64; 2]) {
+        self.entries.push(*probe);
     }
 }
 
@@ -250,15 +281,26 @@ impl<'a> Probe<'a> {
 
     #[inline]
     fn tag(&self, hasher: &FixedState) -> u32 {
-        let mut hasher = hasher.build_hasher();
         if low_half(self.entry[0]) as usize <= INLINE {
-            hasher.write_u64(self.entry[0]);
-            hasher.write_u64(self.entry[1]);
+            mix(self.entry[0], self.entry[1])
         } else {
+            let mut hasher = hasher.build_hasher();
             hasher.write(self.bytes);
+            low_half(hasher.finish() >> 32)
         }
-        low_half(hasher.finish() >> 32)
     }
+}
+
+/// Hashes two words: folded multiplications as foldhash's, without its bookkeeping. Keys with equal hashes are only
+/// slower to find, never confused.
+#[inline]
+fn mix(a: u64, b: u64) -> u32 {
+    let fold = |x: u64, y: u64| {
+        let [low, high] = split(u128::from(x) * u128::from(y));
+        low ^ high
+    };
+    let once = fold(a ^ 0x243f_6a88_85a3_08d3, b ^ 0x1319_8a2e_0370_7344);
+    low_half(fold(once ^ a.rotate_left(32), 0x9e37_79b9_7f4a_7c15) >> 32)
 }
 
 #[inline]
@@ -286,6 +328,11 @@ impl Keyed<Probe<'_>> for Strings {
         self.heap.get(start..start + len) == Some(probe.bytes)
     }
 
+    #[inline]
+    fn touch(&self, code: u32) -> u64 {
+        <Self as Keyed<[u64; 2]>>::touch(self, code)
+    }
+
     fn push_key(&mut self, probe: &Probe<'_>) {
         let mut entry = probe.entry;
         if low_half(entry[0]) as usize > INLINE {
@@ -309,7 +356,6 @@ fn emit(rows: &[Row], codes: &[u32], out: &mut Vec<u32>) {
 }
 
 struct NumberRun<'a> {
-    hasher: &'a FixedState,
     slots: &'a mut Slots,
     keys: &'a mut Vec<u64>,
 }
@@ -319,6 +365,7 @@ impl NumberRun<'_> {
         &mut self,
         numbers: Numbers,
         values: &[u8],
+        some_null: bool,
         is_null: impl Fn(usize) -> bool,
         out: &mut Vec<u32>,
     ) -> Result<()> {
@@ -326,21 +373,28 @@ impl NumberRun<'_> {
         let (mut probes, mut tags, mut codes) =
             (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
         for (batch, values) in values.chunks(BATCH * numbers.width()).enumerate() {
-            (read.clear(), rows.clear(), probes.clear(), tags.clear());
+            read.clear();
+            rows.clear();
+            probes.clear();
+            tags.clear();
             numbers.read(values, &mut read);
+            if !some_null {
+                tags.extend(read.iter().map(|&number| mix(number, 0)));
+                self.slots.resolve(self.keys, &tags, &read, out)?;
+                continue;
+            }
             for (i, &number) in read.iter().enumerate() {
                 if is_null(batch * BATCH + i) {
                     rows.push(KNOWN);
                     continue;
                 }
                 if probes.last() != Some(&number) {
-                    let mut hasher = self.hasher.build_hasher();
-                    hasher.write_u64(number);
-                    tags.push(low_half(hasher.finish() >> 32));
                     probes.push(number);
                 }
                 rows.push((probes.len() - 1) as Row);
             }
+            tags.extend(probes.iter().map(|&number| mix(number, 0)));
+            codes.clear();
             self.slots.resolve(self.keys, &tags, &probes, &mut codes)?;
             emit(&rows, &codes, out);
         }
@@ -360,6 +414,7 @@ impl StringRun<'_> {
         &mut self,
         views: &[u128],
         buffers: &[Buffer],
+        some_null: bool,
         is_null: impl Fn(usize) -> bool,
         out: &mut Vec<u32>,
     ) -> Result<usize> {
@@ -369,8 +424,21 @@ impl StringRun<'_> {
             (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
         let mut remembered: Vec<(u128, u32)> = Vec::new();
         let mut pending = Vec::new();
+        let mut short = Vec::with_capacity(BATCH);
         for (batch, views) in views.chunks(BATCH).enumerate() {
-            (rows.clear(), probes.clear(), tags.clear(), pending.clear());
+            rows.clear();
+            probes.clear();
+            tags.clear();
+            pending.clear();
+            let before = self.strings.entries.len();
+            if !some_null && views.iter().all(|&view| length(view) <= INLINE) {
+                short.clear();
+                short.extend(views.iter().map(|&view| short_entry(view)));
+                tags.extend(short.iter().map(|entry: &[u64; 2]| mix(entry[0], entry[1])));
+                self.slots.resolve(self.strings, &tags, &short, out)?;
+                added += self.strings.key_bytes_from(before);
+                continue;
+            }
             let mut previous: Option<(u128, Row)> = None;
             for (i, &view) in views.iter().enumerate() {
                 if is_null(batch * BATCH + i) {
@@ -383,12 +451,9 @@ impl StringRun<'_> {
                     rows.push(row);
                     continue;
                 }
-                let len = low_half(split(view)[0]) as usize;
                 let mut row = probes.len() as Row;
-                if len <= INLINE {
-                    // Nothing promises that the bytes after a short value are zero.
-                    let used = if len == INLINE { view } else { view & ((1 << (32 + 8 * len)) - 1) };
-                    probes.push(Probe { entry: split(used), bytes: &[] });
+                if length(view) <= INLINE {
+                    probes.push(Probe { entry: short_entry(view), bytes: &[] });
                 } else {
                     if remembered.is_empty() {
                         remembered.resize(REMEMBERED, (0, 0));
@@ -402,18 +467,16 @@ impl StringRun<'_> {
                         probes.push(Probe::of(bytes));
                     }
                 }
-                if let Some(probe) = probes.get(tags.len()) {
-                    tags.push(probe.tag(self.hasher));
-                }
                 previous = Some((view, row));
                 rows.push(row);
             }
-            let before = self.strings.entries.len();
+            tags.extend(probes.iter().map(|probe| probe.tag(self.hasher)));
+            codes.clear();
             self.slots.resolve(self.strings, &tags, &probes, &mut codes)?;
             for &(at, view, probe) in &pending {
                 remembered[at] = (view, codes[probe]);
             }
-            added += self.strings.entries[before..].iter().map(|entry| low_half(entry[0]) as usize).sum::<usize>();
+            added += self.strings.key_bytes_from(before);
             emit(&rows, &codes, out);
         }
         Ok(added)
@@ -431,7 +494,9 @@ impl StringRun<'_> {
         let (mut scratch, mut tags, mut codes, mut rows) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for first in (0..len).step_by(BATCH) {
             let count = BATCH.min(len - first);
-            (scratch.clear(), tags.clear(), rows.clear());
+            scratch.clear();
+            tags.clear();
+            rows.clear();
             keys::encode(physical, &values[first * width..(first + count) * width], &mut scratch)?;
             let mut probes: Vec<Probe<'_>> = Vec::with_capacity(count);
             for i in 0..count {
@@ -444,11 +509,33 @@ impl StringRun<'_> {
                 rows.push(probes.len() as Row);
                 probes.push(probe);
             }
+            codes.clear();
             self.slots.resolve(self.strings, &tags, &probes, &mut codes)?;
             emit(&rows, &codes, out);
         }
         Ok(())
     }
+}
+
+#[inline]
+pub(super) fn length(view: u128) -> usize {
+    low_half(split(view)[0]) as usize
+}
+
+/// The entry of a short view. Nothing promises that the bytes after its value are zero.
+#[inline]
+fn short_entry(view: u128) -> [u64; 2] {
+    // A table is faster than shifting 128 bits by an amount known only at run time.
+    const MASKS: [u128; 16] = {
+        let mut masks = [u128::MAX; 16];
+        let mut len = 0;
+        while len < INLINE {
+            masks[len] = (1 << (32 + 8 * len)) - 1;
+            len += 1;
+        }
+        masks
+    };
+    split(view & MASKS[length(view) % 16])
 }
 
 #[inline]

@@ -163,7 +163,7 @@ pub fn decode(physical: Physical, keys: &[u8], out: &mut Vec<u8>) -> Result<()> 
 fn convert(physical: Physical, from: &[u8], out: &mut Vec<u8>, to_keys: bool) -> Result<()> {
     let width = key_width(physical)
         .ok_or_else(|| EncodingError::invalid(format!("{physical:?} has no keys of a fixed width")))?;
-    if width == 0 || from.len() % width != 0 {
+    if width == 0 || !from.len().is_multiple_of(width) {
         if width == 0 && from.is_empty() {
             return Ok(());
         }

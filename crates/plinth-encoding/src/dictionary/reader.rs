@@ -142,11 +142,7 @@ impl Dictionary {
                 }
             }
             Block::Front(block) => {
-                let context = self.context();
-                let mut walk = block.walk(at / BUCKET)?;
-                while walk.next_rank() <= at {
-                    walk.step(&context, out)?;
-                }
+                block.get(&self.context(), at, out)?;
                 self.check_width(out)?;
             }
         }
@@ -313,7 +309,7 @@ impl Dictionary {
                 let context = self.context();
                 let block = FrontBlock::open(bytes, len, &context)?;
                 let mut first = Vec::new();
-                block.walk(0)?.step(&context, &mut first)?;
+                block.get(&context, 0, &mut first)?;
                 if separator.is_some_and(|separator| !first.starts_with(separator)) {
                     return Err(corrupt("a block does not begin where the index says"));
                 }

@@ -7,7 +7,7 @@ use crate::dictionary::wire::OrCorrupt;
 use crate::error::Result;
 
 /// Short copies move this many bytes whatever their length: a fixed size needs no call and no branch.
-const STEP: usize = 16;
+pub(super) const STEP: usize = 16;
 
 /// Keys end to end. The buffer is always longer than what is used of it, so that short copies may overshoot.
 #[derive(Debug, Default)]
@@ -97,7 +97,11 @@ impl Scratch {
     /// Whether key `this` is greater than key `before`, given that they share `shared` bytes at least.
     #[inline]
     pub(super) fn ascends(&self, before: Range<usize>, this: Range<usize>, shared: usize) -> bool {
-        self.bytes[before][shared..] < self.bytes[this][shared..]
+        match (self.bytes[before.clone()].get(shared), self.bytes[this.clone()].get(shared)) {
+            (None, Some(_)) => true,
+            (_, None) => false,
+            (Some(a), Some(b)) => a < b || (a == b && self.bytes[before][shared..] < self.bytes[this][shared..]),
+        }
     }
 
     /// What was appended since the last key is a key.

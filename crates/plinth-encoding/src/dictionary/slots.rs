@@ -1,16 +1,22 @@
 //! The hash table under the interner: open addressing over slots that hold a part of the hash beside the code, so that
 //! a wrong slot is passed over without looking at its key and the table grows without hashing anything again.
 
+use std::hint::black_box;
+
 use crate::dictionary::wire::low_half;
 use crate::error::{EncodingError, Result};
 
 /// Keys resolved together.
 pub(super) const BATCH: usize = 256;
+/// So many keys are in the second-level cache anyway.
+const CACHED: usize = 1 << 15;
 
 /// Keys by code, compared with probes of type `P`.
 pub(super) trait Keyed<P> {
     fn count(&self) -> usize;
     fn matches(&self, code: u32, probe: &P) -> bool;
+    /// Loads something of key `code - 1` (or any other), so that it is cached.
+    fn touch(&self, code: u32) -> u64;
     /// Gives the probe the code `count()`.
     fn push_key(&mut self, probe: &P);
 }
@@ -35,7 +41,7 @@ impl Slots {
         8 * self.slots.capacity()
     }
 
-    /// The code of each probe, new ones included, in place of what `codes` held. At most [`BATCH`] probes.
+    /// Appends the code of each probe, new ones included. At most [`BATCH`] probes.
     pub(super) fn resolve<P, K: Keyed<P>>(
         &mut self,
         keys: &mut K,
@@ -46,19 +52,34 @@ impl Slots {
         // These loads don't wait for each other. A slot never changes once taken, so what is seen here stays true.
         let mut seen = [0; BATCH];
         for (seen, &tag) in seen.iter_mut().zip(tags) {
-            *seen = self.slots[self.first(tag)];
+            *seen = self.near(tag);
         }
-        codes.clear();
-        for ((&seen, &tag), probe) in seen.iter().zip(tags).zip(probes) {
-            if let Some(code) = code_of(seen, tag)
-                && keys.matches(code, probe)
-            {
-                codes.push(code);
-            } else {
-                codes.push(self.find_or_push(keys, tag, probe)?);
-            }
+        if keys.count() > CACHED {
+            let touched = seen[..probes.len()].iter().fold(0, |all, &slot| all ^ keys.touch(low_half(slot)));
+            black_box(touched);
+        }
+        let start = codes.len();
+        codes.resize(start + probes.len(), 0);
+        for (((slot, &seen), &tag), probe) in codes[start..].iter_mut().zip(&seen).zip(tags).zip(probes) {
+            *slot = match code_of(seen, tag) {
+                Some(code) if keys.matches(code, probe) => code,
+                _ => self.find_or_push(keys, tag, probe)?,
+            };
         }
         Ok(())
+    }
+
+    /// Of the first slots a tag can be in the one that has it, or any. Chosen without branches, because which it is
+    /// cannot be predicted.
+    #[inline]
+    fn near(&self, tag: u32) -> u64 {
+        let (first, mask) = (self.first(tag), self.slots.len() - 1);
+        let mut near = self.slots[first & mask];
+        for step in 1..4 {
+            let slot = self.slots[(first + step) & mask];
+            near = if low_half(slot >> 32) == tag { slot } else { near };
+        }
+        near
     }
 
     #[inline]
@@ -66,6 +87,7 @@ impl Slots {
         (tag >> self.shift) as usize
     }
 
+    #[inline(never)]
     fn find_or_push<P, K: Keyed<P>>(&mut self, keys: &mut K, tag: u32, probe: &P) -> Result<u32> {
         let mask = self.slots.len() - 1;
         let mut at = self.first(tag);
@@ -84,7 +106,7 @@ impl Slots {
         let code = u32::try_from(keys.count()).ok().filter(|&code| code < u32::MAX - 1).ok_or_else(full)?;
         keys.push_key(probe);
         self.slots[at] = u64::from(tag) << 32 | u64::from(code + 1);
-        if keys.count() > self.slots.len() / 8 * 5 {
+        if keys.count() > self.slots.len() / 2 {
             self.grow()?;
         }
         Ok(code)

@@ -56,9 +56,13 @@ pub(crate) fn encode(values: &[u64], width: u8, effort: Effort, start: usize, ou
                 (best, best_cost) = (written, cost);
             }
         }
-        if effort != Effort::Fast
-            && let Some(file) = compress_pco(values, width)
-        {
+        // pco is slow to try, so under `Balanced` only where nothing else has done much.
+        let promising = match effort {
+            Effort::Fast => false,
+            Effort::Balanced => best.len() * 10 > values.len() * usize::from(width) * 6,
+            Effort::Compact => true,
+        };
+        if promising && let Some(file) = compress_pco(values, width) {
             let mut written = vec![Encoding::Pco.tag()];
             pcodec::put(&file, &mut written);
             if cost(Encoding::Pco, written.len(), effort) < best_cost {
@@ -116,7 +120,7 @@ impl Floats {
     /// Decodes to little-endian bytes.
     pub(crate) fn decode(&self, wanted: Wanted<'_>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
         fn finish<T: Copy + arrow_buffer::ArrowNativeType>(all: Vec<T>, selection: Option<&BooleanBuffer>) -> Buffer {
-            Buffer::from_vec(selection.map_or_else(|| all.clone(), |s| bits::filter_values(&all, s)))
+            Buffer::from_vec(bits::select(all, selection))
         }
         Ok(match (&self.node, self.width) {
             (Node::Bits(ints), _) => decode_ints(ints, wanted, selection)?,

@@ -29,7 +29,7 @@ use crate::bits;
 use crate::block::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
 use crate::test::{IntSet, Test};
-use crate::wire::{Reader, put_int};
+use crate::wire::{Reader, put_int, wide};
 
 /// How wide the integers of a node are and how they compare.
 ///
@@ -103,10 +103,10 @@ impl<'a> IntPredicate<'a> {
         match test {
             Test::IntRange { lo, hi } => Some(Self::Range(*lo, *hi)),
             Test::IntSet(set) => match &**set {
-                IntSet::Bits(bits) => Some(Self::Bits(bits)),
+                IntSet::Bits(bits) => Some(Self::of_bits(bits)),
                 IntSet::Sorted(values) => match (values.first(), values.last()) {
                     (Some(first), Some(last))
-                        if usize::try_from(last - first).is_ok_and(|span| span < values.len()) =>
+                        if last.checked_sub(*first).is_some_and(|span| span < i128::from(wide(values.len()))) =>
                     {
                         Some(Self::Range(*first, *last))
                     }
@@ -114,6 +114,16 @@ impl<'a> IntPredicate<'a> {
                 },
             },
             _ => None,
+        }
+    }
+
+    /// The predicate of a set given as bits: a range, if its members are adjacent.
+    pub(crate) fn of_bits(bits: &'a BooleanBuffer) -> Self {
+        let mut slices = bits.set_slices();
+        match (slices.next(), slices.next()) {
+            (None, _) => Self::Range(1, 0),
+            (Some((from, to)), None) => Self::Range(i128::from(wide(from)), i128::from(wide(to)) - 1),
+            _ => Self::Bits(bits),
         }
     }
 

@@ -142,6 +142,7 @@ impl Packed {
         let kernel = Kernel::best();
         let mut out = Words::zeros(len);
         let mut buffer = [0_u64; VECTOR];
+        let mut codes = [0_u32; VECTOR];
         for (i, (frame, bytes)) in self.vectors(len).enumerate() {
             let from = i * VECTOR;
             let count = (len - from).min(VECTOR);
@@ -162,6 +163,15 @@ impl Packed {
                     continue;
                 }
             }
+            if let IntPredicate::Bits(bits) = predicate
+                && let Ok(base) = u32::try_from(kind.value(frame.base))
+                && i128::from(base) + i128::from(mask(frame.bits)) <= i128::from(u32::MAX)
+            {
+                let codes = &mut codes[..count];
+                bitpack::unpack(kernel, bytes, frame.bits, base, codes);
+                look_up(out.words_from(from), codes, bits);
+                continue;
+            }
             let values = &mut buffer[..count];
             bitpack::unpack(kernel, bytes, frame.bits, frame.base, values);
             match predicate {
@@ -170,6 +180,23 @@ impl Packed {
             }
         }
         out.finish()
+    }
+}
+
+/// Whether each code's bit is set; the codes past the end have none.
+fn look_up(words: &mut [u64], codes: &[u32], bits: &BooleanBuffer) {
+    let aligned;
+    let bits = if bits.offset().is_multiple_of(8) && bits.len().is_multiple_of(8) {
+        bits
+    } else {
+        aligned = Words::copy(bits).finish();
+        &aligned
+    };
+    let from = bits.offset() / 8;
+    let bytes = bits.values().get(from..from + bits.len().div_ceil(8)).unwrap_or_default();
+    let found = |code: u32| bytes.get((code >> 3) as usize).is_some_and(|byte| byte >> (code & 7) & 1 == 1);
+    for (word, codes) in words.iter_mut().zip(codes.chunks(64)) {
+        *word = codes.iter().enumerate().fold(0, |word, (i, &code)| word | u64::from(found(code)) << i);
     }
 }
 

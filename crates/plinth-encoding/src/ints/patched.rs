@@ -153,10 +153,7 @@ impl Patched {
     pub(super) fn evaluate(&self, predicate: IntPredicate<'_>) -> Result<Option<BooleanBuffer>> {
         let Some(answers) = self.inner.evaluate(predicate)? else { return Ok(None) };
         let exceptions = self.values.evaluate_always(predicate)?;
-        let mut out = Words::zeros(answers.len());
-        for (from, to) in answers.set_slices() {
-            out.set_range(from, to);
-        }
+        let mut out = Words::copy(&answers);
         for (at, answer) in self.positions()?.into_iter().zip(&exceptions) {
             out.put(at as usize, answer);
         }

@@ -94,7 +94,9 @@ fn encode_heap(values: &[&[u8]], effort: Effort, out: &mut Vec<u8>) -> Result<(E
             best = (Encoding::Zstd, section, cost);
         }
     }
-    if heap.len() >= FSST_LEAST {
+    // FSST seldom gets beyond a fifth; where Zstandard went well below that, there is no need to try.
+    let hopeless = best.0 == Encoding::Zstd && best.1.len() * 7 < heap.len();
+    if heap.len() >= FSST_LEAST && !hopeless {
         let compressor = fsst::train(values);
         let sample = sample(values).concat();
         let estimate = if sample.is_empty() {

@@ -17,6 +17,8 @@ use crate::ints::{IntKind, Ints, encode_nested, vectors};
 use crate::wire::{Reader, narrow, put_varint, wide};
 
 const ESCAPE: u8 = 255;
+/// Bytes of values that a symbol table is trained on.
+const TRAINING: usize = 32 << 10;
 
 /// A parsed section.
 #[derive(Clone, Debug)]
@@ -30,8 +32,9 @@ pub(crate) struct Fsst {
 
 /// A compressor for these values, trained on a fixed sample of them.
 pub(crate) fn train(values: &[&[u8]]) -> Compressor {
-    // The trainer draws its own sample from what it gets, by a fixed seed; this bounds what it looks through.
-    let step = values.len().div_ceil(4096).max(1);
+    // The trainer draws 16 KiB of its own from what it gets, by a fixed seed; more than twice that is only looked through.
+    let total: usize = values.iter().map(|value| value.len()).sum();
+    let step = (total / TRAINING).max(1);
     let sample: Vec<&[u8]> = values.iter().step_by(step).copied().filter(|value| !value.is_empty()).collect();
     Compressor::train(&sample)
 }

@@ -127,7 +127,7 @@ impl Strings {
             Node::Dictionary { distinct, codes } => {
                 let Views { views, buffers } = distinct.decode(None, None, utf8)?;
                 let codes: Vec<u32> = codes.decode(wanted)?;
-                let codes = selection.map_or_else(|| codes.clone(), |s| bits::filter_values(&codes, s));
+                let codes = bits::select(codes, selection);
                 let most = codes.iter().copied().max().unwrap_or(0) as usize;
                 if most >= views.len() {
                     return Err(EncodingError::corrupt(format!("code {most} of {} strings", views.len())));
@@ -148,8 +148,7 @@ impl Strings {
                 if !holds.has_true() {
                     return Ok(Some(bits::all(self.len, false)));
                 }
-                let predicate = IntPredicate::Bits(&holds);
-                match codes.evaluate(predicate)? {
+                match codes.evaluate(IntPredicate::of_bits(&holds))? {
                     Some(answer) => Ok(Some(answer)),
                     None => {
                         let codes: Vec<u32> = codes.decode(None)?;

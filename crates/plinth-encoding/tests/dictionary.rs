@@ -1,0 +1,602 @@
+//! The dictionary against a sorted map, for every physical type; and against damaged bytes.
+#![allow(
+    unsafe_code,
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "tests; the allocator that watches sizes"
+)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use plinth_encoding::dictionary::{BlockSource, Dictionary, EncodedDictionary, Interner, encode, keys};
+use plinth_encoding::expr::{CompareOp, Scalar};
+use plinth_encoding::{Column, EncodingError, IntSet, Physical, Result, Test, Values};
+use proptest::prelude::*;
+
+/// Remembers the largest allocation anybody asked for.
+struct Watching;
+
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on to the system's allocator as it is.
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        // SAFETY: as promised to us.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as promised to us.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watching = Watching;
+
+const TEXT: Physical = Physical::Bytes { utf8: true };
+const BINARY: Physical = Physical::Bytes { utf8: false };
+
+fn physicals() -> Vec<Physical> {
+    let mut all = vec![TEXT, BINARY];
+    for width in [1, 2, 4, 8] {
+        all.extend([true, false].map(|signed| Physical::Int { width, signed }));
+    }
+    all.extend([16, 32].map(|width| Physical::Wide { width }));
+    all.extend([2, 4, 8].map(|width| Physical::Float { width }));
+    all.extend([0, 1, 3, 8, 9, 16, 21].map(|width| Physical::Fixed { width }));
+    all
+}
+
+struct Blocks {
+    blocks: Vec<Buffer>,
+    reads: Arc<AtomicUsize>,
+}
+
+impl BlockSource for Blocks {
+    fn block(&self, i: usize) -> Result<Buffer> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.blocks.get(i).cloned().ok_or_else(|| EncodingError::corrupt("no such block"))
+    }
+}
+
+fn open(physical: Physical, encoded: &EncodedDictionary) -> Result<(Dictionary, Arc<AtomicUsize>)> {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let blocks = encoded.blocks.iter().map(|block| Buffer::from(block.as_slice())).collect();
+    let source = Box::new(Blocks { blocks, reads: Arc::clone(&reads) });
+    Ok((Dictionary::open(physical, &encoded.index, source)?, reads))
+}
+
+/// Values in memory form: little-endian bytes for fixed widths, the bytes for others. Short views get padding that is
+/// not zero, long ones point into two buffers by turns.
+fn column(physical: Physical, rows: &[Option<Vec<u8>>]) -> Column {
+    let nulls = rows.iter().any(Option::is_none).then(|| NullBuffer::from_iter(rows.iter().map(Option::is_some)));
+    let values = if let Some(width) = physical.fixed_width() {
+        let bytes: Vec<u8> = rows.iter().flat_map(|row| row.clone().unwrap_or(vec![0xee; width])).collect();
+        Values::Fixed(Buffer::from(bytes))
+    } else {
+        let mut buffers = [Vec::new(), vec![b'-']];
+        let mut seen: HashMap<&[u8], u128> = HashMap::new();
+        let mut views = Vec::new();
+        for (i, row) in rows.iter().enumerate() {
+            let Some(row) = row else {
+                views.push(u128::MAX);
+                continue;
+            };
+            let mut view = [i as u8; 16];
+            view[..4].copy_from_slice(&(row.len() as u32).to_le_bytes());
+            if row.len() <= 12 {
+                view[4..4 + row.len()].copy_from_slice(row);
+                views.push(u128::from_le_bytes(view));
+                continue;
+            }
+            // Every other repetition points at the same bytes, as from a dictionary array.
+            if i % 2 == 0
+                && let Some(&view) = seen.get(row.as_slice())
+            {
+                views.push(view);
+                continue;
+            }
+            let buffer = &mut buffers[i % 2];
+            view[4..8].copy_from_slice(&row[..4]);
+            view[8..12].copy_from_slice(&((i % 2) as u32).to_le_bytes());
+            view[12..].copy_from_slice(&(buffer.len() as u32).to_le_bytes());
+            buffer.extend_from_slice(row);
+            views.push(u128::from_le_bytes(view));
+            seen.insert(row, u128::from_le_bytes(view));
+        }
+        Values::Views { views: views.into(), buffers: buffers.map(Buffer::from).to_vec() }
+    };
+    Column { len: rows.len(), values, nulls }
+}
+
+fn rows_of(physical: Physical, values: &Values) -> Vec<Vec<u8>> {
+    match values {
+        Values::Fixed(buffer) => match physical.fixed_width().unwrap() {
+            0 => Vec::new(),
+            width => buffer.chunks_exact(width).map(<[u8]>::to_vec).collect(),
+        },
+        Values::Views { views, buffers } => {
+            // Arrow checks that the views are well formed.
+            let array = arrow_array::BinaryViewArray::try_new(views.clone(), buffers.clone(), None).unwrap();
+            array.iter().map(|value| value.unwrap().to_vec()).collect()
+        }
+        Values::Bool(_) => unreachable!(),
+    }
+}
+
+fn key_of(physical: Physical, value: &[u8]) -> Vec<u8> {
+    if matches!(physical, Physical::Bytes { .. }) {
+        return value.to_vec();
+    }
+    let mut key = Vec::new();
+    keys::encode(physical, value, &mut key).unwrap();
+    key
+}
+
+/// Builds a dictionary, checking codes on the way.
+fn build(physical: Physical, rows: &[Option<Vec<u8>>], parts: usize) -> EncodedDictionary {
+    let mut interner = Interner::new(physical).unwrap();
+    let mut codes = Vec::new();
+    for part in rows.chunks(rows.len().div_ceil(parts).max(1)) {
+        interner.intern(&column(physical, part), &mut codes).unwrap();
+    }
+    assert_eq!(codes.len(), rows.len());
+    let mut first_seen: HashMap<&[u8], u32> = HashMap::new();
+    for (row, &code) in rows.iter().zip(&codes) {
+        let expected = row.as_ref().map_or(0, |row| {
+            let next = first_seen.len() as u32;
+            *first_seen.entry(row).or_insert(next)
+        });
+        assert_eq!(code, expected);
+    }
+    let key_bytes: usize = first_seen.keys().map(|row| row.len()).sum();
+    assert_eq!((interner.len(), interner.key_bytes()), (first_seen.len(), key_bytes));
+    assert!(interner.memory() >= key_bytes && interner.is_empty() == first_seen.is_empty());
+
+    let sorted = interner.sort();
+    let model: BTreeMap<Vec<u8>, u32> = first_seen.iter().map(|(row, &code)| (key_of(physical, row), code)).collect();
+    assert!(sorted.keys().eq(model.keys().map(Vec::as_slice)));
+    assert_eq!(sorted.key_bytes(), key_bytes);
+    for (rank, &code) in model.values().enumerate() {
+        assert_eq!(sorted.remap()[code as usize], rank as u32);
+    }
+    let encoded = encode(physical, &sorted).unwrap();
+    assert_eq!(encoded.blocks.len(), sorted.len().div_ceil(4096));
+    encoded
+}
+
+fn holds(test: &Test, value: &Scalar) -> bool {
+    match value {
+        Scalar::Int(value) => test.holds_int(*value),
+        Scalar::Float(value) => test.holds_float(*value),
+        Scalar::Bytes(value) => test.holds_bytes(value),
+        Scalar::Bool(value) => test.holds_bool(*value),
+    }
+}
+
+/// Strings at and around a key, and prefixes of it.
+fn around(key: &[u8]) -> Vec<Vec<u8>> {
+    let mut near = vec![key.to_vec(), [key, &[0]].concat(), [key, &[0xff, 1]].concat()];
+    near.extend([0, 1, 2, 5, 9, 13, key.len().saturating_sub(1)].map(|len| key[..len.min(key.len())].to_vec()));
+    if let Some((&last, rest)) = key.split_last() {
+        near.extend([1, 0xff].map(|step| [rest, &[last.wrapping_add(step)]].concat()));
+    }
+    near
+}
+
+fn tests_about(physical: Physical, values: &[Scalar]) -> Vec<Test> {
+    let not = |test: &Test| Test::Not(Box::new(test.clone()));
+    let any = Test::any_of(physical, values).unwrap();
+    let mut tests = vec![
+        Test::nothing(),
+        not(&Test::nothing()),
+        Test::Bools { holds_false: true, holds_true: true },
+        Test::IntRange { lo: i128::MIN, hi: i128::MAX },
+        Test::FloatRange { lo: Bound::Unbounded, hi: Bound::Unbounded },
+        Test::BytesRange { lo: Bound::Unbounded, hi: Bound::Unbounded },
+        not(&any),
+        not(&not(&any)),
+        any,
+    ];
+    let mut constants = values.to_vec();
+    for value in values {
+        match value {
+            Scalar::Int(v) => {
+                constants.extend([v.wrapping_add(1), v.wrapping_neg(), v.wrapping_mul(300)].map(Scalar::Int));
+            }
+            Scalar::Float(v) => {
+                constants.extend([v + 0.1, -v, v.next_up(), v.next_down(), v * 1e9].map(Scalar::Float));
+            }
+            Scalar::Bytes(v) => constants.extend(around(v).into_iter().map(|v| Scalar::Bytes(v.into()))),
+            Scalar::Bool(_) => {}
+        }
+    }
+    match values.first() {
+        Some(Scalar::Int(_)) => {
+            constants.extend([0, i128::MIN + 1, i128::MAX - 1, 255, -1].map(Scalar::Int));
+            let bits = |every: usize| BooleanBuffer::collect_bool(300, |i| i % every == 0);
+            tests.extend([1, 2, 7].map(|every| Test::IntSet(Arc::new(IntSet::Bits(bits(every))))));
+        }
+        Some(Scalar::Float(_)) => {
+            let special = [0.0, -0.0, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 1e-310, 65520.0];
+            constants.extend(special.map(Scalar::Float));
+        }
+        _ => {}
+    }
+    let ops = [CompareOp::Eq, CompareOp::NotEq, CompareOp::Lt, CompareOp::LtEq, CompareOp::Gt, CompareOp::GtEq];
+    for constant in &constants {
+        tests.extend(ops.map(|op| Test::compare(physical, op, constant).unwrap()));
+    }
+    tests.push(Test::any_of(physical, &constants).unwrap());
+    tests
+}
+
+/// Everything a dictionary can be asked, against a sorted map. `every` thins out what is asked of large ones.
+fn check(physical: Physical, rows: &[Option<Vec<u8>>], every: usize) {
+    let encoded = build(physical, rows, 3);
+    let turned: Vec<_> = rows.iter().rev().cloned().collect();
+    let again = build(physical, &turned, 1);
+    assert_eq!((&again.index, &again.blocks), (&encoded.index, &encoded.blocks), "{physical:?}");
+
+    let model: BTreeMap<Vec<u8>, Vec<u8>> =
+        rows.iter().flatten().map(|row| (key_of(physical, row), row.clone())).collect();
+    let all: Vec<&[u8]> = model.keys().map(Vec::as_slice).collect();
+    let values: Vec<&Vec<u8>> = model.values().collect();
+    let (dictionary, reads) = open(physical, &encoded).unwrap();
+    assert_eq!(reads.load(Ordering::Relaxed), 0);
+    assert_eq!((dictionary.len(), dictionary.is_empty()), (all.len(), all.is_empty()));
+
+    let mut probes: Vec<Vec<u8>> = vec![Vec::new(), vec![0xff; 40]];
+    probes.extend(all.iter().step_by(every).flat_map(|key| around(key)));
+    for probe in &probes {
+        let at = all.partition_point(|&other| other < probe.as_slice());
+        let found = all.get(at) == Some(&probe.as_slice());
+        let say = || format!("{physical:?} {probe:?}");
+        assert_eq!(dictionary.lower_bound(probe).unwrap() as usize, at, "{}", say());
+        assert_eq!(dictionary.upper_bound(probe).unwrap() as usize, at + usize::from(found), "{}", say());
+        assert_eq!(dictionary.find(probe).unwrap(), found.then_some(at as u32), "{}", say());
+        let count = all[at..].iter().take_while(|key| key.starts_with(probe)).count();
+        let range = dictionary.prefix(probe).unwrap();
+        assert!(range.len() == count && (count == 0 || range.start as usize == at), "{}", say());
+    }
+
+    let mut key = b"left over".to_vec();
+    for (code, expected) in all.iter().enumerate() {
+        dictionary.get(code as u32, &mut key).unwrap();
+        assert_eq!(&key, expected);
+    }
+    assert!(dictionary.get(all.len() as u32, &mut key).is_err());
+    let ends = [all.first(), all.last()].map(|key| key.and_then(|key| keys::to_scalar(physical, key)));
+    // As text, because a NaN is not equal to itself.
+    assert_eq!(format!("{:?}", [dictionary.min().unwrap(), dictionary.max().unwrap()]), format!("{ends:?}"));
+
+    // A few codes come from blocks, many from the decoded table; both in no order, and repeated.
+    let len = all.len() as u32;
+    for count in [0, 1, 100, 1200, all.len() as u32 * 2].map(|count| if len == 0 { 0 } else { count }) {
+        let mut codes: Vec<u32> = (0..count).map(|i| i.wrapping_mul(2_654_435_769) % len).collect();
+        let gathered = rows_of(physical, &dictionary.gather(&codes).unwrap());
+        let expected = codes.iter().map(|&code| values[code as usize]);
+        assert!(physical.fixed_width() == Some(0) || gathered.iter().eq(expected), "{physical:?} {count}");
+        codes.push(len);
+        assert!(matches!(dictionary.gather(&codes), Err(EncodingError::Corrupt(_))));
+    }
+    let decoded = dictionary.values().unwrap();
+    assert_eq!(decoded.column().len, all.len());
+    let decoded_rows = rows_of(physical, decoded.values());
+    assert!(physical.fixed_width() == Some(0) || decoded_rows.iter().eq(values), "{physical:?}");
+    assert!(dictionary.memory() >= decoded.memory());
+    assert!(reads.load(Ordering::Relaxed) <= encoded.blocks.len(), "blocks are fetched once");
+
+    let scalars: Vec<Option<Scalar>> = all.iter().map(|key| keys::to_scalar(physical, key)).collect();
+    let some: Vec<Scalar> = scalars.iter().step_by(every).flatten().take(12).cloned().collect();
+    for test in tests_about(physical, &some) {
+        let translated = dictionary.translate(&test).unwrap();
+        for (code, scalar) in scalars.iter().enumerate() {
+            let Some(scalar) = scalar else { continue };
+            let (held, expected) = (translated.holds_int(code as i128), holds(&test, scalar));
+            assert_eq!(held, expected, "{physical:?} {test:?} {scalar:?}");
+        }
+    }
+}
+
+fn value_of(physical: Physical) -> BoxedStrategy<Vec<u8>> {
+    let Some(width) = physical.fixed_width() else {
+        let text = prop_oneof![
+            "[ab]{0,6}",
+            "[\\x00\\x01b]{0,14}",
+            "https://www\\.example\\.(com|org)/[abc]{0,3}/[a-z]{0,30}",
+            ".{0,20}",
+            "[é日z]{0,9}",
+            "z{0,400}",
+        ];
+        let text = text.prop_map(String::into_bytes);
+        if physical == TEXT {
+            return text.boxed();
+        }
+        let anything = prop::collection::vec(any::<u8>(), 0..40);
+        let ends = prop::collection::vec(prop_oneof![Just(0), Just(1), Just(0xff)], 0..20);
+        return prop_oneof![text, anything, ends].boxed();
+    };
+    let anything = prop::collection::vec(any::<u8>(), width);
+    let dense = any::<u8>().prop_map(move |byte| (0..width).map(|i| if i == 0 { byte } else { 0 }).collect());
+    let ends = prop::collection::vec(prop_oneof![Just(0), Just(0x80), Just(0x7f), Just(0xff)], width);
+    prop_oneof![anything, dense, ends].boxed()
+}
+
+fn rows_for(physical: Physical) -> impl Strategy<Value = Vec<Option<Vec<u8>>>> {
+    prop::collection::vec(prop::option::weighted(0.9, value_of(physical)), 0..300)
+}
+
+fn every_physical() -> impl Strategy<Value = (Physical, Vec<Option<Vec<u8>>>)> {
+    prop::sample::select(physicals())
+        .prop_flat_map(|physical| rows_for(physical).prop_map(move |rows| (physical, rows)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn answers_as_a_sorted_map_does((physical, rows) in every_physical()) {
+        check(physical, &rows, 3);
+    }
+
+    #[test]
+    fn text_answers_as_a_sorted_map_does(rows in rows_for(TEXT)) {
+        check(TEXT, &rows, 3);
+    }
+
+    #[test]
+    fn damage_is_safe(
+        (physical, rows) in every_physical(),
+        places in prop::collection::vec(any::<(usize, u8)>(), 1..5),
+    ) {
+        let mut encoded = build(physical, &rows, 1);
+        for (place, byte) in places {
+            let mut at = place % (encoded.index.len() + encoded.blocks.iter().map(Vec::len).sum::<usize>());
+            for part in std::iter::once(&mut encoded.index).chain(&mut encoded.blocks) {
+                if at < part.len() {
+                    part[at] = byte;
+                    break;
+                }
+                at -= part.len();
+            }
+        }
+        exercise(physical, &encoded);
+    }
+}
+
+/// Numbers without a pattern.
+fn random(seed: u64) -> impl Iterator<Item = u64> {
+    (1..).map(move |i: u64| {
+        let mut x = (seed ^ i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x ^ (x >> 27)
+    })
+}
+
+fn sample(physical: Physical, count: usize) -> Vec<Option<Vec<u8>>> {
+    let row = |(i, x): (usize, u64)| match physical.fixed_width() {
+        None if i.is_multiple_of(2) => format!("{x:x}").into_bytes(),
+        None => format!("https://www.example.org/{}/article-{}/{x}", x % 7, i / 3).into_bytes(),
+        // Counting up and at random: differences of both kinds.
+        Some(width) => {
+            let number = if i.is_multiple_of(3) { x } else { i as u64 };
+            let mut value = number.to_le_bytes().repeat(width.div_ceil(8).max(1));
+            value.truncate(width);
+            value
+        }
+    };
+    random(7).take(count).enumerate().map(row).map(Some).collect()
+}
+
+#[test]
+fn block_boundaries_hold_for_every_type() {
+    for physical in physicals() {
+        for count in [0, 1, 15, 16, 17, 4095, 4096, 4097, 10_000] {
+            check(physical, &sample(physical, count), 1 + count / 30);
+        }
+    }
+}
+
+#[test]
+fn short_text_without_nulls_is_interned_by_its_views() {
+    for longest in [3, 12] {
+        let words =
+            random(longest).map(|x| Some(format!("{:x}", x >> 3).as_bytes()[..1 + (x % longest) as usize].to_vec()));
+        let words: Vec<_> = words.take(9000).chain([Some(Vec::new()), Some(vec![0; 12]), Some(vec![0; 11])]).collect();
+        check(TEXT, &words, 300);
+        check(TEXT, &words.into_iter().chain([None]).collect::<Vec<_>>(), 300);
+    }
+}
+
+#[test]
+fn long_values_leave_in_buffers_of_their_own() {
+    // More than a mebibyte of long values: a few that are gathered must not drag all of them along.
+    let rows: Vec<_> = (0..9000).map(|i| Some(format!("{:0>200}", i * 7).into_bytes())).collect();
+    check(TEXT, &rows, 500);
+    let (dictionary, _) = open(TEXT, &build(TEXT, &rows, 1)).unwrap();
+    for decoded in [false, true] {
+        if decoded {
+            dictionary.values().unwrap();
+        }
+        let Values::Views { buffers, .. } = dictionary.gather(&[8999, 5, 4097]).unwrap() else { unreachable!() };
+        assert_eq!(buffers.iter().map(Buffer::len).sum::<usize>(), 600, "{decoded}");
+    }
+}
+
+#[test]
+fn a_search_touches_one_block() {
+    let encoded = build(TEXT, &sample(TEXT, 20_000), 1);
+    for key in [&b"https://www.example.org/3/"[..], b"", b"zzz", b"7", b"https://www.example.org/5/article-42/"] {
+        let (dictionary, reads) = open(TEXT, &encoded).unwrap();
+        dictionary.find(key).unwrap();
+        dictionary.lower_bound(key).unwrap();
+        assert_eq!(reads.load(Ordering::Relaxed), 1);
+    }
+}
+
+#[test]
+fn values_that_repeat_much_compress() {
+    let row = |(i, x): (usize, u64)| format!("{i}{}{}", x % 97, "lorem ipsum dolor ".repeat(3)).into_bytes();
+    let rows: Vec<_> = random(3).take(6000).enumerate().map(row).map(Some).collect();
+    let encoded = build(TEXT, &rows, 1);
+    assert_eq!(encoded.index[0], 1, "FSST is chosen");
+    let plain: usize = rows.iter().flatten().map(Vec::len).sum();
+    assert!(encoded.blocks.iter().map(Vec::len).sum::<usize>() * 4 < plain);
+    check(TEXT, &rows, 100);
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    assert!(Interner::new(Physical::Bool).is_err());
+    let mut interner = Interner::new(TEXT).unwrap();
+    let ints = column(Physical::CODES, &[Some(vec![1, 0, 0, 0])]);
+    assert!(interner.intern(&ints, &mut Vec::new()).is_err());
+    let views = vec![100u128 | (5 << 96)];
+    let outside = Values::Views { views: views.into(), buffers: vec![Buffer::from(vec![0u8; 104])] };
+    assert!(interner.intern(&Column { len: 1, values: outside, nulls: None }, &mut Vec::new()).is_err());
+    let short = Column { len: 2, ..ints };
+    assert!(Interner::new(Physical::CODES).unwrap().intern(&short, &mut Vec::new()).is_err());
+    assert!(encode(BINARY, &interner.sort()).is_err());
+    assert!(open(Physical::CODES, &build(BINARY, &[Some(vec![0xff])], 1)).is_err());
+}
+
+#[test]
+fn text_that_is_not_utf8_is_an_error() {
+    // End to end, the second two are UTF-8; apart they are not.
+    for values in [[&b"a\xc3"[..], b"b"], [b"\xc3", b"\xc3\xa9"], [b"\xc3", b"\xc4\xa9"]] {
+        let encoded = build(BINARY, &values.map(|value| Some(value.to_vec())), 1);
+        let (dictionary, _) = open(TEXT, &encoded).unwrap();
+        assert!(dictionary.values().is_err());
+        assert!(dictionary.gather(&[0]).is_err());
+        assert!(open(BINARY, &encoded).unwrap().0.values().is_ok());
+    }
+    let joined = build(BINARY, &[Some(b"a\xc3".to_vec()), Some(b"\xa9".to_vec())], 1);
+    assert!(open(TEXT, &joined).unwrap().0.values().is_err());
+}
+
+/// Asks everything; answers may be errors, and must be no worse.
+fn exercise(physical: Physical, encoded: &EncodedDictionary) {
+    let Ok((dictionary, _)) = open(physical, encoded) else { return };
+    let mut key = Vec::new();
+    for code in [0, 3, 15, 16, 40, 4095, 4096, 4100] {
+        let _ = dictionary.get(code, &mut key);
+        let _ = dictionary.gather(&[code, 2, code]);
+        for probe in [&key[..], &key[..key.len() / 2], b"https://www.example.org/3/article-9", b""] {
+            let _ = dictionary.find(probe);
+            let _ = dictionary.prefix(probe);
+        }
+    }
+    let _ = (dictionary.min(), dictionary.max());
+    if let Ok(decoded) = dictionary.values()
+        && physical.fixed_width() != Some(0)
+    {
+        // What decodes is in order, so it is a dictionary, if not the one that was written.
+        let rows = rows_of(physical, decoded.values());
+        assert!(rows.is_sorted_by(|a, b| key_of(physical, a) < key_of(physical, b)));
+        assert_eq!(rows.len(), dictionary.len());
+    }
+    assert!(LARGEST.load(Ordering::Relaxed) < 64 << 20);
+}
+
+/// Every cut of `part`, every byte of it flipped in several ways, and a byte too many.
+fn damaged(part: &[u8], mut check: impl FnMut(Vec<u8>)) {
+    for at in 0..part.len() {
+        check(part[..at].to_vec());
+        for flip in [1, 0x10, 0x80, 0xff] {
+            let mut bytes = part.to_vec();
+            bytes[at] ^= flip;
+            check(bytes);
+        }
+    }
+    check([part, &[0]].concat());
+}
+
+#[test]
+fn every_flipped_byte_and_every_cut_of_a_block_is_safe() {
+    let mut forms = 0;
+    let repeated = random(5).take(70).map(|x| Some(format!("{}{}", x % 999, "tick tock ".repeat(9)).into_bytes()));
+    let repeated: Vec<_> = repeated.collect();
+    let wide = Physical::Wide { width: 16 };
+    for (physical, rows) in [
+        (TEXT, sample(TEXT, 70)),
+        (TEXT, repeated),
+        (wide, sample(wide, 40)),
+        (Physical::CODES, sample(Physical::CODES, 70)),
+        (Physical::Fixed { width: 3 }, sample(Physical::Fixed { width: 3 }, 70)),
+    ] {
+        let encoded = build(physical, &rows, 1);
+        forms |= 1 << encoded.index[0];
+        damaged(&encoded.blocks[0], |block| {
+            exercise(physical, &EncodedDictionary { blocks: vec![block], index: encoded.index.clone() });
+        });
+        damaged(&encoded.index, |index| {
+            exercise(physical, &EncodedDictionary { blocks: encoded.blocks.clone(), index });
+        });
+    }
+    assert_eq!(forms, 0b111, "all layouts were tried");
+}
+
+#[test]
+fn every_flipped_byte_and_every_cut_of_an_index_is_safe() {
+    for physical in [TEXT, Physical::Int { width: 8, signed: true }, Physical::Wide { width: 16 }] {
+        let encoded = build(physical, &sample(physical, 8500), 1);
+        assert!(encoded.blocks.len() >= 2);
+        let mut index = encoded.index.clone();
+        // A few places of a symbol table stand for all: decoding 8,000 values takes its time.
+        let skipped = index.len().saturating_sub(120);
+        let tail = index.split_off(skipped);
+        let head = index;
+        let ask = |index: Vec<u8>| {
+            let damaged = EncodedDictionary { blocks: encoded.blocks.clone(), index };
+            let Ok((dictionary, _)) = open(physical, &damaged) else { return };
+            let _ = (dictionary.find(b"https://www.example.org/3/"), dictionary.min(), dictionary.max());
+            let _ = (dictionary.gather(&[4100]), dictionary.values().is_ok());
+            assert!(LARGEST.load(Ordering::Relaxed) < 64 << 20);
+        };
+        damaged(&tail, |tail| ask([&head[..], &tail].concat()));
+        damaged(&head[..head.len().min(20)], |start| ask([&start[..], &head[head.len().min(20)..], &tail].concat()));
+        let swapped = EncodedDictionary { blocks: encoded.blocks.iter().rev().cloned().collect(), ..encoded.clone() };
+        assert!(open(physical, &swapped).unwrap().0.values().is_err());
+    }
+}
+
+#[test]
+fn a_source_that_fails_is_reported() {
+    struct Failing;
+    impl BlockSource for Failing {
+        fn block(&self, _: usize) -> Result<Buffer> {
+            Err(EncodingError::corrupt("the disk is gone"))
+        }
+    }
+    let encoded = build(TEXT, &sample(TEXT, 10), 1);
+    let dictionary = Dictionary::open(TEXT, &encoded.index, Box::new(Failing)).unwrap();
+    for result in [dictionary.find(b"x").map(drop), dictionary.values().map(drop), dictionary.gather(&[0]).map(drop)] {
+        assert!(result.unwrap_err().to_string().contains("the disk is gone"));
+    }
+}
+
+#[test]
+fn threads_share_a_dictionary() {
+    let rows = sample(TEXT, 12_000);
+    let (dictionary, _) = open(TEXT, &build(TEXT, &rows, 1)).unwrap();
+    let expected = rows[5].clone().unwrap();
+    let ask = || {
+        let code = dictionary.find(&expected).unwrap().unwrap();
+        assert_eq!(rows_of(TEXT, &dictionary.gather(&[code]).unwrap()), std::slice::from_ref(&expected));
+        Arc::as_ptr(dictionary.values().unwrap()) as usize
+    };
+    let tables: Vec<usize> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(tables.iter().all(|&table| table == tables[0]), "all values are decoded once");
+}
