@@ -105,7 +105,7 @@ pub(crate) fn select<T: Copy>(values: Vec<T>, selection: Option<&BooleanBuffer>)
 }
 
 /// The values at the set positions of `selection`.
-fn filter_values<T: Copy>(values: &[T], selection: &BooleanBuffer) -> Vec<T> {
+pub(crate) fn filter_values<T: Copy>(values: &[T], selection: &BooleanBuffer) -> Vec<T> {
     let count = selection.count_set_bits();
     let mut out = Vec::with_capacity(count);
     if count * 4 > selection.len() * 3 {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path as FsPath;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arrow_buffer::Buffer;
@@ -57,6 +57,8 @@ pub(crate) struct Stream {
     pub(crate) one_value_a_row: bool,
     meta: OnceLock<Arc<StreamMeta>>,
     dictionary: OnceLock<Arc<Dictionary>>,
+    /// Codes turned into values so far.
+    pub(crate) gathered: AtomicUsize,
 }
 
 impl File {
@@ -203,6 +205,7 @@ fn add_streams(node: &Node, name: String, one_value_a_row: bool, streams: &mut V
         one_value_a_row,
         meta: OnceLock::new(),
         dictionary: OnceLock::new(),
+        gathered: AtomicUsize::new(0),
     });
     for child in &node.children {
         let name = if list { format!("{name}[]") } else { format!("{name}.{}", child.name) };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use arrow_array::{Array, ArrayRef, BooleanArray, new_null_array};
@@ -445,7 +445,7 @@ impl ColumnSource for FileColumns {
             ScanColumn::Codes { ids, nulls, dictionary } => {
                 let node = &self.nodes[column];
                 let place = format!("column {:?}: dictionary", self.file.stream(node.stream).name);
-                from_codes(node, &ids, nulls, &dictionary)
+                from_codes(node, &ids, nulls, &dictionary, &self.file.stream(node.stream).gathered)
                     .map_err(|e| FormatError::at(self.file.source.name(), place, e))
             }
         }
@@ -463,8 +463,13 @@ fn from_codes(
     ids: &ScalarBuffer<u32>,
     nulls: Option<NullBuffer>,
     dictionary: &Dictionary,
+    gathered: &AtomicUsize,
 ) -> plinth_encoding::Result<ArrayRef> {
     let len = ids.len();
+    // Few values come straight from the dictionary's blocks; once many were asked for, all are decoded, once.
+    if gathered.fetch_add(len, Relaxed) + len >= dictionary.len() / 2 {
+        dictionary.values()?;
+    }
     let values = match &nulls {
         Some(nulls) if nulls.null_count() == len => return Ok(new_null_array(&node.arrow_type(), len)),
         Some(nulls) => {
@@ -514,7 +519,7 @@ impl DecodeStream for BlockStreams<'_> {
         };
         let ids = ScalarBuffer::new(codes, 0, column.len);
         let dictionary = self.columns.dictionary(node.stream).map_err(wrap)?;
-        from_codes(node, &ids, column.nulls, dictionary)
+        from_codes(node, &ids, column.nulls, dictionary, &self.columns.file.stream(node.stream).gathered)
     }
 }
 
