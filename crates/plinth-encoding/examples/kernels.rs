@@ -1,6 +1,11 @@
 //! Nanoseconds a value of the bit-packing kernels and of whole blocks, in cache, on one core:
 //! `cargo run --release -p plinth-encoding --example kernels`.
-#![allow(clippy::unwrap_used, clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap
+)]
 
 use std::hint::black_box;
 use std::ops::Bound;

@@ -2,8 +2,9 @@
 
 use std::ops::Bound;
 
-use arrow_buffer::BooleanBuffer;
+use arrow_buffer::{BooleanBuffer, Buffer};
 
+use crate::bitpack::{self, Kernel};
 use crate::bits::{self, map_bits};
 use crate::block::fixed::{holds_wide, wide_value};
 use crate::block::{strip, view_bytes};
@@ -129,11 +130,7 @@ fn ints<const W: usize, T: Int>(bytes: &[u8], load: impl Fn([u8; W]) -> T, signe
             }
             let lo = T::try_from(lo).unwrap_or(T::MIN);
             let hi = T::try_from(hi).unwrap_or(T::MAX);
-            map_bits(values, |bytes| {
-                let value = load(bytes);
-                // Not short-circuited, so that it stays free of branches.
-                (lo <= value) & (value <= hi)
-            })
+            range(values, load, lo, hi)
         }
         Some(IntPredicate::Bits(set)) => map_bits(values, |bytes| {
             let value: i128 = load(bytes).into();
@@ -167,10 +164,13 @@ fn floats<const W: usize>(values: &[[u8; W]], load: impl Fn([u8; W]) -> f64, tes
         Bound::Excluded(value) => rank(*value).checked_sub(1),
     };
     let (Some(lo), Some(hi)) = (lo, hi) else { return bits::all(values.len(), false) };
-    map_bits(values, |bytes| {
-        let rank = rank(load(bytes));
-        (lo <= rank) & (rank <= hi)
-    })
+    range(values, |bytes| rank(load(bytes)), lo, hi)
+}
+
+/// Which values, after `load`, lie in `lo..=hi`.
+fn range<S: Copy, T: Copy + PartialOrd>(values: &[S], load: impl Fn(S) -> T, lo: T, hi: T) -> BooleanBuffer {
+    let words = bitpack::in_range(Kernel::best(), values, load, lo, hi);
+    BooleanBuffer::new(Buffer::from_vec(words), 0, values.len())
 }
 
 /// The smallest and largest value that is not null, exactly; none if there is none, if the values are not of the physical

@@ -13,8 +13,8 @@
 
 use std::arch::x86_64::{
     __m256i, _mm_cvtsi32_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
-    _mm256_loadu_si256, _mm256_min_epu32, _mm256_movemask_ps, _mm256_or_si256, _mm256_set1_epi32, _mm256_sll_epi32,
-    _mm256_srl_epi32, _mm256_storeu_si256, _mm256_sub_epi32,
+    _mm256_loadu_si256, _mm256_min_epu32, _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_or_si256, _mm256_set1_epi32,
+    _mm256_sll_epi32, _mm256_srl_epi32, _mm256_storeu_si256, _mm256_sub_epi32,
 };
 
 use super::{Lane, VECTOR, scalar, vector_len};
@@ -164,6 +164,38 @@ pub(super) fn compare(bytes: &[u8], bits: u8, lo: u64, span: u64) -> [u64; VECTO
                 *word = u64::from_le_bytes(*bytes);
             }
         }
+    }
+    out
+}
+
+/// Compares unpacked values. The caller has found AVX2.
+pub(super) fn in_range<S: Copy, T: Copy + PartialOrd>(values: &[S], load: impl Fn(S) -> T, lo: T, hi: T) -> Vec<u64> {
+    // SAFETY: the caller found AVX2.
+    unsafe { in_range_256(values, load, lo, hi) }
+}
+
+/// # Safety
+/// AVX2.
+#[target_feature(enable = "avx2")]
+unsafe fn in_range_256<S: Copy, T: Copy + PartialOrd>(values: &[S], load: impl Fn(S) -> T, lo: T, hi: T) -> Vec<u64> {
+    let (chunks, rest) = values.as_chunks::<64>();
+    let mut out = Vec::with_capacity(chunks.len() + 1);
+    for chunk in chunks {
+        // Bytes of zeros or ones: a loop that the compiler turns into vector compares.
+        let mut hits = [0_u8; 64];
+        for (hit, &value) in hits.iter_mut().zip(chunk) {
+            let value = load(value);
+            *hit = u8::from((lo <= value) & (value <= hi)).wrapping_neg();
+        }
+        // SAFETY: two times 32 of the 64 bytes are read.
+        let (low, high) = unsafe {
+            let low = _mm256_movemask_epi8(_mm256_loadu_si256(hits.as_ptr().cast()));
+            (low, _mm256_movemask_epi8(_mm256_loadu_si256(hits.as_ptr().add(32).cast())))
+        };
+        out.push(u64::from(low as u32) | u64::from(high as u32) << 32);
+    }
+    if !rest.is_empty() {
+        out.extend(scalar::in_range(rest, &load, lo, hi));
     }
     out
 }

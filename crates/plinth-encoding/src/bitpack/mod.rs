@@ -145,5 +145,21 @@ pub fn compare(kernel: Kernel, bytes: &[u8], bits: u8, lo: u64, span: u64) -> [u
     }
 }
 
+/// Which of any number of unpacked values, after `load`, lie in `lo..=hi`: a bit each, in words of 64.
+#[inline]
+pub(crate) fn in_range<S: Copy, T: Copy + PartialOrd>(
+    kernel: Kernel,
+    values: &[S],
+    load: impl Fn(S) -> T,
+    lo: T,
+    hi: T,
+) -> Vec<u64> {
+    match kernel {
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Avx2 if is_x86_feature_detected!("avx2") => avx2::in_range(values, load, lo, hi),
+        _ => scalar::in_range(values, &load, lo, hi),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -194,3 +194,15 @@ pub(super) fn compare64(bytes: &[u8], bits: u8, lo: u64, span: u64, out: &mut [u
         out[row / 4] |= hits << (row % 4 * 16);
     });
 }
+
+/// Compares unpacked values.
+#[inline(always)]
+pub(super) fn in_range<S: Copy, T: Copy + PartialOrd>(values: &[S], load: &impl Fn(S) -> T, lo: T, hi: T) -> Vec<u64> {
+    let test = |value: S| {
+        let value = load(value);
+        // Not short-circuited, so that it stays free of branches.
+        (lo <= value) & (value <= hi)
+    };
+    let word = |values: &[S]| values.iter().enumerate().fold(0, |word, (i, &value)| word | u64::from(test(value)) << i);
+    values.chunks(64).map(word).collect()
+}

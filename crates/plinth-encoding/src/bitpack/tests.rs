@@ -88,3 +88,18 @@ fn short_bytes_are_not_read_past() {
         assert_eq!(compare(kernel, &[0; 10], 3, 0, 7), [0; VECTOR / 64]);
     }
 }
+
+#[test]
+fn unpacked_values_compare_alike_on_every_kernel() {
+    let mut next = noise(5);
+    for len in [0, 1, 63, 64, 65, 1000] {
+        let values: Vec<i64> = (0..len).map(|_| (next() % 100).cast_signed() - 50).collect();
+        let expected: Vec<u64> = values
+            .chunks(64)
+            .map(|chunk| chunk.iter().rev().fold(0, |word, v| word << 1 | u64::from((-7..=20).contains(v))))
+            .collect();
+        for kernel in kernels() {
+            assert_eq!(in_range(kernel, &values, |value| value, -7, 20), expected, "{kernel:?}, {len} values");
+        }
+    }
+}
