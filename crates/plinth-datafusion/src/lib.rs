@@ -1,1 +1,45 @@
 //! Plinth files as DataFusion tables and file formats.
+//!
+//! A query reaches a Plinth file in one of three ways, which all end in the same scan: a [`PlinthTable`] over an ordered
+//! list of files, a `ListingTable` over the [`PlinthFormat`], or a path in the FROM clause, resolved by [`PathTables`].
+//! The plan's leaf is always `DataSourceExec(FileScanConfig(`[`PlinthSource`]`))`: engines that distribute DataFusion's
+//! plans know how to split that one and no other.
+//!
+//! Filters travel in two phases. Logically a table answers `Inexact`, so the optimizer keeps a `FilterExec` whose
+//! selectivity it can estimate while it orders joins; physically [`PlinthSource`] then takes each conjunct it can own, and
+//! the `FilterExec` goes. What the source has taken it applies in every file, whatever that file's columns: comparisons
+//! become [`plinth_encoding::expr::Expr`]s the scan evaluates on encoded data, anything else an opaque function of the
+//! columns it mentions.
+
+mod columns;
+mod dynamic;
+mod error;
+mod format;
+mod function;
+mod handles;
+mod location;
+mod metrics;
+mod opener;
+mod paths;
+mod pattern;
+mod predicate;
+mod projection;
+mod scalar;
+mod schema;
+mod sink;
+mod source;
+mod split;
+mod statistics;
+mod table;
+
+pub use error::{from_format, from_io};
+pub use format::{PlinthFormat, PlinthFormatFactory};
+pub use paths::PathTables;
+pub use predicate::{PredicateTranslator, can_own};
+pub use scalar::{to_plinth, to_scalar_value};
+pub use sink::{PlinthSink, write_stream};
+pub use source::PlinthSource;
+pub use table::PlinthTable;
+
+/// How the names of Plinth files end, without the dot.
+pub const EXTENSION: &str = "plinth";

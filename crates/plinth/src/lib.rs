@@ -1,1 +1,40 @@
-//! The command line program and the library facade.
+//! Plinth: columnar tables in files that answer filters on their encoded bytes.
+//!
+//! A [`File`] is read with a [`Scan`], synchronously and without SQL; a [`Writer`] makes one from record batches.
+//!
+//! ```no_run
+//! use plinth::expr::col;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let file = plinth::File::open("hits.plinth")?;
+//! println!("{} rows in {} bytes", file.num_rows(), file.byte_len());
+//!
+//! let scan = file.scan().select(["URL", "UserID"]).filter(col("CounterID").eq(62)).build()?;
+//! for batch in scan {
+//!     println!("{} rows", batch?.num_rows());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Writing takes a schema and batches; the file appears under its name when it is complete, and never otherwise:
+//!
+//! ```no_run
+//! # use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+//! # use std::sync::Arc;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+//! let batch = RecordBatch::try_from_iter([("n", numbers)])?;
+//! let mut writer = plinth::Writer::create("numbers.plinth", &batch.schema(), plinth::WriterOptions::default())?;
+//! writer.write(&batch)?;
+//! println!("{} bytes", writer.finish()?.file_bytes);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Parquet comes in through [`ingest`]. SQL is the command-line program's part: `plinth sql`.
+
+pub use plinth_encoding::expr;
+pub use plinth_encoding::{Effort, EncodingError};
+pub use plinth_format::*;
+pub use plinth_ingest as ingest;

@@ -1,2 +1,32 @@
-//! d
-fn main() {}
+//! The command-line program.
+
+mod cli;
+mod demo;
+mod error;
+mod import;
+mod inspect;
+mod interrupt;
+mod machine;
+mod progress;
+mod session;
+mod sql;
+mod table;
+mod units;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    error::quiet_panics();
+    let result = match Cli::parse().command {
+        Command::Import(args) => import::run(&args),
+        Command::Sql(args) => sql::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Demo(args) => demo::run(&args),
+    };
+    error::exit_code(result)
+}

@@ -1,0 +1,260 @@
+//! Plinth as a file format of the engine's own listing tables, COPY and CREATE EXTERNAL TABLE.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use datafusion_common::{DataFusionError, GetExt, Result, Statistics};
+use datafusion_datasource::TableSchema;
+use datafusion_datasource::file::FileSource;
+use datafusion_datasource::file_compression_type::FileCompressionType;
+use datafusion_datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion_datasource::file_scan_config::FileScanConfig;
+use datafusion_datasource::file_sink_config::FileSinkConfig;
+use datafusion_datasource::sink::DataSinkExec;
+use datafusion_datasource::source::DataSourceExec;
+use datafusion_physical_expr_common::sort_expr::LexRequirement;
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_session::Session;
+use object_store::{ObjectMeta, ObjectStore};
+use plinth_encoding::Effort;
+use plinth_format::WriterOptions;
+
+use crate::handles::Handles;
+use crate::sink::PlinthSink;
+use crate::source::{PlinthSource, of_config};
+use crate::{EXTENSION, location, schema, statistics};
+
+/// The Plinth file format. Files it has looked at stay open as long as it lives.
+#[derive(Debug, Default)]
+pub struct PlinthFormat {
+    options: WriterOptions,
+    handles: Arc<Handles>,
+}
+
+impl PlinthFormat {
+    /// A format that writes with these options.
+    pub fn new(options: WriterOptions) -> Self {
+        Self { options, handles: Arc::default() }
+    }
+
+    /// How it writes.
+    pub fn options(&self) -> &WriterOptions {
+        &self.options
+    }
+
+    fn schema_of(&self, store: &dyn ObjectStore, objects: &[ObjectMeta]) -> Result<SchemaRef> {
+        check_store(store)?;
+        let files = objects.iter().map(|object| self.handles.open_object(object)).collect::<Result<Vec<_>>>()?;
+        schema::unite(&files)
+    }
+
+    fn statistics_of(&self, store: &dyn ObjectStore, table: &SchemaRef, object: &ObjectMeta) -> Result<Statistics> {
+        check_store(store)?;
+        let file = self.handles.open_object(object)?;
+        statistics::of_files(std::slice::from_ref(&file), table, |_| true)
+    }
+}
+
+/// Refuses stores that are not the local file system. A store does not say what it is but in its name.
+fn check_store(store: &dyn ObjectStore) -> Result<()> {
+    let name = store.to_string();
+    if name.contains("LocalFileSystem") {
+        return Ok(());
+    }
+    location::check_scheme(name.split('(').next().unwrap_or(&name), &name)
+}
+
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+impl FileFormat for PlinthFormat {
+    fn get_ext(&self) -> String {
+        EXTENSION.to_owned()
+    }
+
+    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
+        if compression.is_compressed() {
+            return Err(DataFusionError::NotImplemented(
+                "Plinth files are compressed inside and can't be compressed again; leave the compression out"
+                    .to_owned(),
+            ));
+        }
+        Ok(self.get_ext())
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        None
+    }
+
+    fn infer_schema<'life0, 'life1, 'life2, 'life3, 'async_trait>(
+        &'life0 self,
+        _state: &'life1 dyn Session,
+        store: &'life2 Arc<dyn ObjectStore>,
+        objects: &'life3 [ObjectMeta],
+    ) -> BoxFuture<'async_trait, Result<SchemaRef>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        'life2: 'async_trait,
+        'life3: 'async_trait,
+        Self: 'async_trait,
+    {
+        Box::pin(std::future::ready(self.schema_of(store.as_ref(), objects)))
+    }
+
+    fn infer_stats<'life0, 'life1, 'life2, 'life3, 'async_trait>(
+        &'life0 self,
+        _state: &'life1 dyn Session,
+        store: &'life2 Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &'life3 ObjectMeta,
+    ) -> BoxFuture<'async_trait, Result<Statistics>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        'life2: 'async_trait,
+        'life3: 'async_trait,
+        Self: 'async_trait,
+    {
+        Box::pin(std::future::ready(self.statistics_of(store.as_ref(), &table_schema, object)))
+    }
+
+    fn create_physical_plan<'life0, 'life1, 'async_trait>(
+        &'life0 self,
+        _state: &'life1 dyn Session,
+        config: FileScanConfig,
+    ) -> BoxFuture<'async_trait, Result<Arc<dyn ExecutionPlan>>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait,
+    {
+        let plan = of_config(&config).map(|_| ());
+        let plan = plan.map(|()| DataSourceExec::from_data_source(config) as Arc<dyn ExecutionPlan>);
+        Box::pin(std::future::ready(plan))
+    }
+
+    fn create_writer_physical_plan<'life0, 'life1, 'async_trait>(
+        &'life0 self,
+        input: Arc<dyn ExecutionPlan>,
+        _state: &'life1 dyn Session,
+        config: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> BoxFuture<'async_trait, Result<Arc<dyn ExecutionPlan>>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait,
+    {
+        let sink = PlinthSink::try_new(&config, self.options.clone());
+        let plan = sink.map(|sink| Arc::new(DataSinkExec::new(input, Arc::new(sink), order)) as Arc<dyn ExecutionPlan>);
+        Box::pin(std::future::ready(plan))
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        Arc::new(PlinthSource::with_handles(table_schema, Arc::clone(&self.handles)))
+    }
+}
+
+/// Makes [`PlinthFormat`]s, for `STORED AS PLINTH`, `COPY ... TO 'x.plinth'` and listing tables.
+///
+/// `OPTIONS` it knows: `effort` (`fast`, `balanced` or `compact`), `row_group_rows`, `threads`, and `replace` (`true` to
+/// replace an existing file).
+#[derive(Debug, Default)]
+pub struct PlinthFormatFactory {
+    options: WriterOptions,
+}
+
+impl PlinthFormatFactory {
+    /// Formats that write with default options.
+    pub fn new() -> Self {
+        Self::with_options(WriterOptions::default())
+    }
+
+    /// Formats that write with these options where a statement does not say otherwise.
+    pub fn with_options(options: WriterOptions) -> Self {
+        Self { options }
+    }
+}
+
+impl GetExt for PlinthFormatFactory {
+    fn get_ext(&self) -> String {
+        EXTENSION.to_owned()
+    }
+}
+
+impl FileFormatFactory for PlinthFormatFactory {
+    fn create(&self, _state: &dyn Session, options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
+        Ok(Arc::new(PlinthFormat::new(with_options(self.options.clone(), options)?)))
+    }
+
+    fn default(&self) -> Arc<dyn FileFormat> {
+        Arc::new(PlinthFormat::new(self.options.clone()))
+    }
+}
+
+/// Applies a statement's OPTIONS.
+fn with_options(mut writer: WriterOptions, options: &HashMap<String, String>) -> Result<WriterOptions> {
+    for (key, value) in options {
+        let name = key.strip_prefix("format.").unwrap_or(key);
+        let bad = |expected: &str| {
+            DataFusionError::Configuration(format!("option {name}: expected {expected}, found {value:?}"))
+        };
+        let number = || match value.parse::<usize>() {
+            Ok(n) if n > 0 => Ok(n),
+            _ => Err(bad("a positive number")),
+        };
+        match name {
+            "effort" => {
+                writer.effort = match value.to_ascii_lowercase().as_str() {
+                    "fast" => Effort::Fast,
+                    "balanced" => Effort::Balanced,
+                    "compact" => Effort::Compact,
+                    _ => return Err(bad("fast, balanced or compact")),
+                }
+            }
+            "row_group_rows" => writer.row_group_rows = number()?,
+            "threads" => writer.threads = number()?,
+            "replace" => {
+                writer.replace = match value.to_ascii_lowercase().as_str() {
+                    "true" => true,
+                    "false" => false,
+                    _ => return Err(bad("true or false")),
+                }
+            }
+            _ => {
+                return Err(DataFusionError::Configuration(format!(
+                    "option {name} is not one of those for Plinth files: effort, row_group_rows, threads, replace"
+                )));
+            }
+        }
+    }
+    Ok(writer)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn parse(options: &[(&str, &str)]) -> Result<WriterOptions> {
+        let options = options.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        with_options(WriterOptions::default(), &options)
+    }
+
+    #[test]
+    fn options_are_read_and_mistakes_named() {
+        let options =
+            parse(&[("format.effort", "Compact"), ("format.row_group_rows", "1024"), ("replace", "true")]).unwrap();
+        assert!(matches!(options.effort, Effort::Compact));
+        assert_eq!(options.row_group_rows, 1024);
+        assert!(options.replace);
+        for (key, value) in
+            [("effort", "most"), ("row_group_rows", "0"), ("threads", "two"), ("replace", "1"), ("level", "3")]
+        {
+            let error = parse(&[(key, value)]).unwrap_err().to_string();
+            assert!(error.contains(key), "{error}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Object store locations of local files, and back.
+
+use std::path::{Path, PathBuf};
+
+use datafusion_common::{DataFusionError, Result};
+use datafusion_datasource::ListingTableUrl;
+use object_store::path::Path as Location;
+
+/// The file a location of the `file://` store means. A location is the decoded path without its leading separator, so
+/// spaces and letters of any script stand as they are.
+pub(crate) fn to_path(location: &Location) -> PathBuf {
+    if cfg!(windows) { PathBuf::from(location.as_ref()) } else { Path::new("/").join(location.as_ref()) }
+}
+
+/// The location of a local file.
+pub(crate) fn from_path(path: &Path) -> Location {
+    let absolute = path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf());
+    // Names that a location can't hold (not UTF-8, for one) come out escaped: good enough to show, and the open handle
+    // that travels with the location is what is read.
+    Location::from_absolute_path(&absolute).unwrap_or_else(|_| Location::from(absolute.to_string_lossy().into_owned()))
+}
+
+/// The local path of a URL, or an error that says which schemes work.
+pub(crate) fn of_url(url: &ListingTableUrl) -> Result<PathBuf> {
+    check_scheme(url.scheme(), url.as_str())?;
+    Ok(to_path(url.prefix()))
+}
+
+/// Refuses what is not on the local file system.
+pub(crate) fn check_scheme(scheme: &str, url: &str) -> Result<()> {
+    if scheme == "file" {
+        return Ok(());
+    }
+    Err(DataFusionError::NotImplemented(format!(
+        "{url}: Plinth files are read from and written to the local file system only, not {scheme}://; copy it to a local disk"
+    )))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive_the_round_trip() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [
+            "plain.plinth",
+            "with space.plinth",
+            "größe – 測試.plinth",
+            "50%25 off.plinth",
+            "a[1]#?.plinth",
+            "~x+y=z.plinth",
+        ] {
+            let path = dir.path().canonicalize().unwrap().join(name);
+            std::fs::write(&path, "x").unwrap();
+            assert_eq!(to_path(&from_path(&path)), path);
+        }
+    }
+
+    #[test]
+    fn urls_become_paths_and_other_schemes_an_error() {
+        let url = ListingTableUrl::parse("file:///tmp/no%20such/%C3%A4.plinth").unwrap();
+        assert_eq!(of_url(&url).unwrap(), Path::new("/tmp/no such/ä.plinth"));
+        let url = ListingTableUrl::parse("/tmp/no such/ä.plinth").unwrap();
+        assert_eq!(of_url(&url).unwrap(), Path::new("/tmp/no such/ä.plinth"));
+        let error = of_url(&ListingTableUrl::parse("s3://bucket/x.plinth").unwrap()).unwrap_err();
+        assert!(error.to_string().contains("s3://"), "{error}");
+    }
+}

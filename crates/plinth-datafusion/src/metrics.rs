@@ -1,0 +1,83 @@
+//! What a scan did, where EXPLAIN ANALYZE shows it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion_physical_plan::metrics::{
+    Count, ExecutionPlanMetricsSet, MetricBuilder, MetricCategory, MetricType, PruningMetrics,
+};
+use plinth_format::ScanMetrics;
+
+/// One partition's counters, fed by all the scans it runs.
+#[derive(Clone, Debug)]
+pub(crate) struct PartitionMetrics {
+    bytes_read: Count,
+    rows_in: Count,
+    rows_matched: Count,
+    blocks_decoded: Count,
+    blocks_evaluated: Count,
+    row_groups: PruningMetrics,
+    blocks: PruningMetrics,
+}
+
+impl PartitionMetrics {
+    pub(crate) fn new(set: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+        let builder = || MetricBuilder::new(set).with_type(MetricType::Summary);
+        let rows = |name| builder().with_category(MetricCategory::Rows).counter(name, partition);
+        Self {
+            bytes_read: builder().with_category(MetricCategory::Bytes).counter("bytes_read", partition),
+            rows_in: rows("rows_scanned"),
+            rows_matched: rows("rows_matched"),
+            blocks_decoded: builder().counter("blocks_decoded", partition),
+            blocks_evaluated: builder().counter("blocks_evaluated_encoded", partition),
+            row_groups: builder().pruning_metrics("row_groups", partition),
+            blocks: builder().pruning_metrics("blocks", partition),
+        }
+    }
+}
+
+/// Feeds one scan's counters to its partition: those that only grow as they grow, pruning when the scan is over.
+#[derive(Debug)]
+pub(crate) struct ScanReporter {
+    partition: PartitionMetrics,
+    scan: std::sync::Arc<ScanMetrics>,
+    reported: [u64; 5],
+}
+
+impl ScanReporter {
+    pub(crate) fn new(partition: PartitionMetrics, scan: std::sync::Arc<ScanMetrics>) -> Self {
+        Self { partition, scan, reported: [0; 5] }
+    }
+
+    pub(crate) fn report(&mut self) {
+        let (to, from) = (&self.partition, &self.scan);
+        let counters = [
+            (&to.bytes_read, &from.bytes_read),
+            (&to.rows_in, &from.rows_in),
+            (&to.rows_matched, &from.rows_out),
+            (&to.blocks_decoded, &from.blocks_decoded),
+            (&to.blocks_evaluated, &from.blocks_evaluated),
+        ];
+        for ((count, now), reported) in counters.into_iter().zip(&mut self.reported) {
+            let now = now.load(Ordering::Relaxed);
+            count.add(size(now.saturating_sub(*reported)));
+            *reported = now;
+        }
+    }
+}
+
+impl Drop for ScanReporter {
+    fn drop(&mut self) {
+        self.report();
+        let report = |metrics: &PruningMetrics, total: &AtomicU64, pruned: &AtomicU64| {
+            let (total, pruned) = (total.load(Ordering::Relaxed), pruned.load(Ordering::Relaxed));
+            metrics.add_pruned(size(pruned));
+            metrics.add_matched(size(total.saturating_sub(pruned)));
+        };
+        report(&self.partition.row_groups, &self.scan.row_groups_total, &self.scan.row_groups_pruned);
+        report(&self.partition.blocks, &self.scan.blocks_total, &self.scan.blocks_pruned);
+    }
+}
+
+fn size(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}

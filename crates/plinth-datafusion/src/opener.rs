@@ -1,0 +1,114 @@
+//! From a part of a file to a stream of batches.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion_common::Result;
+use datafusion_datasource::file_stream::{FileOpenFuture, FileOpener};
+use datafusion_datasource::{PartitionedFile, TableSchema};
+use datafusion_physical_expr::projection::ProjectionExprs;
+use datafusion_physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
+use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
+use futures::{FutureExt, StreamExt};
+use plinth_format::Scan;
+
+use crate::columns::FileColumns;
+use crate::dynamic::EngineFilter;
+use crate::error::from_format;
+use crate::handles::Handles;
+use crate::metrics::{PartitionMetrics, ScanReporter};
+use crate::predicate::PredicateTranslator;
+use crate::projection::FileProjection;
+
+/// What to do with every file of a partition.
+#[derive(Clone)]
+pub(crate) struct PlinthOpener {
+    pub(crate) table: TableSchema,
+    pub(crate) projection: ProjectionExprs,
+    /// The schema of the projection over the table.
+    pub(crate) output: SchemaRef,
+    /// Conjuncts to apply exactly.
+    pub(crate) owned: Vec<Arc<dyn PhysicalExpr>>,
+    /// Conjuncts that change while the query runs.
+    pub(crate) dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    pub(crate) limit: Option<usize>,
+    pub(crate) batch_size: Option<usize>,
+    pub(crate) handles: Arc<Handles>,
+    pub(crate) metrics: PartitionMetrics,
+}
+
+impl FileOpener for PlinthOpener {
+    fn open(&self, part: PartitionedFile) -> Result<FileOpenFuture> {
+        let opener = self.clone();
+        // Opening reads the footer and the metadata of the columns asked for; it happens when the partition gets to this
+        // file, not when the plan starts.
+        Ok(async move {
+            Ok(match opener.start(&part)? {
+                Some(batches) => futures::stream::iter(batches).boxed(),
+                None => futures::stream::empty().boxed(),
+            })
+        }
+        .boxed())
+    }
+}
+
+impl PlinthOpener {
+    /// Starts the scan of a part; `None` if no row group starts in it.
+    fn start(&self, part: &PartitionedFile) -> Result<Option<Batches>> {
+        let file = self.handles.open(part)?;
+        let groups = match &part.range {
+            Some(range) => {
+                let offset = |at: i64| u64::try_from(at).unwrap_or(0);
+                file.row_groups_in(offset(range.start)..offset(range.end))
+            }
+            None => 0..file.row_groups().len(),
+        };
+        if groups.is_empty() {
+            return Ok(None);
+        }
+        let columns = FileColumns::new(&self.table, file.schema(), &part.partition_values)?;
+        let name = part.object_meta.location.as_ref();
+        let projection = rewrite_input_file_name_in_projection(self.projection.clone(), name)?;
+        let projection = FileProjection::new(&projection, &columns, Arc::clone(&self.output))?;
+        let translator = PredicateTranslator::from_columns(columns);
+        let mut scan = file.scan().project(projection.paths()).row_groups(groups);
+        for conjunct in &self.owned {
+            scan = scan.filter(translator.translate(conjunct)?);
+        }
+        for conjunct in &self.dynamic {
+            scan = scan.dynamic_filter(Arc::new(EngineFilter::new(Arc::clone(conjunct), translator.clone())));
+        }
+        if let Some(limit) = self.limit {
+            scan = scan.limit(u64::try_from(limit).unwrap_or(u64::MAX));
+        }
+        if let Some(rows) = self.batch_size {
+            scan = scan.batch_rows(rows);
+        }
+        let scan = scan.build().map_err(from_format)?;
+        let reporter = ScanReporter::new(self.metrics.clone(), Arc::clone(scan.metrics()));
+        Ok(Some(Batches { scan: Some(scan), projection, reporter }))
+    }
+}
+
+/// The batches of a scan, shaped for the table. Each call does one batch's I/O and decoding on the calling thread.
+struct Batches {
+    /// Gone after its end or first error.
+    scan: Option<Scan>,
+    projection: FileProjection,
+    reporter: ScanReporter,
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.scan.as_mut()?.next();
+        self.reporter.report();
+        let batch = next.map(|batch| self.projection.apply(&batch.map_err(from_format)?));
+        if !matches!(batch, Some(Ok(_))) {
+            self.scan = None;
+        }
+        batch
+    }
+}

@@ -1,0 +1,173 @@
+//! Tables by path: `FROM 'events.plinth'`, `FROM 'events/'`, `FROM 'events/2024-*.plinth'`.
+
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use datafusion_catalog::UrlTableFactory;
+use datafusion_common::{DataFusionError, Result};
+use datafusion_datasource::ListingTableUrl;
+use datafusion_session::TableProvider;
+
+use crate::table::PlinthTable;
+use crate::{EXTENSION, location};
+
+/// Resolves paths in FROM clauses: a `.plinth` file, a folder of them, or a pattern that matches them becomes a
+/// [`PlinthTable`]; the other formats it knows go to another factory; what is missing or unknown is an error that says so.
+///
+/// A name that does not look like a path (no separator, no dot, no wildcard, no scheme) and is neither a file nor a folder
+/// of tables is left to the catalog, which knows best how to say that there is no such table.
+#[derive(Debug)]
+pub struct PathTables {
+    others: Arc<dyn UrlTableFactory>,
+    extensions: Vec<String>,
+}
+
+impl PathTables {
+    /// Reads Plinth files here, and Parquet, CSV and JSON files with `others` (DataFusion's `DynamicListTableFactory`).
+    pub fn new(others: Arc<dyn UrlTableFactory>) -> Self {
+        Self { others, extensions: ["parquet", "csv", "json"].map(str::to_owned).to_vec() }
+    }
+
+    /// Says which other extensions the other factory reads, without the dot.
+    #[must_use]
+    pub fn with_extensions(self, extensions: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { extensions: extensions.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    fn resolve(&self, name: &str) -> Result<Target> {
+        let (url_scheme, path) = match name.split_once("://") {
+            Some((scheme, _)) if !scheme.eq_ignore_ascii_case("file") => {
+                let url = name.split('?').next().unwrap_or(name);
+                if extension(Path::new(url)).as_deref() == Some(EXTENSION) {
+                    location::check_scheme(scheme, name)?;
+                }
+                return Ok(Target::Others);
+            }
+            Some(_) => (true, location::to_path(ListingTableUrl::parse(name)?.prefix())),
+            None => (false, PathBuf::from(name)),
+        };
+        let is_path = url_scheme || name.contains(['/', '\\', '.', '*', '?', '[']);
+        match path.metadata() {
+            Ok(metadata) if metadata.is_dir() => self.folder(&path, is_path),
+            Ok(_) => self.file(path, is_path),
+            Err(_) if !is_path => Ok(Target::Unknown),
+            Err(_) if !url_scheme && name.contains(['*', '?', '[']) => self.pattern(name),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                Err(DataFusionError::Plan(format!("{}: no such file or folder", path.display())))
+            }
+            Err(e) => Err(DataFusionError::Plan(format!("{}: cannot be opened: {e}", path.display()))),
+        }
+    }
+
+    fn file(&self, path: PathBuf, is_path: bool) -> Result<Target> {
+        match extension(&path) {
+            Some(found) if found == EXTENSION => Ok(Target::Plinth(vec![path])),
+            Some(found) if self.extensions.contains(&found) => Ok(Target::Others),
+            _ if !is_path => Ok(Target::Unknown),
+            found => Err(DataFusionError::Plan(format!(
+                "{}: {}; files that can be read end in {}",
+                path.display(),
+                found.map_or("no extension says what it is".to_owned(), |found| format!("unknown extension .{found}")),
+                self.known(),
+            ))),
+        }
+    }
+
+    fn folder(&self, path: &Path, is_path: bool) -> Result<Target> {
+        let entries = std::fs::read_dir(path).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
+        let entries =
+            entries.map_err(|e| DataFusionError::Plan(format!("{}: cannot be listed: {e}", path.display())))?;
+        let visible =
+            |path: &PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with(['.', '_']));
+        let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(visible).collect();
+        files.sort();
+        let ours = |path: &PathBuf| extension(path).as_deref() == Some(EXTENSION) && path.is_file();
+        let theirs = |path: &PathBuf| extension(path).is_some_and(|found| self.extensions.contains(&found));
+        let plinth: Vec<PathBuf> = files.iter().filter(|path| ours(path)).cloned().collect();
+        let other = files.iter().find(|path| theirs(path));
+        match (plinth.is_empty(), other) {
+            (false, None) => Ok(Target::Plinth(plinth)),
+            (false, Some(other)) => Err(DataFusionError::Plan(format!(
+                "{0}: holds .plinth files and others ({1}); say which with a pattern, like '{0}/*.plinth'",
+                path.display(),
+                other.file_name().unwrap_or_default().to_string_lossy(),
+            ))),
+            // Partitioned folders nest, and only the other factory reads those.
+            (true, Some(_)) => Ok(Target::Others),
+            (true, None) if is_path && files.iter().any(|path| path.is_dir()) => Ok(Target::Others),
+            (true, None) if is_path => Err(DataFusionError::Plan(format!(
+                "{}: no file in this folder ends in {}",
+                path.display(),
+                self.known()
+            ))),
+            (true, None) => Ok(Target::Unknown),
+        }
+    }
+
+    fn pattern(&self, pattern: &str) -> Result<Target> {
+        let fail = |what: String| DataFusionError::Plan(format!("{pattern}: {what}"));
+        let mut files = Vec::new();
+        for found in glob::glob(pattern).map_err(|e| fail(format!("not a valid pattern: {e}")))? {
+            files.push(found.map_err(|e| fail(e.to_string()))?);
+        }
+        // Sorted by name, as `glob` gives them.
+        let ours = |path: &PathBuf| extension(path).as_deref() == Some(EXTENSION);
+        let (plinth, others): (Vec<PathBuf>, Vec<PathBuf>) = files.into_iter().partition(ours);
+        match (plinth.is_empty(), others.first()) {
+            (true, None) => Err(fail("no file matches".to_owned())),
+            (true, Some(_)) => Ok(Target::Others),
+            (false, None) => Ok(Target::Plinth(plinth)),
+            (false, Some(other)) => {
+                Err(fail(format!("matches .plinth files and others ({}); a table is of one format", other.display())))
+            }
+        }
+    }
+
+    fn known(&self) -> String {
+        let mut known = format!(".{EXTENSION}");
+        for extension in &self.extensions {
+            known.push_str(", .");
+            known.push_str(extension);
+        }
+        known
+    }
+}
+
+/// Who reads a path.
+enum Target {
+    Plinth(Vec<PathBuf>),
+    Others,
+    /// Not a path as far as we can tell.
+    Unknown,
+}
+
+/// The extension that says what a file holds, in lower case, without the dot and not minding a compressor's.
+fn extension(path: &Path) -> Option<String> {
+    let lower = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
+    let last = lower(path)?;
+    match last.as_str() {
+        "gz" | "bz2" | "xz" | "zst" => lower(Path::new(path.file_stem()?)),
+        _ => Some(last),
+    }
+}
+
+impl UrlTableFactory for PathTables {
+    fn try_new<'life0, 'life1, 'async_trait>(
+        &'life0 self,
+        url: &'life1 str,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<Arc<dyn TableProvider>>>> + Send + 'async_trait>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait,
+    {
+        Box::pin(async move {
+            match self.resolve(url)? {
+                Target::Plinth(files) => Ok(Some(Arc::new(PlinthTable::open(files)?) as Arc<dyn TableProvider>)),
+                Target::Others => self.others.try_new(url).await,
+                Target::Unknown => Ok(None),
+            }
+        })
+    }
+}

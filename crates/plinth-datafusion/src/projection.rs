@@ -1,0 +1,74 @@
+//! What a scan reads and what a table's reader gets.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::SchemaRef;
+use datafusion_common::{DataFusionError, Result};
+use datafusion_physical_expr::expressions::Column;
+use datafusion_physical_expr::projection::ProjectionExprs;
+use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
+use plinth_encoding::expr::Path;
+
+use crate::columns::{Bound, FileColumns};
+use crate::schema::retype;
+
+/// A projection bound to one file: the leaves its scan reads, and how the output is made from them.
+#[derive(Clone, Debug)]
+pub(crate) struct FileProjection {
+    bound: Bound,
+    /// The schema of the leaves, as the table types them.
+    input: SchemaRef,
+    output: SchemaRef,
+}
+
+impl FileProjection {
+    /// `output` is the schema of the projection over the whole table.
+    pub(crate) fn new(projection: &ProjectionExprs, columns: &FileColumns, output: SchemaRef) -> Result<Self> {
+        let exprs: Vec<Arc<dyn PhysicalExpr>> = projection.expr_iter().collect();
+        let bound = columns.bind(&exprs)?;
+        let input = Arc::new(bound.schema());
+        Ok(Self { bound, input, output })
+    }
+
+    /// What the scan is to read, in this order.
+    pub(crate) fn paths(&self) -> Vec<Path> {
+        self.bound.leaves.iter().map(|leaf| leaf.path.clone()).collect()
+    }
+
+    /// Makes an output batch from a batch of the scan.
+    pub(crate) fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        if batch.num_columns() != self.bound.leaves.len() {
+            return Err(DataFusionError::Internal(format!(
+                "a scan was asked for {} columns and gave {}",
+                self.bound.leaves.len(),
+                batch.num_columns()
+            )));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = batch
+            .columns()
+            .iter()
+            .zip(self.input.fields())
+            .map(|(column, field)| retype(column, field.data_type()))
+            .collect::<Result<Vec<_>>>()?;
+        let columns = if self.is_identity() {
+            columns
+        } else {
+            let input = RecordBatch::try_new_with_options(Arc::clone(&self.input), columns, &options)?;
+            let evaluate = |expr: &Arc<dyn PhysicalExpr>| expr.evaluate(&input)?.into_array(input.num_rows());
+            self.bound.exprs.iter().map(evaluate).collect::<Result<Vec<ArrayRef>>>()?
+        };
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
+    }
+
+    fn is_identity(&self) -> bool {
+        self.bound.exprs.len() == self.bound.leaves.len()
+            && self
+                .bound
+                .exprs
+                .iter()
+                .enumerate()
+                .all(|(i, expr)| expr.downcast_ref::<Column>().is_some_and(|column| column.index() == i))
+    }
+}

@@ -1,0 +1,226 @@
+//! The leaf of every plan that reads Plinth files.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_common::{DataFusionError, Result};
+use datafusion_datasource::TableSchema;
+use datafusion_datasource::file::FileSource;
+use datafusion_datasource::file_groups::FileGroupPartitioner;
+use datafusion_datasource::file_scan_config::FileScanConfig;
+use datafusion_datasource::file_stream::FileOpener;
+use datafusion_physical_expr::conjunction_opt;
+use datafusion_physical_expr::expressions::DynamicFilterPhysicalExpr;
+use datafusion_physical_expr::projection::ProjectionExprs;
+use datafusion_physical_expr_common::physical_expr::{PhysicalExpr, fmt_sql};
+use datafusion_physical_expr_common::sort_expr::LexOrdering;
+use datafusion_physical_plan::DisplayFormatType;
+use datafusion_physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
+use datafusion_physical_plan::metrics::ExecutionPlanMetricsSet;
+use object_store::ObjectStore;
+
+use crate::dynamic::is_dynamic;
+use crate::handles::Handles;
+use crate::location;
+use crate::metrics::PartitionMetrics;
+use crate::opener::PlinthOpener;
+use crate::predicate::can_own;
+use crate::split::split;
+
+/// Reads Plinth files for a [`FileScanConfig`].
+///
+/// Takes projections whole (a struct field reads that field's columns only), and every conjunct it can own. Conjuncts that
+/// change while the query runs (from TopK, hash joins, MIN and MAX) are kept apart and looked at again at every block.
+#[derive(Clone)]
+pub struct PlinthSource {
+    table: TableSchema,
+    projection: ProjectionExprs,
+    owned: Vec<Arc<dyn PhysicalExpr>>,
+    dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    batch_size: Option<usize>,
+    metrics: ExecutionPlanMetricsSet,
+    handles: Arc<Handles>,
+}
+
+impl PlinthSource {
+    /// A source that reads all columns of a table.
+    pub fn new(table: impl Into<TableSchema>) -> Self {
+        Self::with_handles(table.into(), Arc::default())
+    }
+
+    pub(crate) fn with_handles(table: TableSchema, handles: Arc<Handles>) -> Self {
+        let all: Vec<usize> = (0..table.schema_without_virtual_columns().fields().len()).collect();
+        let projection = ProjectionExprs::from_indices(&all, table.table_schema());
+        Self {
+            table,
+            projection,
+            owned: Vec::new(),
+            dynamic: Vec::new(),
+            batch_size: None,
+            metrics: ExecutionPlanMetricsSet::new(),
+            handles,
+        }
+    }
+
+    /// The conjuncts this source applies exactly, in terms of the table's columns.
+    pub fn owned_predicates(&self) -> &[Arc<dyn PhysicalExpr>] {
+        &self.owned
+    }
+
+    /// The conjuncts that change while the query runs.
+    pub fn dynamic_predicates(&self) -> &[Arc<dyn PhysicalExpr>] {
+        &self.dynamic
+    }
+}
+
+impl fmt::Debug for PlinthSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlinthSource")
+            .field("projection", &self.projection)
+            .field("owned", &self.owned)
+            .field("dynamic", &self.dynamic)
+            .finish_non_exhaustive()
+    }
+}
+
+impl FileSource for PlinthSource {
+    fn create_file_opener(
+        &self,
+        _object_store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        let url = config.object_store_url.as_str();
+        location::check_scheme(url.split(':').next().unwrap_or(url), url)?;
+        Ok(Arc::new(PlinthOpener {
+            table: self.table.clone(),
+            output: Arc::new(self.projection.project_schema(self.table.table_schema())?),
+            projection: self.projection.clone(),
+            owned: self.owned.clone(),
+            dynamic: self.dynamic.clone(),
+            limit: config.limit,
+            batch_size: self.batch_size,
+            handles: Arc::clone(&self.handles),
+            metrics: PartitionMetrics::new(&self.metrics, partition),
+        }))
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        &self.table
+    }
+
+    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
+        Arc::new(Self { batch_size: Some(batch_size), ..self.clone() })
+    }
+
+    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
+        conjunction_opt(self.owned.iter().chain(&self.dynamic).cloned())
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        Some(&self.projection)
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        &self.metrics
+    }
+
+    fn file_type(&self) -> &str {
+        crate::EXTENSION
+    }
+
+    fn fmt_extra(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let predicate = self.filter();
+        match (t, predicate) {
+            (_, None) => Ok(()),
+            (DisplayFormatType::Default | DisplayFormatType::Verbose, Some(predicate)) => {
+                write!(f, ", predicate={predicate}")
+            }
+            (DisplayFormatType::TreeRender, Some(predicate)) => {
+                writeln!(f, "predicate={}", fmt_sql(predicate.as_ref()))
+            }
+        }
+    }
+
+    /// The minimum size is ignored: what counts is row groups, and a small file of several keeps several cores busy.
+    fn repartitioned(
+        &self,
+        target_partitions: usize,
+        _repartition_file_min_size: usize,
+        output_ordering: Option<LexOrdering>,
+        config: &FileScanConfig,
+    ) -> Result<Option<FileScanConfig>> {
+        let by_bytes = || {
+            FileGroupPartitioner::new()
+                .with_target_partitions(target_partitions)
+                .with_repartition_file_min_size(0)
+                .with_preserve_order_within_groups(output_ordering.is_some())
+                .repartition_file_groups(&config.file_groups)
+        };
+        let groups = if output_ordering.is_some() {
+            by_bytes()
+        } else {
+            split(&config.file_groups, target_partitions, |part| self.handles.opened(part)).or_else(by_bytes)
+        };
+        Ok(groups.map(|file_groups| {
+            let mut config = config.clone();
+            config.file_groups = file_groups;
+            config
+        }))
+    }
+
+    fn try_pushdown_filters(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
+        let mut source = self.clone();
+        let answers = filters
+            .into_iter()
+            .map(|filter| {
+                if !can_own(&filter, &self.table) {
+                    return PushedDown::No;
+                }
+                if !is_dynamic(&filter) {
+                    keep(&mut source.owned, filter);
+                    return PushedDown::Yes;
+                }
+                // A predicate that is more than a dynamic filter may mean more than its owner promises to check again.
+                let whole = filter.is::<DynamicFilterPhysicalExpr>();
+                keep(&mut source.dynamic, filter);
+                if whole { PushedDown::Yes } else { PushedDown::No }
+            })
+            .collect();
+        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        let grown = source.owned.len() + source.dynamic.len() > self.owned.len() + self.dynamic.len();
+        Ok(if grown { propagation.with_updated_node(Arc::new(source) as Arc<dyn FileSource>) } else { propagation })
+    }
+
+    fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
+        let projection = self.projection.try_merge(projection)?;
+        Ok(Some(Arc::new(Self { projection, ..self.clone() })))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        let projected = self.projection.iter().map(|projected| &projected.expr);
+        datafusion_physical_plan::apply_expression_roots(self.owned.iter().chain(&self.dynamic).chain(projected), f)
+    }
+}
+
+fn keep(conjuncts: &mut Vec<Arc<dyn PhysicalExpr>>, conjunct: Arc<dyn PhysicalExpr>) {
+    if !conjuncts.contains(&conjunct) {
+        conjuncts.push(conjunct);
+    }
+}
+
+/// The source of a config, if it is ours.
+pub(crate) fn of_config(config: &FileScanConfig) -> Result<&PlinthSource> {
+    config.file_source.downcast_ref::<PlinthSource>().ok_or_else(|| {
+        DataFusionError::Internal(format!("a Plinth scan was given a {} source", config.file_source.file_type()))
+    })
+}

@@ -1,0 +1,188 @@
+//! What footers know, as the engine's statistics.
+
+use arrow_schema::{DataType, Field, Schema};
+use datafusion_common::stats::{ColumnStatistics, Precision};
+use datafusion_common::{Result, ScalarValue, Statistics};
+use plinth_encoding::expr::{Path, Scalar};
+use plinth_format::{Exactness, File};
+
+use crate::error::from_format;
+use crate::scalar::to_scalar_value;
+
+/// Statistics of a table over these files. Rows are always exact; a column's are looked up only if its index is `wanted`,
+/// since each costs its metadata in every file.
+pub(crate) fn of_files(files: &[File], table: &Schema, wanted: impl Fn(usize) -> bool) -> Result<Statistics> {
+    let rows: u64 = files.iter().map(File::num_rows).sum();
+    let mut bytes = Some(0);
+    let mut columns = Vec::with_capacity(table.fields().len());
+    for (i, field) in table.fields().iter().enumerate() {
+        if !wanted(i) {
+            columns.push(ColumnStatistics::new_unknown());
+            continue;
+        }
+        let column = of_column(files, field)?;
+        bytes = bytes.zip(column.byte_size.get_value()).map(|(sum, &n): (usize, _)| sum.saturating_add(n));
+        columns.push(column);
+    }
+    Ok(Statistics {
+        num_rows: exact(rows),
+        total_byte_size: bytes.map_or(Precision::Absent, Precision::Inexact),
+        column_statistics: columns,
+    })
+}
+
+/// One column over all files; where a file lacks it, it is null.
+fn of_column(files: &[File], field: &Field) -> Result<ColumnStatistics> {
+    let path = Path::column(field.name());
+    let mut nulls = 0u64;
+    let mut bytes = 0u64;
+    let mut min = Bound::Nothing;
+    let mut max = Bound::Nothing;
+    let mut distinct = Distinct::default();
+    for file in files {
+        if file.schema().column_with_name(field.name()).is_none() {
+            nulls += file.num_rows();
+            continue;
+        }
+        let known = file.statistics(&path).map_err(from_format)?;
+        nulls += known.null_count;
+        bytes = bytes.saturating_add(known.value_bytes);
+        // A file without values says nothing about the smallest and largest; one with values and no bounds spoils both.
+        if known.null_count < file.num_rows() {
+            min = min.meet(known.min, |new, old| less(new, old));
+            max = max.meet(known.max, |new, old| less(old, new));
+        }
+        distinct.add(known.distinct_count);
+    }
+    let (min, max) = (min.value(field.data_type()), max.value(field.data_type()));
+    // With NaN at either end the engine's comparisons and ours may not mean the same.
+    let is_nan = |bound: &Precision<ScalarValue>| match bound.get_value() {
+        Some(ScalarValue::Float16(Some(v))) => v.is_nan(),
+        Some(ScalarValue::Float32(Some(v))) => v.is_nan(),
+        Some(ScalarValue::Float64(Some(v))) => v.is_nan(),
+        _ => false,
+    };
+    let (min, max) = if is_nan(&min) || is_nan(&max) { (Precision::Absent, Precision::Absent) } else { (min, max) };
+    Ok(ColumnStatistics {
+        null_count: exact(nulls),
+        min_value: min,
+        max_value: max,
+        sum_value: Precision::Absent,
+        distinct_count: distinct.value(),
+        byte_size: Precision::Inexact(size(bytes)),
+    })
+}
+
+/// The smallest or largest value seen so far.
+enum Bound {
+    /// No values yet.
+    Nothing,
+    /// This one.
+    Known(Scalar, Exactness),
+    /// There were values whose bound is not known.
+    Unknown,
+}
+
+impl Bound {
+    fn meet(self, new: Option<(Scalar, Exactness)>, beats: impl Fn(&Scalar, &Scalar) -> Option<bool>) -> Self {
+        match (self, new) {
+            (Self::Unknown, _) | (_, None) => Self::Unknown,
+            (Self::Nothing, Some((value, exactness))) => Self::Known(value, exactness),
+            (Self::Known(old, old_exactness), Some((new, exactness))) => {
+                let both = if old_exactness == exactness { exactness } else { Exactness::Bound };
+                match beats(&new, &old) {
+                    Some(true) => Self::Known(new, both),
+                    Some(false) => Self::Known(old, both),
+                    None => Self::Unknown,
+                }
+            }
+        }
+    }
+
+    fn value(self, column: &DataType) -> Precision<ScalarValue> {
+        let Self::Known(value, exactness) = self else { return Precision::Absent };
+        match (to_scalar_value(&value, column), exactness) {
+            (Some(value), Exactness::Exact) => Precision::Exact(value),
+            (Some(value), Exactness::Bound) => Precision::Inexact(value),
+            (None, _) => Precision::Absent,
+        }
+    }
+}
+
+fn less(a: &Scalar, b: &Scalar) -> Option<bool> {
+    match (a, b) {
+        (Scalar::Bool(a), Scalar::Bool(b)) => Some(a < b),
+        (Scalar::Int(a), Scalar::Int(b)) => Some(a < b),
+        (Scalar::Float(a), Scalar::Float(b)) => Some(a.total_cmp(b).is_lt()),
+        (Scalar::Bytes(a), Scalar::Bytes(b)) => Some(a < b),
+        _ => None,
+    }
+}
+
+/// Distinct values: exact in one file, at least the most of any file in several.
+#[derive(Default)]
+struct Distinct {
+    files: usize,
+    most: Option<u64>,
+    unknown: bool,
+}
+
+impl Distinct {
+    fn add(&mut self, count: Option<u64>) {
+        self.files += 1;
+        self.unknown |= count.is_none();
+        self.most = self.most.max(count);
+    }
+
+    fn value(&self) -> Precision<usize> {
+        match (self.most, self.files, self.unknown) {
+            (Some(most), 1, _) => exact(most),
+            (Some(most), _, false) => Precision::Inexact(size(most)),
+            _ => Precision::Absent,
+        }
+    }
+}
+
+fn exact(n: u64) -> Precision<usize> {
+    usize::try_from(n).map_or(Precision::Absent, Precision::Exact)
+}
+
+fn size(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn int(value: i128) -> Option<(Scalar, Exactness)> {
+        Some((Scalar::Int(value), Exactness::Exact))
+    }
+
+    #[test]
+    fn bounds_of_files_meet() {
+        let column = DataType::Int64;
+        let least = |bounds: &[Option<(Scalar, Exactness)>]| {
+            bounds.iter().cloned().fold(Bound::Nothing, |all, bound| all.meet(bound, less)).value(&column)
+        };
+        let value = |v| ScalarValue::Int64(Some(v));
+        assert_eq!(least(&[]), Precision::Absent);
+        assert_eq!(least(&[int(3), int(-1), int(2)]), Precision::Exact(value(-1)));
+        assert_eq!(least(&[int(3), None]), Precision::Absent);
+        assert_eq!(least(&[int(3), Some((Scalar::Int(1), Exactness::Bound))]), Precision::Inexact(value(1)));
+        assert_eq!(least(&[int(3), Some((Scalar::Float(1.0), Exactness::Exact))]), Precision::Absent);
+    }
+
+    #[test]
+    fn distinct_values_are_exact_in_one_file_only() {
+        let count = |counts: &[Option<u64>]| {
+            let mut distinct = Distinct::default();
+            counts.iter().for_each(|&count| distinct.add(count));
+            distinct.value()
+        };
+        assert_eq!(count(&[]), Precision::Absent);
+        assert_eq!(count(&[Some(7)]), Precision::Exact(7));
+        assert_eq!(count(&[Some(7), Some(9)]), Precision::Inexact(9));
+        assert_eq!(count(&[Some(7), None]), Precision::Absent);
+    }
+}

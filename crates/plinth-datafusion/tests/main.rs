@@ -1,0 +1,13 @@
+//! What users of the crate may rely on.
+
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests")]
+
+mod copy;
+mod data;
+mod model;
+mod paths;
+mod plans;
+mod queries;
+mod ranges;
+mod statistics;
+mod translation;

@@ -1,0 +1,282 @@
+//! Work done ahead by a few threads, its results handed over in order.
+//!
+//! Tasks are numbered; each produces any number of items. A thread takes the next task and puts its items in the task's
+//! queue; the consumer empties queue after queue. The task the consumer waits for may always put a little ahead; tasks
+//! after it only while all queues together hold less than the agreed bytes, so memory is bounded and nobody waits for ever.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Items the current task may have waiting whatever the bytes.
+const CURRENT_AHEAD: usize = 2;
+
+/// How the names of the threads start.
+pub(crate) const THREAD_NAME: &str = "plinth-read";
+
+/// What one task gives to the consumer.
+pub(crate) struct Item<T> {
+    pub(crate) value: T,
+    pub(crate) bytes: usize,
+}
+
+/// Does tasks `0..tasks`. Called on several threads, one [`Worker`] each.
+pub(crate) trait Worker<T, E>: Send + 'static {
+    /// Produces the items of a task; stops early when `give` answers false (nobody wants them any more).
+    fn run(&mut self, task: usize, give: &mut dyn FnMut(Item<T>) -> bool) -> Result<(), E>;
+
+    /// The error that stands for a panic in a task.
+    fn panicked(&self, task: usize) -> E;
+}
+
+struct Queue<T, E> {
+    items: VecDeque<Item<T>>,
+    /// Set once the task is over.
+    done: Option<Result<(), E>>,
+}
+
+struct State<T, E> {
+    tasks: usize,
+    next: usize,
+    current: usize,
+    queues: BTreeMap<usize, Queue<T, E>>,
+    waiting_bytes: usize,
+    cancelled: bool,
+}
+
+struct Shared<T, E> {
+    state: Mutex<State<T, E>>,
+    changed: Condvar,
+    limit: usize,
+    /// Tasks that may be under way or finished before the consumer reaches them.
+    ahead: usize,
+}
+
+/// The consumer's end. Dropping it stops and joins the threads.
+pub(crate) struct Ahead<T, E> {
+    shared: Arc<Shared<T, E>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
+    /// Starts one thread per worker; together they keep at most about `limit` bytes waiting.
+    pub(crate) fn start<W: Worker<T, E>>(tasks: usize, limit: usize, workers: Vec<W>) -> std::io::Result<Self> {
+        let state = State { tasks, next: 0, current: 0, queues: BTreeMap::new(), waiting_bytes: 0, cancelled: false };
+        let ahead = workers.len().saturating_mul(4).max(2);
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), limit, ahead });
+        let mut this = Self { shared: Arc::clone(&shared), threads: Vec::with_capacity(workers.len()) };
+        for (at, worker) in workers.into_iter().enumerate() {
+            let shared = Arc::clone(&shared);
+            let thread = std::thread::Builder::new().name(format!("{THREAD_NAME}-{at}"));
+            this.threads.push(thread.spawn(move || shared.work(worker))?);
+        }
+        Ok(this)
+    }
+
+    /// The next item of the earliest task that has any left; `None` after the last task.
+    pub(crate) fn next(&mut self) -> Result<Option<T>, E> {
+        let mut state = self.shared.lock();
+        loop {
+            if state.current >= state.tasks {
+                return Ok(None);
+            }
+            let current = state.current;
+            let (item, done) = match state.queues.get_mut(&current) {
+                Some(queue) => match queue.items.pop_front() {
+                    Some(item) => (Some(item), None),
+                    None => (None, queue.done.take()),
+                },
+                None => (None, None),
+            };
+            if let Some(item) = item {
+                state.waiting_bytes = state.waiting_bytes.saturating_sub(item.bytes);
+                self.shared.changed.notify_all();
+                return Ok(Some(item.value));
+            }
+            match done {
+                Some(Ok(())) => {
+                    state.queues.remove(&current);
+                    state.current += 1;
+                    self.shared.changed.notify_all();
+                }
+                Some(Err(e)) => {
+                    // Nothing comes after an error.
+                    state.current = state.tasks;
+                    state.cancelled = true;
+                    self.shared.changed.notify_all();
+                    return Err(e);
+                }
+                None => state = self.shared.wait(state),
+            }
+        }
+    }
+}
+
+impl<T, E> Drop for Ahead<T, E> {
+    fn drop(&mut self) {
+        self.shared.lock().cancelled = true;
+        self.shared.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            // A worker's panic was caught and handed over as an error.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<T, E> Shared<T, E> {
+    fn lock(&self) -> MutexGuard<'_, State<T, E>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State<T, E>>) -> MutexGuard<'a, State<T, E>> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self, mut worker: impl Worker<T, E>) {
+        while let Some(task) = self.take() {
+            let result =
+                std::panic::catch_unwind(AssertUnwindSafe(|| worker.run(task, &mut |item| self.give(task, item))));
+            let result = result.unwrap_or_else(|_| Err(worker.panicked(task)));
+            let mut state = self.lock();
+            if let Some(queue) = state.queues.get_mut(&task) {
+                queue.done = Some(result);
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    fn take(&self) -> Option<usize> {
+        let mut state = self.lock();
+        loop {
+            if state.cancelled || state.next >= state.tasks {
+                return None;
+            }
+            if state.next < state.current.saturating_add(self.ahead) {
+                let task = state.next;
+                state.next += 1;
+                state.queues.insert(task, Queue { items: VecDeque::new(), done: None });
+                return Some(task);
+            }
+            state = self.wait(state);
+        }
+    }
+
+    fn give(&self, task: usize, item: Item<T>) -> bool {
+        let mut state = self.lock();
+        loop {
+            if state.cancelled {
+                return false;
+            }
+            let waiting = state.queues.get(&task).map_or(0, |queue| queue.items.len());
+            let room = state.waiting_bytes.saturating_add(item.bytes) <= self.limit;
+            if room || (task == state.current && waiting < CURRENT_AHEAD) {
+                state.waiting_bytes = state.waiting_bytes.saturating_add(item.bytes);
+                if let Some(queue) = state.queues.get_mut(&task) {
+                    queue.items.push_back(item);
+                }
+                self.changed.notify_all();
+                return true;
+            }
+            state = self.wait(state);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    struct Counting {
+        items: usize,
+        fail: Option<usize>,
+        given: Arc<AtomicUsize>,
+    }
+
+    impl Worker<(usize, usize), String> for Counting {
+        fn run(&mut self, task: usize, give: &mut dyn FnMut(Item<(usize, usize)>) -> bool) -> Result<(), String> {
+            for i in 0..self.items + task % 3 {
+                self.given.fetch_add(1, Ordering::Relaxed);
+                if !give(Item { value: (task, i), bytes: 10 }) {
+                    return Ok(());
+                }
+            }
+            match self.fail {
+                Some(at) if at == task => Err(format!("task {task}")),
+                _ => Ok(()),
+            }
+        }
+
+        fn panicked(&self, task: usize) -> String {
+            format!("panic in {task}")
+        }
+    }
+
+    fn start(threads: usize, limit: usize, fail: Option<usize>) -> (Ahead<(usize, usize), String>, Arc<AtomicUsize>) {
+        let given = Arc::new(AtomicUsize::new(0));
+        let workers = (0..threads).map(|_| Counting { items: 5, fail, given: Arc::clone(&given) }).collect();
+        (Ahead::start(20, limit, workers).unwrap(), given)
+    }
+
+    #[test]
+    fn items_come_in_order_whatever_the_threads_and_the_room() {
+        for threads in [1, 2, 5] {
+            for limit in [0, 15, 1_000] {
+                let (mut ahead, _) = start(threads, limit, None);
+                let mut got = Vec::new();
+                while let Some(item) = ahead.next().unwrap() {
+                    got.push(item);
+                }
+                let expected: Vec<_> = (0..20).flat_map(|t| (0..5 + t % 3).map(move |i| (t, i))).collect();
+                assert_eq!(got, expected, "{threads} {limit}");
+                assert!(ahead.next().unwrap().is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_comes_after_the_items_before_it_and_ends_everything() {
+        for threads in [1, 3] {
+            let (mut ahead, _) = start(threads, 100, Some(4));
+            let mut items = 0;
+            let error = loop {
+                match ahead.next() {
+                    Ok(item) => items += usize::from(item.is_some()),
+                    Err(e) => break e,
+                }
+            };
+            assert_eq!((items, error.as_str()), ((0..5).map(|t| 5 + t % 3).sum(), "task 4"));
+            assert!(ahead.next().unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn a_panic_is_an_error() {
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        struct Panics;
+        impl Worker<(), String> for Panics {
+            fn run(&mut self, _: usize, _: &mut dyn FnMut(Item<()>) -> bool) -> Result<(), String> {
+                panic!("boom")
+            }
+            fn panicked(&self, task: usize) -> String {
+                format!("panic in {task}")
+            }
+        }
+        let mut ahead = Ahead::start(3, 0, vec![Panics]).unwrap();
+        assert_eq!(ahead.next().unwrap_err(), "panic in 0");
+        std::panic::set_hook(hook);
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_dropping_stops_the_threads() {
+        let (mut ahead, given) = start(3, 50, None);
+        assert_eq!(ahead.next().unwrap(), Some((0, 0)));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        // Five fit by bytes, two more of the current task, one more per thread is in hand, one was taken.
+        assert!(given.load(Ordering::Relaxed) <= 5 + 2 + 3 + 1);
+        drop(ahead);
+    }
+}

@@ -1,0 +1,183 @@
+//! What the user names, as a list of files.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use crate::error::{IngestError, Result};
+
+/// The extensions of files that can be imported, without the dot.
+pub const EXTENSIONS: [&str; 3] = ["parquet", "parq", "pq"];
+
+/// Expands files, directories (searched recursively, hidden entries left out) and globs into a list of files. The order
+/// of the inputs is kept, what one input expands to is sorted by path, and a file named twice is listed once.
+///
+/// # Errors
+/// If an input is missing, a directory holds no importable file, a pattern matches none, or a file has an extension that
+/// is not in [`EXTENSIONS`].
+pub fn expand<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for input in inputs {
+        expand_one(input.as_ref(), &mut files)?;
+    }
+    let mut seen = HashSet::new();
+    let mut unique = Vec::with_capacity(files.len());
+    for file in files {
+        let identity = file.canonicalize().map_err(|e| IngestError::os(&file, "open", e))?;
+        if seen.insert(identity) {
+            unique.push(file);
+        }
+    }
+    Ok(unique)
+}
+
+fn expand_one(input: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    match std::fs::metadata(input) {
+        Ok(metadata) if metadata.is_dir() => expand_directory(input, files),
+        Ok(_) => {
+            check_extension(input)?;
+            files.push(input.to_path_buf());
+            Ok(())
+        }
+        // A name that exists is itself even where it looks like a pattern.
+        Err(_) if is_pattern(input) => expand_pattern(input, files),
+        Err(e) => Err(IngestError::os(input, "open", e)),
+    }
+}
+
+fn is_pattern(input: &Path) -> bool {
+    input.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
+}
+
+fn is_importable(path: &Path) -> bool {
+    path.extension()
+        .and_then(|e| e.to_str())
+        .is_some_and(|extension| EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(extension)))
+}
+
+fn is_hidden(path: &Path) -> bool {
+    // Spark and Hive mark what is not data with an underscore.
+    path.file_name().and_then(|n| n.to_str()).is_some_and(|name| name.starts_with(['.', '_']))
+}
+
+fn check_extension(path: &Path) -> Result<()> {
+    if is_importable(path) {
+        return Ok(());
+    }
+    Err(IngestError::UnknownExtension {
+        path: path.display().to_string(),
+        extension: path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default(),
+        known: EXTENSIONS.map(|e| format!(".{e}")).join(", "),
+    })
+}
+
+fn expand_directory(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let before = files.len();
+    let mut open = vec![directory.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|e| IngestError::os(&folder, "list", e))?;
+        for entry in entries {
+            let entry = entry.map_err(|e| IngestError::os(&folder, "list", e))?;
+            let path = entry.path();
+            if is_hidden(&path) {
+                continue;
+            }
+            let kind = entry.file_type().map_err(|e| IngestError::os(&path, "read the type of", e))?;
+            // Links to directories are not followed, so that a cycle can't be walked for ever.
+            if kind.is_dir() {
+                open.push(path);
+            } else if is_importable(&path) && path.is_file() {
+                files.push(path);
+            }
+        }
+    }
+    if files.len() == before {
+        return Err(IngestError::NothingIn { directory: directory.display().to_string() });
+    }
+    files.get_mut(before..).unwrap_or_default().sort();
+    Ok(())
+}
+
+fn expand_pattern(pattern: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let text = pattern.display().to_string();
+    let paths =
+        glob::glob(&text).map_err(|e| IngestError::BadPattern { pattern: text.clone(), reason: e.msg.to_owned() })?;
+    let before = files.len();
+    let mut matches = Vec::new();
+    for path in paths {
+        matches.push(path.map_err(|e| {
+            let path = e.path().to_path_buf();
+            IngestError::os(&path, "list", e.into())
+        })?);
+    }
+    matches.sort();
+    for path in matches {
+        if path.is_dir() {
+            // A directory among the matches may hold nothing as long as another match does.
+            match expand_directory(&path, files) {
+                Ok(()) | Err(IngestError::NothingIn { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        } else {
+            check_extension(&path)?;
+            files.push(path);
+        }
+    }
+    if files.len() == before {
+        return Err(IngestError::NoMatch { pattern: text });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    fn names(root: &Path, files: &[PathBuf]) -> Vec<String> {
+        files.iter().map(|f| f.strip_prefix(root).unwrap().display().to_string()).collect()
+    }
+
+    #[test]
+    fn directories_and_patterns_come_sorted_and_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        for name in ["b.parquet", "a.PARQUET", "sub/c.pq", "sub/.hidden.parquet", "_logs/x.parquet", "note.txt"] {
+            let path = root.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, b"x").unwrap();
+        }
+        assert_eq!(names(root, &expand(&[root]).unwrap()), ["a.PARQUET", "b.parquet", "sub/c.pq"]);
+        assert_eq!(names(root, &expand(&[root.join("*.parquet")]).unwrap()), ["b.parquet"]);
+        assert_eq!(
+            names(root, &expand(&[root.join("b.parquet"), root.to_path_buf()]).unwrap()),
+            ["b.parquet", "a.PARQUET", "sub/c.pq"]
+        );
+        assert_eq!(names(root, &expand(&[root.join("s*")]).unwrap()), ["sub/c.pq"]);
+    }
+
+    #[test]
+    fn a_name_that_exists_is_not_a_pattern() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("odd[1].parquet");
+        std::fs::write(&path, b"x").unwrap();
+        assert_eq!(expand(&[&path]).unwrap(), [path]);
+    }
+
+    #[test]
+    fn what_cannot_be_expanded_says_why() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        std::fs::write(root.join("data.xlsx"), b"x").unwrap();
+        std::fs::write(root.join("data"), b"x").unwrap();
+        std::fs::create_dir(root.join("empty")).unwrap();
+        let message = |name: &str| expand(&[root.join(name)]).unwrap_err().to_string();
+        assert!(message("missing.parquet").ends_with("missing.parquet: no such file or directory"));
+        assert!(message("data.xlsx").ends_with("can't import .xlsx files; known: .parquet, .parq, .pq"));
+        assert!(message("data").contains("a file without an extension"));
+        assert!(message("empty").starts_with("no Parquet files in "));
+        assert!(message("*.parquet").ends_with("matches no file"));
+        assert!(message("[").contains("no such file") || message("[").contains("not a pattern"));
+        assert!(message("a***").contains("not a pattern"));
+        assert!(message("*.xlsx").contains("can't import"));
+    }
+}

@@ -1,0 +1,138 @@
+//! Parquet files as one stream of batches.
+
+mod decode;
+mod footer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Schema, SchemaRef};
+
+use crate::ahead::Ahead;
+use crate::error::{IngestError, Result};
+use crate::schema::Union;
+use crate::source::{BatchSource, Position, Totals};
+use decode::{Decoder, Plan, Task};
+use footer::Footer;
+
+/// How to read Parquet.
+#[derive(Clone, Debug)]
+pub struct ParquetOptions {
+    /// Threads that decode ahead of the consumer (at least one is used).
+    pub threads: usize,
+    /// Bytes of decoded batches that may wait for the consumer.
+    pub ahead_bytes: usize,
+    /// Read binary columns as text; a value that is not UTF-8 is an error.
+    pub binary_as_text: bool,
+}
+
+impl Default for ParquetOptions {
+    fn default() -> Self {
+        Self { threads: 1, ahead_bytes: 64 << 20, binary_as_text: false }
+    }
+}
+
+/// Some Parquet files, read one after the other: row groups decoded ahead by a few threads, rows in file order.
+///
+/// Text comes as `Utf8View`, binaries as `BinaryView`; where a row group stores a top-level text or binary column wholly
+/// through a dictionary, its batches hold `Dictionary(Int32, ..)` arrays that share one array of values, so that whoever
+/// consumes them can treat each value once.
+pub struct ParquetSource {
+    schema: SchemaRef,
+    totals: Totals,
+    position: Position,
+    ahead: Ahead<(RecordBatch, u64), IngestError>,
+}
+
+impl std::fmt::Debug for ParquetSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ParquetSource").field("schema", &self.schema).field("totals", &self.totals).finish()
+    }
+}
+
+impl ParquetSource {
+    /// Reads every footer, unites the schemas and starts to decode.
+    ///
+    /// # Errors
+    /// If a file is not Parquet or damaged, or two files disagree about a column's type.
+    pub fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<Self> {
+        let mut union = Union::default();
+        let mut footers: Vec<Footer> = Vec::with_capacity(files.len());
+        for path in files {
+            let mut footer = Footer::read(path, options.binary_as_text)?;
+            union.add(path, &footer.schema)?;
+            // Thousands of files of one kind share one schema.
+            if let Some(last) = footers.last().filter(|last| last.schema == footer.schema) {
+                footer.schema = Arc::clone(&last.schema);
+            }
+            footers.push(footer);
+        }
+        let schema: SchemaRef = Arc::new(union.finish());
+        let totals = Totals {
+            rows: Some(footers.iter().flat_map(|f| &f.row_groups).map(|g| g.rows).sum()),
+            bytes: Some(footers.iter().map(|f| f.bytes).sum()),
+            files: footers.len() as u64,
+        };
+        let mut tasks = Vec::new();
+        let mut columns: Option<(SchemaRef, Arc<[Option<usize>]>)> = None;
+        let mut plans = Vec::with_capacity(footers.len());
+        for (file, footer) in footers.into_iter().enumerate() {
+            let mapping = match &columns {
+                Some((of, mapping)) if Arc::ptr_eq(of, &footer.schema) => Arc::clone(mapping),
+                _ => positions(&schema, &footer.schema),
+            };
+            columns = Some((Arc::clone(&footer.schema), Arc::clone(&mapping)));
+            for (row_group, group) in footer.row_groups.iter().enumerate() {
+                tasks.push(Task { file, row_group, rows: group.rows, bytes: group.bytes });
+            }
+            plans.push(Plan { path: footer.path, columns: mapping });
+        }
+        let threads = options.threads.clamp(1, 64);
+        let (tasks, plans): (Arc<[Task]>, Arc<[Plan]>) = (tasks.into(), plans.into());
+        let workers = (0..threads)
+            .map(|_| Decoder::new(Arc::clone(&tasks), Arc::clone(&plans), Arc::clone(&schema), options.binary_as_text))
+            .collect();
+        let ahead = Ahead::start(tasks.len(), options.ahead_bytes, workers)
+            .map_err(|e| IngestError::os(Path::new("reader"), "start a thread", e))?;
+        Ok(Self { schema, totals, position: Position::default(), ahead })
+    }
+
+    /// Whether a column holds binaries.
+    pub fn is_binary(&self, column: usize) -> bool {
+        self.schema.fields().get(column).is_some_and(|f| matches!(f.data_type(), DataType::BinaryView))
+    }
+}
+
+/// Where each united column is in a file.
+fn positions(united: &Schema, file: &Schema) -> Arc<[Option<usize>]> {
+    united.fields().iter().map(|field| file.index_of(field.name()).ok()).collect()
+}
+
+impl BatchSource for ParquetSource {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        match self.ahead.next()? {
+            Some((batch, bytes)) => {
+                self.position.rows += batch.num_rows() as u64;
+                self.position.bytes += bytes;
+                Ok(Some(batch))
+            }
+            None => {
+                self.position.bytes = self.totals.bytes.unwrap_or(self.position.bytes);
+                Ok(None)
+            }
+        }
+    }
+
+    fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    fn position(&self) -> Position {
+        self.position
+    }
+}

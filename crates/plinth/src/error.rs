@@ -1,0 +1,155 @@
+//! Failures as the user sees them: one line on standard error and an exit code.
+
+use std::process::ExitCode;
+
+use arrow_schema::ArrowError;
+use datafusion::error::DataFusionError;
+use plinth_format::FormatError;
+use plinth_ingest::IngestError;
+
+/// Why a command stopped.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something went wrong: one line.
+    Message(String),
+    /// The user asked for it.
+    Interrupted,
+    /// Nobody reads the output any more.
+    BrokenPipe,
+}
+
+/// The result of a command.
+pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
+
+impl Failure {
+    /// A failure from what can be printed; line breaks become blanks.
+    pub(crate) fn new(message: impl std::fmt::Display) -> Self {
+        Self::Message(one_line(&message.to_string()))
+    }
+}
+
+/// A message without line breaks and without the prefixes libraries put before the part that helps.
+pub(crate) fn one_line(text: &str) -> String {
+    const PREFIXES: [&str; 10] = [
+        "Error during planning: ",
+        "Execution error: ",
+        "External error: ",
+        "External: ",
+        "Schema error: ",
+        "Arrow error: ",
+        "Parquet error: ",
+        "Internal error: ",
+        "Invalid or Unsupported Configuration: ",
+        "Object Store error: ",
+    ];
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut rest = joined.as_str();
+    while let Some(shorter) = PREFIXES.iter().find_map(|prefix| rest.strip_prefix(prefix)) {
+        rest = shorter;
+    }
+    rest.to_owned()
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe { Self::BrokenPipe } else { Self::new(error) }
+    }
+}
+
+impl From<FormatError> for Failure {
+    fn from(error: FormatError) -> Self {
+        match error {
+            FormatError::Cancelled => Self::Interrupted,
+            other => Self::new(other),
+        }
+    }
+}
+
+impl From<IngestError> for Failure {
+    fn from(error: IngestError) -> Self {
+        Self::new(error)
+    }
+}
+
+impl From<ArrowError> for Failure {
+    fn from(error: ArrowError) -> Self {
+        match error {
+            ArrowError::IoError(_, error) => error.into(),
+            other => Self::new(other),
+        }
+    }
+}
+
+impl From<DataFusionError> for Failure {
+    fn from(error: DataFusionError) -> Self {
+        // A context line per layer hides the cause.
+        let root = error.find_root();
+        let text = match root {
+            DataFusionError::SQL(parser, _) => {
+                let text = parser.to_string();
+                format!("SQL: {}", text.strip_prefix("sql parser error: ").unwrap_or(&text))
+            }
+            DataFusionError::ResourcesExhausted(what) => format!("out of memory: {what}; raise --memory"),
+            other => other.strip_backtrace(),
+        };
+        Self::new(text)
+    }
+}
+
+/// Panics are bugs; whatever happens, the user gets one line, and a thread whose panics are handled gets none.
+pub(crate) fn quiet_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let thread = std::thread::current();
+        if thread.name().is_some_and(|name| name.starts_with("plinth-read")) || CATCHING.with(std::cell::Cell::get) {
+            return;
+        }
+        let place = info.location().map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
+        let payload = info.payload();
+        let what = payload.downcast_ref::<&str>().copied().or(payload.downcast_ref::<String>().map(String::as_str));
+        let what = one_line(what.unwrap_or("unknown reason"));
+        eprintln!("plinth: internal error{place}: {what}; please report it");
+    }));
+}
+
+thread_local! {
+    static CATCHING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Runs code whose panics are caught and reported as errors further down.
+pub(crate) fn catching<T>(work: impl FnOnce() -> T) -> T {
+    CATCHING.with(|catching| catching.set(true));
+    let result = work();
+    CATCHING.with(|catching| catching.set(false));
+    result
+}
+
+/// Prints a failure and says how to exit.
+pub(crate) fn exit_code(result: Result) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever closed the pipe has what it wanted.
+        Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
+        Err(Failure::Interrupted) => {
+            eprintln!("plinth: interrupted");
+            ExitCode::from(130)
+        }
+        Err(Failure::Message(message)) => {
+            eprintln!("plinth: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_one_line_that_starts_with_the_cause() {
+        assert_eq!(one_line("External error: Execution error: a.plinth: cut\n  short"), "a.plinth: cut short");
+        let nested = DataFusionError::Plan("no such table".into()).context("while\nplanning");
+        assert!(matches!(Failure::from(nested), Failure::Message(m) if m == "no such table"));
+        let pipe = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        assert!(matches!(Failure::from(ArrowError::IoError("x".into(), pipe)), Failure::BrokenPipe));
+    }
+}

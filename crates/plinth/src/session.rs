@@ -1,0 +1,123 @@
+//! A DataFusion session with Plinth files in it.
+
+mod database;
+mod engine;
+mod statements;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use datafusion::catalog::{
+    CatalogProvider, CatalogProviderList, DynamicFileCatalog, MemoryCatalogProvider, MemoryCatalogProviderList,
+    UrlTableFactory,
+};
+use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::datasource::provider::DefaultTableFactory;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionState;
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion_session::SessionStore;
+
+use crate::error::{Failure, Result};
+use database::Database;
+
+pub(crate) use statements::parse;
+
+/// How to set up a session.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionOptions {
+    /// A folder whose files are tables.
+    pub(crate) db: Option<PathBuf>,
+    /// Bytes operators may use.
+    pub(crate) memory: u64,
+    /// Partitions, and threads of the writer.
+    pub(crate) threads: usize,
+}
+
+/// Answers SQL.
+pub(crate) struct Session {
+    context: SessionContext,
+    database: Arc<Database>,
+    threads: usize,
+}
+
+impl Session {
+    /// Sets up a session.
+    pub(crate) fn new(options: &SessionOptions) -> Result<Self> {
+        let database = Arc::new(Database::new(options.db.as_deref())?);
+        let schema = MemoryCatalogProvider::new();
+        schema.register_schema("public", Arc::clone(&database) as _)?;
+        let catalogs = MemoryCatalogProviderList::new();
+        catalogs.register_catalog("datafusion".to_owned(), Arc::new(schema));
+        let by_path = Arc::new(DynamicListTableFactory::new(SessionStore::new()));
+        let tables: Arc<dyn UrlTableFactory> = engine::path_tables(Arc::clone(&by_path) as _);
+        database.set_path_tables(Arc::clone(&tables));
+        let catalogs = Arc::new(DynamicFileCatalog::new(Arc::new(catalogs), tables));
+
+        let config = SessionConfig::new()
+            .with_target_partitions(options.threads)
+            .with_create_default_catalog_and_schema(false)
+            .with_default_catalog_and_schema("datafusion", "public")
+            .with_information_schema(true);
+        let limit = usize::try_from(options.memory).unwrap_or(usize::MAX);
+        let largest = std::num::NonZeroUsize::new(3).unwrap_or(std::num::NonZeroUsize::MIN);
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit), largest)))
+            .build_arc()?;
+        let mut state: SessionState = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(runtime)
+            .with_default_features()
+            .with_catalog_list(catalogs)
+            .build();
+        state.register_file_format(engine::format_factory(), true)?;
+        state.table_factories_mut().insert("PLINTH".to_owned(), Arc::new(DefaultTableFactory::new()));
+        let context = SessionContext::new_with_state(state);
+        by_path.session_store().with_state(context.state_weak_ref());
+        Ok(Self { context, database, threads: options.threads })
+    }
+
+    /// Makes a table of Parquet files known by a name.
+    pub(crate) async fn register_parquet(&self, name: &str, files: &[PathBuf]) -> Result {
+        let paths: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+        // Any extension: the caller knows what the files are.
+        let options = ParquetReadOptions::default().file_extension("");
+        let frame = self.context.read_parquet(paths, options).await?;
+        self.context.register_table(name, frame.into_view())?;
+        Ok(())
+    }
+
+    /// Makes a Plinth file known by a name.
+    pub(crate) fn register_plinth(&self, name: &str, file: PathBuf) -> Result {
+        self.context.register_table(name, engine::open(vec![file])?)?;
+        Ok(())
+    }
+}
+
+/// Runs asynchronous work on a runtime with this many threads, until it is done or the user interrupts.
+pub(crate) fn block_on<T>(threads: usize, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .thread_name("plinth-sql")
+        // Deeply nested plans recurse.
+        .thread_stack_size(8 << 20)
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(format!("can't start threads: {e}")))?;
+    let result = runtime.block_on(async {
+        let work = std::pin::pin!(work);
+        let asked = std::pin::pin!(crate::interrupt::asked());
+        match futures::future::select(work, asked).await {
+            futures::future::Either::Left((result, _)) => result,
+            futures::future::Either::Right(_) => Err(Failure::Interrupted),
+        }
+    });
+    if result.is_err() {
+        // Writers on threads that block remove their files as they are dropped; what is too slow for that is swept.
+        runtime.shutdown_timeout(std::time::Duration::from_millis(500));
+        crate::interrupt::sweep();
+    }
+    result
+}

@@ -1,0 +1,269 @@
+//! The tables of a session: files of a folder by their stems, and what statements register.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::SystemTime;
+
+use datafusion::catalog::{SchemaProvider, TableProvider, UrlTableFactory};
+use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::datasource::TableType;
+
+use super::engine;
+use crate::error::Failure;
+
+/// Files other than Plinth's that are tables of a folder.
+const OTHER_EXTENSIONS: [&str; 3] = ["parquet", "csv", "json"];
+
+/// A schema whose tables are the files of a folder. The folder is listed anew each time, so that files that come and go
+/// are seen; open tables are kept while their files stay as they were.
+pub(crate) struct Database {
+    folder: Option<PathBuf>,
+    path_tables: OnceLock<Arc<dyn UrlTableFactory>>,
+    registered: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
+    open: Mutex<HashMap<String, OpenTable>>,
+}
+
+/// A table and the files it was made of, as they were then.
+type OpenTable = (Fingerprint, Arc<dyn TableProvider>);
+
+/// What tells a changed file: its path, length and time of change.
+type Fingerprint = Vec<(PathBuf, u64, Option<SystemTime>)>;
+
+/// What a name stands for in the folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// A Plinth file, or a folder of them.
+    Plinth(Vec<PathBuf>),
+    /// Another file.
+    Other(PathBuf),
+    /// Several things of equal right.
+    Ambiguous(Vec<PathBuf>),
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// The tables of a folder, or of none.
+    pub(super) fn new(folder: Option<&Path>) -> Result<Self, Failure> {
+        let folder = match folder {
+            Some(folder) => {
+                let absolute =
+                    folder.canonicalize().map_err(|e| Failure::new(format!("--db {}: {e}", folder.display())))?;
+                if !absolute.is_dir() {
+                    return Err(Failure::new(format!("--db {}: not a directory", folder.display())));
+                }
+                Some(absolute)
+            }
+            None => None,
+        };
+        Ok(Self { folder, path_tables: OnceLock::new(), registered: Mutex::default(), open: Mutex::default() })
+    }
+
+    /// Tells how to open files other than Plinth's.
+    pub(super) fn set_path_tables(&self, tables: Arc<dyn UrlTableFactory>) {
+        // Set once, by the session that owns this.
+        let _ = self.path_tables.set(tables);
+    }
+
+    /// The folder new tables go to.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// What a name stands for among the files: exactly, else ignoring case if one alone fits.
+    pub(super) fn find(&self, name: &str) -> Result<Option<Entry>> {
+        let mut entries = self.entries()?;
+        if let Some(entry) = entries.remove(name) {
+            return Ok(Some(entry));
+        }
+        let mut fitting = entries.into_iter().filter(|(stem, _)| stem.eq_ignore_ascii_case(name));
+        match (fitting.next(), fitting.next()) {
+            (Some((_, entry)), None) => Ok(Some(entry)),
+            (Some((a, _)), Some((b, _))) => {
+                exec_err!("table {name:?} may be {a:?} or {b:?}: write the name in double quotes")
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a statement registered this name.
+    pub(super) fn is_registered(&self, name: &str) -> bool {
+        lock(&self.registered).contains_key(name)
+    }
+
+    /// An error if a name is that of files: SQL does not delete them.
+    pub(super) fn refuse_drop(&self, name: &str) -> Result<()> {
+        let paths = match self.find(name)? {
+            Some(Entry::Plinth(paths) | Entry::Ambiguous(paths)) => paths,
+            Some(Entry::Other(path)) => vec![path],
+            None => return Ok(()),
+        };
+        let first = paths.first().map(|p| p.display().to_string()).unwrap_or_default();
+        let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
+        exec_err!("DROP TABLE {name}: would delete {first}{more}, which SQL does not do; delete it yourself")
+    }
+
+    fn entries(&self) -> Result<BTreeMap<String, Entry>> {
+        let mut entries = BTreeMap::new();
+        let Some(folder) = &self.folder else { return Ok(entries) };
+        let mut others: Vec<(String, PathBuf)> = Vec::new();
+        for path in list(folder)? {
+            let Some(stem) = path.file_stem().and_then(|s| s.to_str()).map(str::to_owned) else { continue };
+            let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+            if path.is_dir() {
+                // The name of a folder has no extension to leave out.
+                let name = path.file_name().and_then(|n| n.to_str()).unwrap_or(&stem).to_owned();
+                let files: Vec<_> = list(&path)?.into_iter().filter(|p| is_plinth_file(p)).collect();
+                if !files.is_empty() {
+                    add(&mut entries, name, &path, Entry::Plinth(files));
+                }
+            } else if extension == "plinth" {
+                add(&mut entries, stem, &path, Entry::Plinth(vec![path.clone()]));
+            } else if OTHER_EXTENSIONS.contains(&extension) {
+                others.push((stem, path));
+            }
+        }
+        // A Plinth table goes before other files of its name.
+        let taken: Vec<String> = entries.keys().cloned().collect();
+        for (stem, path) in others {
+            if taken.binary_search(&stem).is_err() {
+                add(&mut entries, stem, &path, Entry::Other(path.clone()));
+            }
+        }
+        Ok(entries)
+    }
+
+    async fn open(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(table) = lock(&self.registered).get(name) {
+            return Ok(Some(Arc::clone(table)));
+        }
+        let files = match self.find(name)? {
+            None => return Ok(None),
+            Some(Entry::Ambiguous(paths)) => {
+                let paths: Vec<_> = paths.iter().map(|p| format!("'{}'", p.display())).collect();
+                return exec_err!("table {name:?} may be any of {}: name the file instead", paths.join(", "));
+            }
+            Some(Entry::Other(path)) => {
+                let Some(tables) = self.path_tables.get() else { return Ok(None) };
+                return tables.try_new(&path.display().to_string()).await;
+            }
+            Some(Entry::Plinth(files)) => files,
+        };
+        let fingerprint = fingerprint(&files);
+        if let Some((of, table)) = lock(&self.open).get(name)
+            && *of == fingerprint
+        {
+            return Ok(Some(Arc::clone(table)));
+        }
+        let table = engine::open(files)?;
+        lock(&self.open).insert(name.to_owned(), (fingerprint, Arc::clone(&table)));
+        Ok(Some(table))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn is_plinth_file(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "plinth") && path.is_file()
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |e: std::io::Error| DataFusionError::Execution(format!("{}: can't list: {e}", folder.display()));
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.file_name().and_then(|n| n.to_str()).is_some_and(|name| !name.starts_with('.')) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn add(entries: &mut BTreeMap<String, Entry>, name: String, path: &Path, entry: Entry) {
+    let entry = match entries.remove(&name) {
+        None => entry,
+        Some(Entry::Ambiguous(mut paths)) => {
+            paths.push(path.to_path_buf());
+            Entry::Ambiguous(paths)
+        }
+        Some(Entry::Other(first)) => Entry::Ambiguous(vec![first, path.to_path_buf()]),
+        Some(Entry::Plinth(files)) => {
+            let first = files.into_iter().next().unwrap_or_default();
+            Entry::Ambiguous(vec![first, path.to_path_buf()])
+        }
+    };
+    entries.insert(name, entry);
+}
+
+fn fingerprint(files: &[PathBuf]) -> Fingerprint {
+    let one = |path: &PathBuf| {
+        let metadata = std::fs::metadata(path).ok();
+        (path.clone(), metadata.as_ref().map_or(0, std::fs::Metadata::len), metadata.and_then(|m| m.modified().ok()))
+    };
+    files.iter().map(one).collect()
+}
+
+impl SchemaProvider for Database {
+    fn table_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = lock(&self.registered).keys().cloned().collect();
+        names.extend(self.entries().unwrap_or_default().into_keys());
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    // `async_trait`'s signature, written out: the future holds no `Expr` for the compiler to prove `Send` of.
+    fn table<'a, 'b, 'c>(
+        &'a self,
+        name: &'b str,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<Arc<dyn TableProvider>>>> + Send + 'c>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        Box::pin(self.open(name))
+    }
+
+    fn table_type<'a, 'b, 'c>(
+        &'a self,
+        name: &'b str,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<TableType>>> + Send + 'c>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        let registered = lock(&self.registered).get(name).map(|table| table.table_type());
+        let result = match registered {
+            Some(table_type) => Ok(Some(table_type)),
+            None => self.find(name).map(|entry| entry.map(|_| TableType::Base)),
+        };
+        Box::pin(std::future::ready(result))
+    }
+
+    fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(lock(&self.registered).insert(name, table))
+    }
+
+    fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(table) = lock(&self.registered).remove(name) {
+            return Ok(Some(table));
+        }
+        self.refuse_drop(name)?;
+        Ok(None)
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.is_registered(name) || self.find(name).is_ok_and(|entry| entry.is_some())
+    }
+}

@@ -1,0 +1,44 @@
+//! What this program uses of `plinth-datafusion`, in one place.
+
+use std::any::Any;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use datafusion::catalog::{TableProvider, UrlTableFactory};
+use datafusion::common::Result;
+use datafusion::datasource::file_format::FileFormatFactory;
+use datafusion::datasource::listing::ListingTable;
+use datafusion::execution::SendableRecordBatchStream;
+use plinth_datafusion::{PathTables, PlinthFormatFactory, PlinthTable};
+use plinth_format::{FileSummary, WriterOptions};
+
+/// Opens Plinth files as one table.
+pub(super) fn open(files: Vec<PathBuf>) -> Result<Arc<dyn TableProvider>> {
+    Ok(Arc::new(PlinthTable::open(files)?))
+}
+
+/// Tables by path: `FROM 'x.plinth'`, and what `others` knows.
+pub(super) fn path_tables(others: Arc<dyn UrlTableFactory>) -> Arc<dyn UrlTableFactory> {
+    Arc::new(PathTables::new(others))
+}
+
+/// The file format for `COPY TO` and `STORED AS`.
+pub(super) fn format_factory() -> Arc<dyn FileFormatFactory> {
+    Arc::new(PlinthFormatFactory::new())
+}
+
+/// Whether a table is made of Plinth files.
+pub(super) fn is_plinth(table: &Arc<dyn TableProvider>) -> bool {
+    let any: &dyn Any = table.as_ref();
+    any.is::<PlinthTable>()
+        || any.downcast_ref::<ListingTable>().is_some_and(|t| t.options().format.get_ext().ends_with("plinth"))
+}
+
+/// Writes a stream of batches to a Plinth file.
+pub(super) async fn write(
+    stream: SendableRecordBatchStream,
+    path: &Path,
+    options: WriterOptions,
+) -> Result<FileSummary> {
+    plinth_datafusion::write_stream(stream, path, options).await
+}

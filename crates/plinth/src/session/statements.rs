@@ -1,0 +1,195 @@
+//! From statement to stream: what DataFusion would do wrong with files is refused or done here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{TableReference, exec_err};
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::source_as_provider;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, WriteOp};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::parser::{DFParser, Statement};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use plinth_format::WriterOptions;
+
+use super::database::Entry;
+use super::{Session, engine};
+use crate::error::{Failure, Result};
+use crate::interrupt;
+
+/// Splits a text into statements.
+///
+/// # Errors
+/// If any of them is not SQL: none is run then.
+pub(crate) fn parse(text: &str) -> Result<Vec<Statement>> {
+    Ok(DFParser::parse_sql_with_dialect(text, &GenericDialect {})?.into())
+}
+
+impl Session {
+    /// Plans and starts a statement. Rows come as the stream is polled; statements without rows are over when this
+    /// returns.
+    pub(crate) async fn execute(&self, statement: Statement) -> Result<SendableRecordBatchStream> {
+        let plan = self.context.state().statement_to_plan(statement).await.map_err(explain_missing)?;
+        refuse_changes(&plan)?;
+        if let LogicalPlan::Copy(copy) = &plan {
+            interrupt::writes_into(folder_of(&copy.output_url));
+        }
+        match plan {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if self.is_file_table(&create.name) => {
+                Ok(self.create_table(create).await?)
+            }
+            LogicalPlan::Ddl(DdlStatement::DropTable(drop)) if self.is_file_table(&drop.name) => {
+                // DataFusion swallows the refusal, and with IF EXISTS reports success.
+                self.database.refuse_drop(drop.name.table())?;
+                let plan = LogicalPlan::Ddl(DdlStatement::DropTable(drop));
+                Ok(self.context.execute_logical_plan(plan).await?.execute_stream().await?)
+            }
+            plan => Ok(self.context.execute_logical_plan(plan).await?.execute_stream().await?),
+        }
+    }
+
+    fn is_file_table(&self, name: &TableReference) -> bool {
+        let default = |part: Option<&str>, expected: &str| part.is_none_or(|part| part == expected);
+        self.database.folder().is_some()
+            && default(name.catalog(), "datafusion")
+            && default(name.schema(), "public")
+            && !self.database.is_registered(name.table())
+    }
+
+    /// `CREATE TABLE name AS SELECT`: DataFusion would gather all rows in memory; they go straight into a file here.
+    async fn create_table(&self, create: CreateMemoryTable) -> Result<SendableRecordBatchStream, DataFusionError> {
+        let CreateMemoryTable { name, input, if_not_exists, or_replace, constraints, temporary, column_defaults } =
+            create;
+        let name = name.table();
+        if temporary {
+            return exec_err!("CREATE TEMPORARY TABLE {name}: not supported");
+        }
+        if let LogicalPlan::EmptyRelation(_) = input.as_ref() {
+            return exec_err!(
+                "CREATE TABLE {name}: a table of files is made with its rows: CREATE TABLE {name} AS SELECT ..."
+            );
+        }
+        if constraints.iter().next().is_some() || !column_defaults.is_empty() {
+            return exec_err!("CREATE TABLE {name}: constraints and defaults are not kept in files");
+        }
+        let Some(path) = self.database.folder().and_then(|folder| file_of(folder, name)) else {
+            return exec_err!("CREATE TABLE {name:?}: the name can't be that of a file");
+        };
+        match (self.database.find(name)?, if_not_exists, or_replace) {
+            (Some(_), true, true) => {
+                return exec_err!("CREATE TABLE {name}: IF NOT EXISTS and OR REPLACE exclude each other");
+            }
+            (Some(_), true, false) => return count_stream(None),
+            (Some(_), false, false) => {
+                return exec_err!("CREATE TABLE {name}: already exists; CREATE OR REPLACE TABLE replaces it");
+            }
+            (Some(Entry::Plinth(files)), _, true) if files == [path.clone()] => {}
+            (Some(_), _, true) => {
+                return exec_err!("CREATE OR REPLACE TABLE {name}: only a single .plinth file can be replaced");
+            }
+            (None, ..) => {}
+        }
+        check_unique_columns(name, &input)?;
+        let stream = DataFrame::new(self.context.state(), Arc::unwrap_or_clone(input)).execute_stream().await?;
+        let options = WriterOptions {
+            threads: self.threads,
+            replace: or_replace,
+            cancelled: interrupt::flag(),
+            ..WriterOptions::default()
+        };
+        interrupt::writes_into(folder_of(&path.display().to_string()));
+        let summary = engine::write(stream, &path, options).await?;
+        count_stream(Some(summary.rows))
+    }
+}
+
+/// Says of a table that is not there what the user can make of it.
+fn explain_missing(error: DataFusionError) -> Failure {
+    let Failure::Message(text) = Failure::from(error) else { return Failure::Interrupted };
+    let name = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
+    Failure::Message(match name.map(|name| name.strip_prefix("datafusion.public.").unwrap_or(name)) {
+        Some(path) if path.contains(['/', '.', '*']) => format!("{path}: no such file"),
+        Some(name) => format!("no table {name:?}; SHOW TABLES lists what there is, FROM 'path' reads a file"),
+        None => text,
+    })
+}
+
+/// The file of a new table. A name that leads elsewhere, or that a listing would hide, has none.
+fn file_of(folder: &Path, name: &str) -> Option<PathBuf> {
+    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
+    plain.then(|| folder.join(format!("{name}.plinth")))
+}
+
+/// The folder of a file named in SQL.
+fn folder_of(path: &str) -> PathBuf {
+    match Path::new(path.strip_prefix("file://").unwrap_or(path)).parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn check_unique_columns(name: &str, input: &LogicalPlan) -> Result<(), DataFusionError> {
+    let mut seen = std::collections::HashSet::new();
+    for field in input.schema().fields() {
+        if !seen.insert(field.name()) {
+            return exec_err!(
+                "CREATE TABLE {name}: column {:?} occurs twice; give one of them another name",
+                field.name()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What writing statements answer: how many rows they wrote, or nothing.
+fn count_stream(rows: Option<u64>) -> Result<SendableRecordBatchStream, DataFusionError> {
+    let batch = match rows {
+        Some(rows) => {
+            let count: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
+            RecordBatch::try_from_iter([("count", count)])?
+        }
+        None => RecordBatch::new_empty(Arc::new(arrow_schema::Schema::empty())),
+    };
+    let schema = batch.schema();
+    let batches = futures::stream::iter(rows.map(|_| Ok(batch)));
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+}
+
+/// Refuses statements that would change tables in place, wherever in a plan they stand (`EXPLAIN ANALYZE` runs them too).
+///
+/// This looks at the plan before optimisation: DataFusion 55 takes the rows to delete or update from the filters of the
+/// optimised plan, and deletes everything where the optimiser turned the filter into something else.
+fn refuse_changes(plan: &LogicalPlan) -> Result<(), DataFusionError> {
+    plan.apply(|node| {
+        if let LogicalPlan::Dml(dml) = node {
+            refuse_change(dml)?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+fn refuse_change(dml: &DmlStatement) -> Result<(), DataFusionError> {
+    let name = &dml.table_name;
+    let plinth = source_as_provider(&dml.target).is_ok_and(|table| engine::is_plinth(&table));
+    match &dml.op {
+        WriteOp::Insert(_) | WriteOp::Ctas if plinth => exec_err!(
+            "INSERT INTO {name}: a Plinth file is not changed once written; write another with CREATE TABLE ... AS SELECT or \
+             COPY ... TO"
+        ),
+        WriteOp::Insert(_) | WriteOp::Ctas => Ok(()),
+        op => exec_err!(
+            "{} {name}: tables can't be changed in place; write another with CREATE TABLE ... AS SELECT or COPY ... TO",
+            match op {
+                WriteOp::Delete => "DELETE FROM",
+                WriteOp::Update => "UPDATE",
+                WriteOp::Truncate => "TRUNCATE",
+                _ => "MERGE INTO",
+            }
+        ),
+    }
+}

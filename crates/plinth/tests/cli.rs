@@ -1,0 +1,435 @@
+//! The program from outside: what it prints, how it exits, what it leaves behind.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::cast_possible_wrap)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::{Dir, Run, big_parquet, people, plinth, write_parquet};
+
+#[test]
+fn a_file_goes_in_and_answers_come_out() {
+    let dir = Dir::new();
+    write_parquet(&dir.path("people.parquet"), &people(1_000), 300);
+    let run = plinth(&dir, &["import", "people.parquet", "--to", "people.plinth"]).ok();
+    let summary = run.stderr.trim_end();
+    assert!(summary.starts_with("people.plinth: 1,000 rows, 6 columns from 1 file in "), "{summary}");
+    assert_eq!(summary.lines().count(), 1);
+    assert_eq!(run.stdout, "");
+
+    // The same answers from both files.
+    for sql in [
+        "SELECT * FROM {} ORDER BY id",
+        "SELECT city, count(*), sum(amount), min(day), max(score) FROM {} GROUP BY city ORDER BY city",
+        "SELECT count(*), count(city), count(DISTINCT city), min(id), max(id) FROM {}",
+        "SELECT id, tags FROM {} WHERE city LIKE 'B%' AND score > 50 ORDER BY id DESC LIMIT 7",
+        "SELECT id FROM {} WHERE city IS NULL ORDER BY id",
+        "SELECT id FROM {} WHERE id = 77 OR city = 'nowhere'",
+    ] {
+        for format in ["csv", "json"] {
+            let [a, b] = ["people.parquet", "people.plinth"].map(|file| {
+                let sql = sql.replace("{}", &format!("'{file}'"));
+                plinth(&dir, &["sql", "--format", format, "-c", &sql]).ok().stdout
+            });
+            assert_eq!(a, b, "{sql}");
+            assert!(!a.is_empty());
+        }
+    }
+    let run = plinth(&dir, &["verify", "people.plinth", "people.plinth"]).ok();
+    assert_eq!(run.stdout.lines().filter(|l| l.starts_with("people.plinth: ok, 1,000 rows, ")).count(), 2);
+    assert_eq!(dir.entries(), ["people.parquet", "people.plinth"]);
+}
+
+#[test]
+fn inspect_shows_every_column_and_adds_up() {
+    let dir = Dir::new();
+    write_parquet(&dir.path("p.parquet"), &people(1_000), 300);
+    plinth(&dir, &["import", "p.parquet", "--to", "p.plinth", "-q"]).ok();
+    let text = plinth(&dir, &["inspect", "p.plinth"]).ok().stdout;
+    for part in ["1,000 rows in ", "id", "city", "amount", "where the bytes are", "dictionaries", "metadata"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&plinth(&dir, &["inspect", "p.plinth", "--json"]).ok().stdout).unwrap();
+    assert_eq!(json["rows"], 1_000);
+    assert_eq!(json["file_bytes"], std::fs::metadata(dir.path("p.plinth")).unwrap().len());
+    let columns = json["columns"].as_array().unwrap();
+    assert!(columns.iter().any(|c| c["path"] == "id" && c["nulls"] == 0 && c["min"] == "0"), "{json}");
+    let parts = columns.iter().map(|c| c["block_bytes"].as_u64().unwrap() + c["dictionary_bytes"].as_u64().unwrap());
+    assert!(parts.sum::<u64>() <= json["file_bytes"].as_u64().unwrap());
+}
+
+#[test]
+fn directories_patterns_and_differing_schemas_unite() {
+    let dir = Dir::new();
+    std::fs::create_dir_all(dir.path("in/deep")).unwrap();
+    write_parquet(&dir.path("in/a.parquet"), &people(10), 100);
+    let narrow = people(5).project(&[0]).unwrap();
+    write_parquet(&dir.path("in/deep/b.parquet"), &narrow, 100);
+    for input in ["in", "in/**/*.parquet"] {
+        plinth(&dir, &["import", input, "--to", "all.plinth", "-q", "--replace"]).ok();
+        let run = plinth(&dir, &["sql", "-c", "SELECT count(*), count(city), max(id) FROM 'all.plinth'"]).ok();
+        let all = people(10);
+        let cities = 10 - all.column(1).null_count();
+        assert_eq!(run.stdout.lines().last().unwrap(), format!("15,{cities},9"));
+    }
+}
+
+#[test]
+fn every_bad_input_is_one_line_and_leaves_nothing() {
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path("empty")).unwrap();
+    std::fs::write(dir.path("data.xlsx"), "x").unwrap();
+    std::fs::write(dir.path("text.parquet"), "a,b\n1,2\n").unwrap();
+    write_parquet(&dir.path("a.parquet"), &people(100), 50);
+    let whole = std::fs::read(dir.path("a.parquet")).unwrap();
+    std::fs::write(dir.path("cut.parquet"), &whole[..whole.len() / 2]).unwrap();
+    let id = people(3).column(1).clone();
+    let conflict = arrow_array::RecordBatch::try_from_iter_with_nullable([("id", id, true)]).unwrap();
+    write_parquet(&dir.path("b.parquet"), &conflict, 50);
+    std::fs::write(dir.path("there.plinth"), "mine").unwrap();
+    let before = dir.entries();
+    for (inputs, to, expected) in [
+        (&["missing.parquet"][..], "o.plinth", "plinth: missing.parquet: no such file or directory"),
+        (&["empty"], "o.plinth", "plinth: no Parquet files in empty"),
+        (&["*.pq"], "o.plinth", "plinth: *.pq: the pattern matches no file"),
+        (&["data.xlsx"], "o.plinth", "plinth: data.xlsx: can't import .xlsx files; known: .parquet"),
+        (&["text.parquet"], "o.plinth", "plinth: text.parquet: not a readable Parquet file"),
+        (&["cut.parquet"], "o.plinth", "plinth: cut.parquet: not a readable Parquet file"),
+        (
+            &["a.parquet", "b.parquet"],
+            "o.plinth",
+            "plinth: column \"id\" is Int64 in a.parquet but Utf8View in b.parquet",
+        ),
+        (&["a.parquet"], "there.plinth", "plinth: there.plinth: already exists; give --replace to replace it"),
+        (&["a.parquet"], "nowhere/o.plinth", "plinth: nowhere: no such directory"),
+        (&["a.parquet"], "o.parquet", "plinth: o.parquet: the output's name must end in .plinth"),
+    ] {
+        let args: Vec<&str> = ["import"].into_iter().chain(inputs.iter().copied()).chain(["--to", to]).collect();
+        plinth(&dir, &args).fails(1, expected);
+        assert_eq!(dir.entries(), before, "{inputs:?}");
+    }
+    assert_eq!(std::fs::read_to_string(dir.path("there.plinth")).unwrap(), "mine");
+}
+
+#[test]
+fn bad_usage_exits_with_two() {
+    let dir = Dir::new();
+    for args in [
+        &["import", "a.parquet"][..],
+        &["import", "--to", "a.plinth"],
+        &["import", "a.parquet", "--to", "b.plinth", "--fast", "--compact"],
+        &["sql", "--memory", "lots", "-c", "SELECT 1"],
+        &["sql", "--threads", "0", "-c", "SELECT 1"],
+        &["sql", "--repeat", "0", "-c", "SELECT 1"],
+        &["sql", "--format", "xml", "-c", "SELECT 1"],
+        &["frobnicate"],
+        &["inspect"],
+        &[],
+    ] {
+        let run = plinth(&dir, args);
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
+        assert!(run.stdout.is_empty() && !run.stderr.is_empty());
+    }
+    plinth(&dir, &["--version"]).ok();
+    plinth(&dir, &["import", "--help"]).ok();
+}
+
+#[test]
+fn damaged_plinth_files_are_refused_on_one_line() {
+    let dir = Dir::new();
+    write_parquet(&dir.path("a.parquet"), &people(500), 500);
+    plinth(&dir, &["import", "a.parquet", "--to", "a.plinth", "-q"]).ok();
+    let whole = std::fs::read(dir.path("a.plinth")).unwrap();
+    let half = whole.len() / 2;
+    for (name, bytes) in [
+        ("empty.plinth", Vec::new()),
+        ("half.plinth", whole[..half].to_vec()),
+        ("short.plinth", whole[..whole.len() - 1].to_vec()),
+        ("head.plinth", whole[1..].to_vec()),
+        ("other.plinth", b"not a Plinth file at all, but long enough to hold a footer ".repeat(10)),
+    ] {
+        std::fs::write(dir.path(name), bytes).unwrap();
+        let select = format!("SELECT * FROM '{name}'");
+        for args in [&["inspect", name][..], &["verify", name], &["sql", "-c", &select]] {
+            let run = plinth(&dir, args);
+            run.fails(1, "plinth: ");
+            assert!(run.stderr.contains(name), "{}", run.stderr);
+        }
+    }
+    // A byte in the middle of a block: found by whoever reads it.
+    let mut flipped = whole.clone();
+    for at in (64..half).step_by(half / 7) {
+        flipped[at] ^= 0x20;
+    }
+    std::fs::write(dir.path("flipped.plinth"), flipped).unwrap();
+    let run = plinth(&dir, &["verify", "flipped.plinth"]);
+    run.fails(1, "plinth: ");
+    assert!(run.stderr.contains("flipped.plinth"), "{}", run.stderr);
+    for args in [&["inspect", "missing.plinth"][..], &["verify", "missing.plinth"]] {
+        assert!(plinth(&dir, args).fails(1, "plinth: ").stderr.contains("missing.plinth"));
+    }
+    plinth(&dir, &["sql", "-c", "SELECT * FROM 'missing.plinth'"]).fails(1, "plinth: ");
+}
+
+#[test]
+fn a_full_disk_is_one_line_and_leaves_nothing() {
+    let dir = Dir::new();
+    big_parquet(&dir.path("big.parquet"), 400_000);
+    let disk = dir.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
+        .arg(&disk)
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !mounted {
+        eprintln!("SKIPPED: a_full_disk_is_one_line_and_leaves_nothing: mounting a small tmpfs is not allowed here");
+        return;
+    }
+    let run = plinth(&dir, &["import", "big.parquet", "--to", "disk/big.plinth"]);
+    let copied = plinth(&dir, &["sql", "--db", "disk", "-c", "CREATE TABLE t AS SELECT * FROM 'big.parquet'"]);
+    let left: Vec<_> = std::fs::read_dir(&disk).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let unmounted = std::process::Command::new("umount").arg(&disk).status().unwrap();
+    assert!(unmounted.success());
+    for run in [run, copied] {
+        run.fails(1, "plinth: ");
+        assert!(run.stderr.contains("No space left"), "{}", run.stderr);
+    }
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_leaves_nothing() {
+    let dir = Dir::new();
+    // Large enough to be under way for a while, even optimised.
+    big_parquet(&dir.path("big.parquet"), 3_000_000);
+    let before = dir.entries();
+    for args in [
+        &["import", "big.parquet", "--to", "big.plinth"][..],
+        &["sql", "--db", ".", "-c", "CREATE TABLE big2 AS SELECT * FROM 'big.parquet'"],
+        &["sql", "-c", "COPY (SELECT * FROM 'big.parquet') TO 'big3.plinth'"],
+    ] {
+        let child = common::command(&dir, args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // The signal comes as soon as there is something to leave behind.
+        let started = Instant::now();
+        while dir.entries() == before && started.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert_ne!(dir.entries(), before, "{args:?}: nothing was begun");
+        let id = child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        let run = Run::from(child.wait_with_output().unwrap());
+        assert_eq!((run.code, run.stderr.as_str()), (Some(130), "plinth: interrupted\n"), "{args:?}");
+        assert_eq!(dir.entries(), before, "{args:?}");
+    }
+}
+
+#[test]
+fn replace_replaces_and_threads_do_not_change_the_bytes() {
+    let dir = Dir::new();
+    write_parquet(&dir.path("a.parquet"), &people(3_000), 700);
+    let mut files = Vec::new();
+    for threads in ["1", "2", "5"] {
+        let args = ["import", "a.parquet", "--to", "a.plinth", "-q", "--replace", "--threads", threads];
+        assert_eq!(plinth(&dir, &args).ok().stderr, "");
+        files.push(std::fs::read(dir.path("a.plinth")).unwrap());
+    }
+    assert!(files.windows(2).all(|pair| pair[0] == pair[1]));
+    for effort in ["--fast", "--compact"] {
+        plinth(&dir, &["import", "a.parquet", "--to", "b.plinth", "-q", "--replace", effort]).ok();
+        plinth(&dir, &["verify", "b.plinth"]).ok();
+    }
+}
+
+#[test]
+fn csv_and_json_are_exact() {
+    let dir = Dir::new();
+    let sql = "SELECT 1 AS n, 'a,\"b\"' AS t, NULL AS z, '12345678901234567890.12'::decimal(38,2) AS d, \
+               timestamp '2024-02-29 12:34:56.789' AS ts, [1, NULL] AS l, true AS b";
+    let csv = plinth(&dir, &["sql", "--format", "csv", "-c", sql]).ok().stdout;
+    assert_eq!(
+        csv,
+        "n,t,z,d,ts,l,b\n1,\"a,\"\"b\"\"\",,12345678901234567890.12,2024-02-29T12:34:56.789,\"[1, null]\",true\n"
+    );
+    let json = plinth(&dir, &["sql", "--format", "json", "-c", sql]).ok().stdout;
+    assert_eq!(
+        json,
+        "{\"n\":1,\"t\":\"a,\\\"b\\\"\",\"z\":null,\"d\":12345678901234567890.12,\"ts\":\"2024-02-29T12:34:56.789\",\
+         \"l\":[1,null],\"b\":true}\n"
+    );
+    // No rows: a header, and nothing.
+    let none = "SELECT 1 AS a WHERE false";
+    assert_eq!(plinth(&dir, &["sql", "--format", "csv", "-c", none]).ok().stdout, "a\n");
+    assert_eq!(plinth(&dir, &["sql", "--format", "json", "-c", none]).ok().stdout, "");
+    let table = plinth(&dir, &["sql", "--format", "table", "-c", "SELECT 1 AS a, NULL AS b"]).ok().stdout;
+    assert_eq!(table, "+---+------+\n| a | b    |\n+---+------+\n| 1 | NULL |\n+---+------+\n");
+    // Not on a terminal: CSV.
+    assert_eq!(plinth(&dir, &["sql", "-c", "SELECT 2 AS a"]).ok().stdout, "a\n2\n");
+}
+
+#[test]
+fn long_tables_are_cut_and_say_so() {
+    let dir = Dir::new();
+    let sql = "SELECT value FROM range(0, 20000)";
+    let run = plinth(&dir, &["sql", "--format", "table", "-c", sql]).ok();
+    assert_eq!(run.stdout.lines().count(), 10_000 + 4);
+    assert_eq!(run.stderr, "only the first 10,000 rows are shown; --format csv or json prints all\n");
+    let run = plinth(&dir, &["sql", "--format", "csv", "-c", sql]).ok();
+    assert_eq!((run.stdout.lines().count(), run.stderr.as_str()), (20_001, ""));
+}
+
+#[test]
+fn statements_come_from_everywhere_and_run_in_turn() {
+    let dir = Dir::new();
+    std::fs::write(dir.path("q.sql"), "CREATE TABLE t AS SELECT 5 AS a; -- a comment; with a semicolon\n").unwrap();
+    let args = ["sql", "-c", "SELECT 'a;b' AS x", "-c", "SELECT 2 AS y;", "-f", "q.sql"];
+    assert_eq!(plinth(&dir, &args).ok().stdout, "x\na;b\ny\n2\n");
+    let run = common::with_input(&dir, &["sql"], "SELECT 1 AS a; SELECT 2 AS b -- the end");
+    assert_eq!(run.ok().stdout, "a\n1\nb\n2\n");
+    // What comes before an error is printed; nothing runs if any statement can't be read.
+    let run = plinth(&dir, &["sql", "-c", "SELECT 1 AS a; SELECT 1 / 0"]);
+    assert!(run.fails(1, "plinth: Divide by zero").stdout.starts_with("a\n1\n"));
+    let run = plinth(&dir, &["sql", "-c", "SELECT 1 AS a; SELEC 2"]);
+    assert_eq!(run.fails(1, "plinth: SQL: ").stdout, "");
+    plinth(&dir, &["sql", "-f", "missing.sql"]).fails(1, "plinth: missing.sql: ");
+    plinth(&dir, &["sql", "-c", "SELECT * FROM nope"]).fails(1, "plinth: no table \"nope\"");
+}
+
+#[test]
+fn timings_are_the_last_line() {
+    let dir = Dir::new();
+    let args = ["sql", "-c", "SELECT 1 AS a; SELECT 2 AS b", "--repeat", "4", "--timings", "json"];
+    let run = plinth(&dir, &args).ok();
+    assert_eq!(run.stdout, "a\n1\nb\n2\n");
+    let timings: serde_json::Value = serde_json::from_str(run.stderr.lines().last().unwrap()).unwrap();
+    let seconds = timings["seconds"].as_array().unwrap();
+    assert!(seconds.len() == 4 && seconds.iter().all(|s| s.as_f64().unwrap() > 0.0));
+}
+
+#[test]
+fn a_folder_is_a_database() {
+    let dir = Dir::new();
+    let db = dir.path("db");
+    std::fs::create_dir_all(db.join("parts")).unwrap();
+    write_parquet(&db.join("Hits.parquet"), &people(20), 100);
+    std::fs::write(db.join("c.csv"), "x,y\n1,2\n3,4\n").unwrap();
+    for (part, rows) in [("a", 3), ("b", 4)] {
+        let parquet = dir.path(&format!("{part}.parquet"));
+        write_parquet(&parquet, &people(rows), 100);
+        let to = db.join(format!("parts/{part}.plinth"));
+        plinth(&dir, &["import", parquet.to_str().unwrap(), "--to", to.to_str().unwrap(), "-q"]).ok();
+    }
+    let sql = |text: &str| plinth(&dir, &["sql", "--db", "db", "-c", text]);
+    let last = |text: &str| sql(text).ok().stdout.lines().last().unwrap().to_owned();
+    assert_eq!(last("SELECT count(*), max(id) FROM hits"), "20,19");
+    assert_eq!(last("SELECT sum(y) FROM c"), "6");
+    assert_eq!(last("SELECT count(*), max(id) FROM parts"), "7,3");
+
+    // A table is a file, written as its rows come.
+    assert_eq!(last("CREATE TABLE t AS SELECT id, city FROM hits WHERE id < 10"), "10");
+    assert!(db.join("t.plinth").is_file());
+    assert_eq!(last("SELECT count(*), sum(id) FROM t"), "10,45");
+    sql("CREATE TABLE t AS SELECT 1 AS a").fails(1, "plinth: CREATE TABLE t: already exists");
+    assert_eq!(sql("CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS a").ok().stdout, "");
+    assert_eq!(last("SELECT count(*) FROM t"), "10");
+    // Also from itself, and seen in the same session.
+    let both = "CREATE OR REPLACE TABLE t AS SELECT id + 1 AS id FROM t; SELECT sum(id) FROM t";
+    assert_eq!(last(both), "55");
+    sql("CREATE OR REPLACE TABLE c AS SELECT 1 AS a").fails(1, "plinth: CREATE OR REPLACE TABLE c: ");
+    sql("CREATE TABLE u (a int)").fails(1, "plinth: CREATE TABLE u: ");
+    sql("CREATE TABLE \"../u\" AS SELECT 1 AS a").fails(1, "plinth: CREATE TABLE \"../u\": ");
+    sql("CREATE TABLE u AS SELECT a.id, b.id FROM t a JOIN t b ON a.id = b.id").fails(1, "plinth: ");
+    // A failing query leaves no table.
+    sql("CREATE TABLE u AS SELECT 1 / (id - 5) AS a FROM t").fails(1, "plinth: Divide by zero");
+
+    // Files are not changed or deleted.
+    for statement in ["DROP TABLE t", "DROP TABLE IF EXISTS t", "DROP TABLE c"] {
+        sql(statement).fails(1, "plinth: DROP TABLE ");
+    }
+    for statement in [
+        "DELETE FROM t",
+        "DELETE FROM t WHERE id IN (SELECT id FROM parts)",
+        "UPDATE t SET id = 1",
+        "TRUNCATE TABLE t",
+        "INSERT INTO t VALUES (1)",
+        "EXPLAIN ANALYZE INSERT INTO t VALUES (1)",
+        "MERGE INTO t USING parts p ON t.id = p.id WHEN MATCHED THEN UPDATE SET id = 1",
+    ] {
+        let run = sql(statement);
+        run.fails(1, "plinth: ");
+        assert!(run.stderr.contains("CREATE TABLE ... AS SELECT"), "{statement}: {}", run.stderr);
+    }
+    assert_eq!(last("SELECT count(*), sum(id) FROM t"), "10,55");
+    let names: Vec<_> = std::fs::read_dir(&db).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+    plinth(&dir, &["sql", "--db", "nope", "-c", "SELECT 1"]).fails(1, "plinth: --db nope: ");
+
+    // Names that two files share.
+    std::fs::write(db.join("c.json"), "{\"x\":1}\n").unwrap();
+    sql("SELECT * FROM c").fails(1, "plinth: table \"c\" may be any of ");
+    std::fs::copy(db.join("t.plinth"), db.join("c.plinth")).unwrap();
+    assert_eq!(last("SELECT count(*) FROM c"), "10");
+}
+
+#[test]
+fn tables_without_a_folder_live_in_memory() {
+    let dir = Dir::new();
+    let sql = "CREATE TABLE t AS SELECT 1 AS a; INSERT INTO t VALUES (2); SELECT sum(a) AS s FROM t; DROP TABLE t";
+    let run = plinth(&dir, &["sql", "-c", sql]).ok();
+    assert!(run.stdout.ends_with("s\n3\n"), "{}", run.stdout);
+    assert!(dir.entries().is_empty());
+}
+
+#[test]
+fn copy_writes_plinth_files() {
+    let dir = Dir::new();
+    write_parquet(&dir.path("a.parquet"), &people(100), 100);
+    plinth(&dir, &["sql", "-c", "COPY (SELECT id, city FROM 'a.parquet' WHERE id >= 50) TO 'b.plinth'"]).ok();
+    let run = plinth(&dir, &["sql", "-c", "SELECT count(*), min(id), max(id) FROM 'b.plinth'"]).ok();
+    assert_eq!(run.stdout.lines().last().unwrap(), "50,50,99");
+    plinth(&dir, &["verify", "b.plinth"]).ok();
+    let text = plinth(&dir, &["sql", "-c", "EXPLAIN ANALYZE SELECT sum(id) FROM 'b.plinth' WHERE id > 60"]).ok().stdout;
+    assert!(text.contains("metrics"), "{text}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let dir = Dir::new();
+    for format in ["csv", "json", "table"] {
+        let args = ["sql", "--format", format, "-c", "SELECT value, value AS b FROM range(0, 3000000)"];
+        let mut child = common::command(&dir, &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let run = Run::from(child.wait_with_output().unwrap());
+        let stderr = run.stderr.lines().filter(|line| !line.starts_with("only the first")).count();
+        assert_eq!((run.code, stderr), (Some(0), 0), "{format}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn little_memory_is_an_error_or_an_answer() {
+    let dir = Dir::new();
+    let sql = "SELECT count(*) FROM (SELECT DISTINCT value % 1000000 AS a, value AS b FROM range(0, 2000000))";
+    let run = plinth(&dir, &["sql", "--memory", "2MB", "-c", sql]);
+    if run.code == Some(0) {
+        assert_eq!(run.stdout.lines().last().unwrap(), "2000000");
+    } else {
+        run.fails(1, "plinth: out of memory: ");
+    }
+}
+
+#[test]
+fn the_demo_compares_the_users_files() {
+    let dir = Dir::new();
+    write_parquet(&dir.path("people.parquet"), &people(2_000), 500);
+    let run = plinth(&dir, &["demo", "people.parquet", "--dir", "out"]).ok();
+    assert!(Path::new(&dir.path("out/plinth/people.plinth")).is_file());
+    for part in ["people: count", "people: top 10 city", "geometric mean", "Next:", "all are equal"] {
+        assert!(run.stdout.contains(part), "{part} in {}", run.stdout);
+    }
+    assert!(run.stdout.lines().all(|line| line.chars().count() <= 120), "{}", run.stdout);
+}
