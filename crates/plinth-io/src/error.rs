@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-/// A failed operation on a file, or memory that could not be had.
+/// A failed operation on a file.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum IoError {
@@ -34,18 +34,6 @@ pub enum IoError {
     Exists {
         /// The file.
         path: String,
-    },
-    /// The memory budget is spent.
-    #[error("out of memory: {wanted} bytes wanted for {purpose}, {used} of {limit} in use; raise --memory")]
-    Budget {
-        /// What for.
-        purpose: String,
-        /// How much.
-        wanted: u64,
-        /// What is reserved now.
-        used: u64,
-        /// The limit.
-        limit: u64,
     },
 }
 
