@@ -2,22 +2,12 @@
 
 use datafusion_common::DataFusionError;
 use plinth_format::FormatError;
-use plinth_io::IoError;
 
 /// A file's error as the engine's. A predicate's own failure stays an execution error, as the engine would have raised
 /// it; the rest is passed through whole, so a caller can downcast it.
 pub fn from_format(error: FormatError) -> DataFusionError {
     match error {
         FormatError::Function(message) => DataFusionError::Execution(message),
-        FormatError::Io(error) => from_io(error),
-        other => DataFusionError::External(Box::new(other)),
-    }
-}
-
-/// An I/O error as the engine's. What a memory budget refuses is the engine's `ResourcesExhausted`.
-pub fn from_io(error: IoError) -> DataFusionError {
-    match error {
-        IoError::Budget { .. } => DataFusionError::ResourcesExhausted(error.to_string()),
         other => DataFusionError::External(Box::new(other)),
     }
 }

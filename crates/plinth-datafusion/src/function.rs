@@ -1,5 +1,6 @@
 //! The engine's expressions as opaque functions of columns.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -52,6 +53,11 @@ impl ColumnFunction for EngineFunction {
 
     fn evaluate(&self, columns: &[ArrayRef]) -> Result<BooleanArray, String> {
         self.truth(columns).map_err(|error| message(error.strip_backtrace()))
+    }
+
+    fn same_as(&self, other: &dyn ColumnFunction) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref::<Self>().is_some_and(|other| self.schema == other.schema && self.expr == other.expr)
     }
 }
 

@@ -32,7 +32,7 @@ mod split;
 mod statistics;
 mod table;
 
-pub use error::{from_format, from_io};
+pub use error::from_format;
 pub use format::{PlinthFormat, PlinthFormatFactory};
 pub use paths::PathTables;
 pub use predicate::{PredicateTranslator, can_own};

@@ -4,6 +4,7 @@
 //! Engines translate their own expressions into these; nothing here knows an engine. Comparisons follow SQL: a null
 //! operand makes the answer unknown. Floats compare in IEEE 754's total order, as Arrow's kernels do.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -120,13 +121,19 @@ pub struct Function {
 ///
 /// It must treat each row on its own: the scan calls it with the rows of a block, or with the distinct values of a
 /// dictionary followed by one null, and relies on equal arguments giving equal answers.
-pub trait ColumnFunction: fmt::Debug + Send + Sync {
+pub trait ColumnFunction: fmt::Debug + Any + Send + Sync {
     /// How `EXPLAIN` shows it.
     fn name(&self) -> String;
 
     /// The truth value of each row. `columns` are arrays of equal length, typed as the scan emits them. An error
     /// means that at least one row fails; the scan narrows it down and raises it only if a surviving row fails.
     fn evaluate(&self, columns: &[ArrayRef]) -> Result<BooleanArray, String>;
+
+    /// Whether it is known to answer as another function does: the scans of one query then share what was computed over
+    /// a dictionary. (`other as &dyn Any` can be downcast.)
+    fn same_as(&self, _other: &dyn ColumnFunction) -> bool {
+        false
+    }
 }
 
 impl Expr {

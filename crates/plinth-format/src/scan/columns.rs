@@ -55,8 +55,14 @@ enum Kind {
         codes: OnceLock<Test>,
     },
     IsNull,
-    Function(Function),
+    Function {
+        function: Function,
+        truth: OnceLock<SharedTruth>,
+    },
 }
+
+/// Answers over a dictionary that the scans of a query share; `None` inside if the function fails for some value.
+type SharedTruth = Arc<OnceLock<Option<Truth>>>;
 
 /// The answers of a function over a dictionary.
 #[derive(Debug)]
@@ -67,8 +73,7 @@ pub(super) struct Truth {
     of_null: Option<bool>,
 }
 
-/// Functions already evaluated over dictionaries, for as long as the function lives: the partitions of a query share
-/// them. `None` where evaluation failed for some value.
+/// Functions already evaluated over dictionaries, for as long as one of the scans that asked lives.
 #[derive(Debug, Default)]
 pub(crate) struct FunctionCache(Mutex<Vec<CachedTruth>>);
 
@@ -76,15 +81,16 @@ pub(crate) struct FunctionCache(Mutex<Vec<CachedTruth>>);
 struct CachedTruth {
     function: Weak<dyn ColumnFunction>,
     stream: usize,
-    truth: Arc<OnceLock<Option<Truth>>>,
+    truth: SharedTruth,
 }
 
 impl FunctionCache {
-    fn entry(&self, function: &Arc<dyn ColumnFunction>, stream: usize) -> Arc<OnceLock<Option<Truth>>> {
+    fn entry(&self, function: &Arc<dyn ColumnFunction>, stream: usize) -> SharedTruth {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|entry| entry.function.strong_count() > 0);
         let same = |entry: &&CachedTruth| {
-            entry.stream == stream && std::ptr::addr_eq(entry.function.as_ptr(), Arc::as_ptr(function))
+            let same = |known: Arc<dyn ColumnFunction>| Arc::ptr_eq(&known, function) || known.same_as(&**function);
+            entry.stream == stream && entry.function.upgrade().is_some_and(same)
         };
         if let Some(entry) = entries.iter().find(same) {
             return Arc::clone(&entry.truth);
@@ -220,17 +226,18 @@ impl FileColumns {
         &mut self,
         leaf: &Leaf,
         function: &Function,
+        truth: &OnceLock<SharedTruth>,
         block: usize,
         selection: &BooleanBuffer,
     ) -> Result<Mask> {
         let node = &self.nodes[leaf.column];
         if node.is_leaf() && self.chunk(leaf.stream, self.group)?.coded {
-            let entry = self.file.functions.entry(&function.function, leaf.stream);
-            if entry.get().is_none() {
+            let shared = truth.get_or_init(|| self.file.functions.entry(&function.function, leaf.stream));
+            if shared.get().is_none() {
                 let truth = self.truth(node, function)?;
-                let _ = entry.set(truth);
+                let _ = shared.set(truth);
             }
-            if let Some(Some(truth)) = entry.get() {
+            if let Some(Some(truth)) = shared.get() {
                 return self.apply(leaf.stream, block, truth);
             }
         }
@@ -333,7 +340,7 @@ impl ColumnSource for FileColumns {
             LeafExpr::Compare(op, value) => test(Test::compare(node.physical(), *op, value))?,
             LeafExpr::In(values) => test(Test::any_of(node.physical(), values))?,
             LeafExpr::IsNull => Kind::IsNull,
-            LeafExpr::Function(function) => Kind::Function(function.clone()),
+            LeafExpr::Function(function) => Kind::Function { function: function.clone(), truth: OnceLock::new() },
         };
         Ok(Leaf { column, stream: node.stream, kind })
     }
@@ -363,7 +370,7 @@ impl ColumnSource for FileColumns {
                 };
                 Ok(Possible { is_true: verdict != Verdict::None, is_false: verdict != Verdict::All, is_null })
             }
-            Kind::Function(_) => Ok(Possible::ANYTHING),
+            Kind::Function { .. } => Ok(Possible::ANYTHING),
         }
     }
 
@@ -420,7 +427,7 @@ impl ColumnSource for FileColumns {
                 let test = self.test_for(leaf, values, codes, coded)?;
                 self.evaluate_test(leaf.stream, block, test)
             }
-            Kind::Function(function) => self.evaluate_function(leaf, function, block, selection),
+            Kind::Function { function, truth } => self.evaluate_function(leaf, function, truth, block, selection),
         }
     }
 
