@@ -45,6 +45,8 @@ pub(super) struct Executor<S: ColumnSource> {
     /// Blocks with rows that passed, fetched and ready to be decoded.
     passed: VecDeque<(usize, BooleanBuffer)>,
     remaining: u64,
+    /// Blocks of the next window: a scan with a limit starts small, for it may need no more.
+    window: usize,
     metrics: Arc<ScanMetrics>,
 }
 
@@ -71,6 +73,7 @@ impl<S: ColumnSource> Executor<S> {
             live: VecDeque::new(),
             passed: VecDeque::new(),
             remaining: plan.limit.unwrap_or(u64::MAX),
+            window: if plan.limit.is_some() { 1 } else { WINDOW },
             metrics,
         })
     }
@@ -163,7 +166,8 @@ impl<S: ColumnSource> Executor<S> {
             }
             self.metrics.blocks_pruned.fetch_add((before - self.live.len()) as u64, Relaxed);
         }
-        let window = if self.dynamic.is_empty() { WINDOW } else { DYNAMIC_WINDOW };
+        let window = if self.dynamic.is_empty() { self.window } else { self.window.min(DYNAMIC_WINDOW) };
+        self.window = (self.window * 2).min(WINDOW);
         let blocks: Vec<(usize, usize)> = self.live.drain(..window.min(self.live.len())).collect();
 
         // A predicate that zone maps prove true everywhere in a block needs no column of it.

@@ -188,14 +188,14 @@ impl StreamWriter {
     fn new(name: String, node: &Node, one_value_a_row: bool) -> Self {
         let physical = node.physical();
         let leaf = node.is_leaf();
-        // Narrow numbers gain nothing from a dictionary that frame-of-reference does not give them; 16-byte decimals
-        // are mostly narrow in disguise.
+        // Narrow numbers gain nothing from a dictionary that frame-of-reference does not give them.
         let candidate = leaf
             && match physical {
                 Physical::Bytes { .. } => true,
                 Physical::Int { width, .. } | Physical::Float { width } => width >= 4,
                 Physical::Fixed { width } => width >= 4,
-                Physical::Bool | Physical::Wide { .. } => false,
+                Physical::Wide { width } => width == 16,
+                Physical::Bool => false,
             };
         Self {
             name,
