@@ -57,7 +57,7 @@ impl ColumnFunction for EngineFunction {
 
     fn same_as(&self, other: &dyn ColumnFunction) -> bool {
         let other: &dyn Any = other;
-        other.downcast_ref::<Self>().is_some_and(|other| self.schema == other.schema && self.expr == other.expr)
+        other.downcast_ref::<Self>().is_some_and(|other| self.schema == other.schema && self.expr.eq(&other.expr))
     }
 }
 

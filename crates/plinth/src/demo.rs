@@ -50,7 +50,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result {
         pairs.push(import(name, files, &plinth_dir, threads)?);
     }
     let queries = if sample { sample::queries() } else { own::queries(&pairs)? };
-    say(&format!("running {} queries over both, 1 + {} times each", queries.len(), compare::RUNS));
+    say(&format!("running {} queries over both: answers compared, then timed", queries.len()));
     let options = SessionOptions { db: None, memory: machine::default_memory(), threads };
     let comparisons = block_on(threads, async {
         let (parquet, plinth) = (Session::new(&options)?, Session::new(&options)?);
@@ -161,10 +161,12 @@ fn report(pairs: &[Pair], comparisons: &[Comparison], threads: usize, sample: bo
     lines.push(format!(
         "Parquet ({made}) is read by DataFusion 55 with its defaults, in the same process, {threads} threads."
     ));
-    lines.push(format!(
-        "Times are medians of {} warm runs, taken in turn. Every answer was compared: all are equal.",
-        compare::RUNS
-    ));
+    let how = if compare::RUNS == 1 {
+        "those of one warm run".to_owned()
+    } else {
+        format!("medians of {} warm runs, taken in turn", compare::RUNS)
+    };
+    lines.push(format!("Times are {how}. Every answer was compared: all are equal."));
     if cfg!(debug_assertions) {
         lines.push("This is a build without optimisation: its times mean nothing. Use cargo run --release.".to_owned());
     }

@@ -92,7 +92,8 @@ impl From<DataFusionError> for Failure {
             DataFusionError::ResourcesExhausted(what) => format!("out of memory: {what}; raise --memory"),
             other => other.strip_backtrace(),
         };
-        Self::new(text)
+        // SQL has no such option.
+        Self::new(text.replace("give --replace to replace it", "remove it or name another"))
     }
 }
 

@@ -30,7 +30,7 @@ fn a_file_goes_in_and_answers_come_out() {
     ] {
         for format in ["csv", "json"] {
             let [a, b] = ["people.parquet", "people.plinth"].map(|file| {
-                let sql = sql.replace("{}", &format!("'{file}'"));
+                let sql = sql.replace("{}", &format!("'{file}' AS t"));
                 plinth(&dir, &["sql", "--format", format, "-c", &sql]).ok().stdout
             });
             assert_eq!(a, b, "{sql}");
@@ -342,7 +342,7 @@ fn a_folder_is_a_database() {
     assert_eq!(last(both), "55");
     sql("CREATE OR REPLACE TABLE c AS SELECT 1 AS a").fails(1, "plinth: CREATE OR REPLACE TABLE c: ");
     sql("CREATE TABLE u (a int)").fails(1, "plinth: CREATE TABLE u: ");
-    sql("CREATE TABLE \"../u\" AS SELECT 1 AS a").fails(1, "plinth: CREATE TABLE \"../u\": ");
+    sql("CREATE TABLE \"../u\" AS SELECT 1 AS a").fails(1, "plinth: ");
     sql("CREATE TABLE u AS SELECT a.id, b.id FROM t a JOIN t b ON a.id = b.id").fails(1, "plinth: ");
     // A failing query leaves no table.
     sql("CREATE TABLE u AS SELECT 1 / (id - 5) AS a FROM t").fails(1, "plinth: Divide by zero");
@@ -393,6 +393,8 @@ fn copy_writes_plinth_files() {
     let run = plinth(&dir, &["sql", "-c", "SELECT count(*), min(id), max(id) FROM 'b.plinth'"]).ok();
     assert_eq!(run.stdout.lines().last().unwrap(), "50,50,99");
     plinth(&dir, &["verify", "b.plinth"]).ok();
+    let again = plinth(&dir, &["sql", "-c", "COPY (SELECT 1 AS a) TO 'b.plinth'"]);
+    again.fails(1, "plinth: b.plinth: already exists; remove it");
     let text = plinth(&dir, &["sql", "-c", "EXPLAIN ANALYZE SELECT sum(id) FROM 'b.plinth' WHERE id > 60"]).ok().stdout;
     assert!(text.contains("metrics"), "{text}");
 }
