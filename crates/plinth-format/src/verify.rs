@@ -10,7 +10,7 @@ use crate::footer::HEADER_MAGIC;
 
 impl File {
     /// Reads the whole file: checks every checksum, decodes every value and compares counts. `progress` is called with
-    /// the bytes of blocks read so far. Returns that number at the end.
+    /// the bytes of blocks and dictionaries read so far. Returns that number at the end.
     ///
     /// # Errors
     /// The first damage found, with column, row group, block and offset.
@@ -21,8 +21,10 @@ impl File {
         if header.first().map(|buffer| buffer.as_slice()) != Some(HEADER_MAGIC.as_slice()) {
             return Err(fail("header: the magic bytes are damaged".into()));
         }
+        let done = AtomicU64::new(0);
         for stream in 0..self.0.footer.streams.len() {
-            self.0.stream_meta(stream)?;
+            let bytes = self.0.stream_meta(stream)?.dictionary_bytes();
+            progress(done.fetch_add(bytes, Relaxed) + bytes);
             if let Some(dictionary) = self.0.dictionary(stream)? {
                 let name = &self.0.stream(stream).name;
                 dictionary
@@ -34,7 +36,6 @@ impl File {
             .num_threads(threads.max(1))
             .build()
             .map_err(|e| FormatError::InvalidArgument(format!("cannot start {threads} threads: {e}")))?;
-        let done = AtomicU64::new(0);
         let columns = self.schema().fields();
         let tasks: Vec<(usize, &str)> = (0..self.row_groups().len())
             .flat_map(|group| columns.iter().map(move |field| (group, field.name().as_str())))
