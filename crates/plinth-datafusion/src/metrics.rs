@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use datafusion_physical_plan::metrics::{
     Count, ExecutionPlanMetricsSet, MetricBuilder, MetricCategory, MetricType, PruningMetrics,
 };
-use plinth_format::ScanMetrics;
+use plinth_format::{File, ScanMetrics};
 
 /// One partition's counters, fed by all the scans it runs.
 #[derive(Clone, Debug)]
 pub(crate) struct PartitionMetrics {
     bytes_read: Count,
+    metadata_read: Count,
+    metadata_total: Count,
     rows_in: Count,
     rows_matched: Count,
     blocks_decoded: Count,
@@ -22,9 +24,12 @@ pub(crate) struct PartitionMetrics {
 impl PartitionMetrics {
     pub(crate) fn new(set: &ExecutionPlanMetricsSet, partition: usize) -> Self {
         let builder = || MetricBuilder::new(set).with_type(MetricType::Summary);
+        let bytes = |name| builder().with_category(MetricCategory::Bytes).counter(name, partition);
         let rows = |name| builder().with_category(MetricCategory::Rows).counter(name, partition);
         Self {
-            bytes_read: builder().with_category(MetricCategory::Bytes).counter("bytes_read", partition),
+            bytes_read: bytes("bytes_read"),
+            metadata_read: bytes("metadata_bytes"),
+            metadata_total: bytes("metadata_bytes_of_files"),
             rows_in: rows("rows_scanned"),
             rows_matched: rows("rows_matched"),
             blocks_decoded: builder().counter("blocks_decoded", partition),
@@ -40,12 +45,14 @@ impl PartitionMetrics {
 pub(crate) struct ScanReporter {
     partition: PartitionMetrics,
     scan: std::sync::Arc<ScanMetrics>,
+    /// The file, if this scan speaks for its metadata: of the scans of one file only the one with its first byte does.
+    file: Option<File>,
     reported: [u64; 5],
 }
 
 impl ScanReporter {
-    pub(crate) fn new(partition: PartitionMetrics, scan: std::sync::Arc<ScanMetrics>) -> Self {
-        Self { partition, scan, reported: [0; 5] }
+    pub(crate) fn new(partition: PartitionMetrics, scan: std::sync::Arc<ScanMetrics>, file: Option<File>) -> Self {
+        Self { partition, scan, file, reported: [0; 5] }
     }
 
     pub(crate) fn report(&mut self) {
@@ -68,6 +75,10 @@ impl ScanReporter {
 impl Drop for ScanReporter {
     fn drop(&mut self) {
         self.report();
+        if let Some(file) = &self.file {
+            self.partition.metadata_read.add(size(file.metadata_bytes_read()));
+            self.partition.metadata_total.add(size(file.metadata_bytes()));
+        }
         let report = |metrics: &PruningMetrics, total: &AtomicU64, pruned: &AtomicU64| {
             let (total, pruned) = (total.load(Ordering::Relaxed), pruned.load(Ordering::Relaxed));
             metrics.add_pruned(size(pruned));

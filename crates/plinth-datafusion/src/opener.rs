@@ -57,6 +57,7 @@ impl PlinthOpener {
     /// Starts the scan of a part; `None` if no row group starts in it.
     fn start(&self, part: &PartitionedFile) -> Result<Option<Batches>> {
         let file = self.handles.open(part)?;
+        let first = part.range.as_ref().is_none_or(|range| range.start == 0);
         let groups = match &part.range {
             Some(range) => {
                 let offset = |at: i64| u64::try_from(at).unwrap_or(0);
@@ -86,7 +87,7 @@ impl PlinthOpener {
             scan = scan.batch_rows(rows);
         }
         let scan = scan.build().map_err(from_format)?;
-        let reporter = ScanReporter::new(self.metrics.clone(), Arc::clone(scan.metrics()));
+        let reporter = ScanReporter::new(self.metrics.clone(), Arc::clone(scan.metrics()), first.then_some(file));
         Ok(Some(Batches { scan: Some(scan), projection, reporter }))
     }
 }
