@@ -433,6 +433,16 @@ fn long_values_leave_in_buffers_of_their_own() {
 }
 
 #[test]
+fn long_values_that_repeat_are_not_copied_more_often_than_they_are_stored() {
+    let rows: Vec<_> = [b'a', b'b', b'c'].map(|byte| Some(vec![byte; 1 << 20])).to_vec();
+    let (dictionary, _) = open(TEXT, &build(TEXT, &rows, 1)).unwrap();
+    let codes: Vec<u32> = (0..3_000).map(|i| i % 3).collect();
+    let Values::Views { views, buffers } = dictionary.gather(&codes).unwrap() else { unreachable!() };
+    assert_eq!(views.len(), codes.len());
+    assert_eq!(buffers.iter().map(Buffer::len).sum::<usize>(), 3 << 20);
+}
+
+#[test]
 fn a_search_touches_one_block() {
     let encoded = build(TEXT, &sample(TEXT, 20_000), 1);
     for key in [&b"https://www.example.org/3/"[..], b"", b"zzz", b"7", b"https://www.example.org/5/article-42/"] {

@@ -11,6 +11,7 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use plinth_encoding::{Column, EncodingError, Result, Values};
 
+use crate::meta::MOST_BLOCK_VALUES;
 use crate::types::{Logical, Node};
 
 /// Whoever can decode the rows of a stream's block that a selection keeps (all without one).
@@ -43,12 +44,16 @@ pub(crate) fn assemble(
         Logical::FixedList(n) => {
             let (len, nulls) = presence(streams.shape(node, selection)?)?;
             let size = usize::try_from(*n).unwrap_or(0);
+            check_items(selection.map_or(len, BooleanBuffer::len) as u64 * u64::from(*n))?;
             let item_selection = selection.map(|rows| {
-                let mut items = BooleanBufferBuilder::new(rows.len().saturating_mul(size));
+                let mut items = BooleanBufferBuilder::new(rows.len() * size);
                 rows.iter().for_each(|kept| items.append_n(size, kept));
                 items.finish()
             });
             let items = assemble(only_child(node)?, item_selection.as_ref(), streams)?;
+            if items.len() != len * size {
+                return Err(wrong_items(items.len(), len * size));
+            }
             let DataType::FixedSizeList(field, width) = node.arrow_type() else {
                 return Err(EncodingError::corrupt("no fixed-size list"));
             };
@@ -62,13 +67,19 @@ pub(crate) fn assemble(
 /// Lists and maps. The lengths of all rows are needed to know which items the selected rows own.
 fn list(node: &Node, selection: Option<&BooleanBuffer>, streams: &mut impl DecodeStream) -> Result<ArrayRef> {
     let all = streams.shape(node, None)?;
+    // Lists in lists: how many there are was said by the lists around them.
+    if let Some(rows) = selection.map(BooleanBuffer::len).filter(|&rows| rows != all.len) {
+        return Err(wrong_items(all.len, rows));
+    }
     let Values::Fixed(lengths) = &all.values else { return Err(EncodingError::corrupt("a list without lengths")) };
     let lengths = ScalarBuffer::<u32>::new(lengths.clone(), 0, all.len);
+    let is_null = |row: usize| all.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+    let length = |(row, &length): (usize, &u32)| if is_null(row) { 0 } else { length };
+    check_items(lengths.iter().enumerate().map(|list| u64::from(length(list))).sum())?;
     let mut offsets = vec![0i32];
     let mut end = 0i32;
     let mut items = selection.map(|_| BooleanBufferBuilder::new(0));
-    for (row, &length) in lengths.iter().enumerate() {
-        let length = if all.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) { 0 } else { length };
+    for (row, length) in lengths.iter().enumerate().map(|list| (list.0, length(list))) {
         let kept = selection.is_none_or(|rows| rows.value(row));
         if let Some(items) = &mut items {
             items.append_n(length as usize, kept);
@@ -88,6 +99,9 @@ fn list(node: &Node, selection: Option<&BooleanBuffer>, streams: &mut impl Decod
     };
     let items = items.map(|mut items| items.finish());
     let values = assemble(only_child(node)?, items.as_ref(), streams)?;
+    if i32::try_from(values.len()) != Ok(end) {
+        return Err(wrong_items(values.len(), usize::try_from(end).unwrap_or(0)));
+    }
     let offsets = OffsetBuffer::new(offsets.into());
     match node.arrow_type() {
         DataType::Map(field, sorted) => {
@@ -98,6 +112,18 @@ fn list(node: &Node, selection: Option<&BooleanBuffer>, streams: &mut impl Decod
         DataType::List(field) => Ok(Arc::new(ListArray::try_new(field, offsets, values, nulls).map_err(corrupt)?)),
         _ => Err(EncodingError::corrupt("no list")),
     }
+}
+
+/// Before anything is allocated for the items of a block's lists.
+fn check_items(items: u64) -> Result<()> {
+    if items <= u64::from(MOST_BLOCK_VALUES) {
+        return Ok(());
+    }
+    Err(EncodingError::corrupt(format!("lists of {items} items, more than a block may hold")))
+}
+
+fn wrong_items(found: usize, expected: usize) -> EncodingError {
+    EncodingError::corrupt(format!("{found} items where the lists have {expected}"))
 }
 
 fn only_child(node: &Node) -> Result<&Node> {

@@ -164,7 +164,7 @@ impl File {
         for stream in node.streams() {
             let meta = self.0.stream_meta(stream)?;
             stored_bytes += meta.block_bytes() + meta.dictionary_bytes();
-            value_bytes += meta.value_bytes;
+            value_bytes = meta.value_bytes.saturating_add(value_bytes);
         }
         let meta = self.0.stream_meta(node.stream)?;
         let zone = meta.zone.as_ref().filter(|_| node.is_leaf());
@@ -280,6 +280,7 @@ impl Inner {
             row_groups: &self.footer.row_groups,
             block_rows: self.footer.block_rows,
             one_value_a_row: known.one_value_a_row,
+            value_width: known.physical.fixed_width().unwrap_or(0),
         };
         let meta = StreamMeta::read(&bytes, shape, self.source.byte_len())
             .map_err(|e| FormatError::at(self.source.name(), place, e))?;

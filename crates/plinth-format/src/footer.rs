@@ -3,7 +3,7 @@
 use plinth_encoding::EncodingError;
 
 use crate::error::{FormatError, Result};
-use crate::meta::Section;
+use crate::meta::{BLOCK_ENTRY, Section};
 use crate::types::Tree;
 use crate::wire::{WireReader, WireWriter, checksum};
 
@@ -86,6 +86,12 @@ impl Footer {
             })
             .collect::<plinth_encoding::Result<Vec<_>>>()?;
         wire.end()?;
+        // Every block has an entry in its stream's metadata: rows nobody paid for would make a scan count without end.
+        let blocks = row_groups.iter().fold(0, |sum: u64, rows| sum.saturating_add(rows.div_ceil(block_rows.into())));
+        let room = streams.iter().map(|section| u64::from(section.len) / BLOCK_ENTRY).min().unwrap_or(0);
+        if blocks > room {
+            return Err(EncodingError::corrupt("more rows than the columns have blocks for"));
+        }
         Ok(Self { tree, block_rows, row_groups, streams })
     }
 }

@@ -17,6 +17,12 @@ const SMALL_ALIGNMENT: u64 = 8;
 /// Values a block may hold, items of lists included: what a few bytes of constant may make a reader allocate.
 pub(crate) const MOST_BLOCK_VALUES: u32 = 1 << 26;
 
+/// Bytes a block's values may take in memory, where all are of one width: the same for widths that are many bytes.
+pub(crate) const MOST_BLOCK_BYTES: u64 = 1 << 31;
+
+/// A block's entry takes at least: length, nulls, encoding, checksum, zone.
+pub(crate) const BLOCK_ENTRY: u64 = 12;
+
 /// Bytes of a zone map's text bounds before they are cut.
 const BLOCK_BOUND_BYTES: usize = 32;
 
@@ -187,6 +193,8 @@ pub(crate) struct Shape<'a> {
     pub(crate) block_rows: u32,
     /// Whether the stream's blocks hold one value a row; below a list each block says how many it holds.
     pub(crate) one_value_a_row: bool,
+    /// Bytes a value of the stream takes in memory, zero where they differ.
+    pub(crate) value_width: usize,
 }
 
 impl StreamMeta {
@@ -265,13 +273,13 @@ fn read_chunk(
     };
     let mut position = wire.varint_u64()?;
     let block_rows = u64::from(shape.block_rows);
-    // A block's entry takes at least 12 bytes, which bounds what `rows` can make us allocate.
-    let count = usize::try_from(rows.div_ceil(block_rows)).unwrap_or(usize::MAX);
-    if count.checked_mul(12).is_none_or(|bytes| bytes > wire.remaining()) {
+    // What the entries take bounds what `rows` can make us allocate.
+    let count = rows.div_ceil(block_rows);
+    if count > wire.remaining() as u64 / BLOCK_ENTRY {
         return Err(EncodingError::corrupt("fewer blocks than the row group's rows need"));
     }
-    let mut blocks = Vec::with_capacity(count);
-    for i in 0..count as u64 {
+    let mut blocks = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+    for i in 0..count {
         let len = wire.varint_u32()?;
         let rows_here = (rows - i * block_rows).min(block_rows);
         let values = if shape.one_value_a_row {
@@ -280,8 +288,9 @@ fn read_chunk(
             wire.varint_u32()?
         };
         let nulls = wire.varint_u32()?;
-        if values > MOST_BLOCK_VALUES {
-            return Err(EncodingError::corrupt(format!("a block of {values} values; no writer makes such")));
+        if values > MOST_BLOCK_VALUES || u64::from(values) * shape.value_width as u64 > MOST_BLOCK_BYTES {
+            let what = format!("a block of {values} values of {} bytes; no writer makes such", shape.value_width);
+            return Err(EncodingError::corrupt(what));
         }
         if nulls > values {
             return Err(EncodingError::corrupt(format!("a block of {values} values claims {nulls} nulls")));
@@ -413,7 +422,7 @@ mod tests {
         let meta = example();
         for one_value_a_row in [true, false] {
             let bytes = meta.write(one_value_a_row);
-            let shape = Shape { row_groups: &[4096 * 2 + 10, 4097], block_rows: 4096, one_value_a_row };
+            let shape = Shape { row_groups: &[4096 * 2 + 10, 4097], block_rows: 4096, one_value_a_row, value_width: 1 };
             let read = StreamMeta::read(&bytes, shape, 1 << 20).unwrap();
             assert_eq!(read.write(one_value_a_row), bytes);
             assert_eq!(read.chunks[0].blocks[1].offset, meta.chunks[0].blocks[1].offset);
@@ -422,8 +431,10 @@ mod tests {
                 assert!(StreamMeta::read(&bytes[..cut], shape, 1 << 20).is_err());
             }
             assert!(StreamMeta::read(&bytes, shape, 8_000).is_err());
-            let huge = Shape { row_groups: &[u64::MAX, 1], block_rows: 1, one_value_a_row };
+            let huge = Shape { row_groups: &[u64::MAX, 1], block_rows: 1, one_value_a_row, value_width: 1 };
             assert!(StreamMeta::read(&bytes, huge, 1 << 20).is_err());
+            let wide = Shape { value_width: 1 << 20, ..shape };
+            assert!(StreamMeta::read(&bytes, wide, 1 << 20).unwrap_err().to_string().contains("no writer"));
         }
     }
 

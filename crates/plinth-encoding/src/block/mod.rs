@@ -11,8 +11,8 @@
 //!    - `Bytes`: `strings`.
 //!
 //! Fields follow each other without padding, but for plain values of fixed width at depth zero, which begin at a multiple
-//! of 64 bytes from the block's start; the block itself begins at a multiple of 64 of the file. Slots of null rows that are
-//! not left out hold some value that costs little.
+//! of 64 bytes from the block's start; blocks of 4 KiB and more begin at a multiple of 64 of the file, smaller ones at a
+//! multiple of 8. Slots of null rows that are not left out hold some value that costs little.
 
 pub(crate) mod bools;
 mod encoding;
@@ -52,7 +52,7 @@ pub struct Encoded {
     pub encoding: Encoding,
 }
 
-/// Appends one block to `out`, whose end is at a multiple of 64 of the file. The same input gives the same bytes.
+/// Appends one block to `out`; alignment inside it counts from its first byte. The same input gives the same bytes.
 ///
 /// # Errors
 /// If the values are not of the physical type or not `len` of them, or if their bytes are more than 2 GiB.

@@ -29,7 +29,7 @@ impl Dictionary {
     ///
     /// All values are decoded first if that is little more work ([`Dictionary::values`], which keeps them); else only
     /// what the codes need. Call [`Dictionary::values`] before gathering many times. Views point into
-    /// buffers of their own unless all long values together are at most 1 MiB.
+    /// buffers of their own unless all long values together are at most 1 MiB, or fewer bytes than the copies would be.
     ///
     /// # Errors
     /// If a code is no value's (as corrupt data), a block cannot be had or is damaged, or text is not UTF-8.
@@ -79,7 +79,8 @@ impl Dictionary {
                 if long == 0 {
                     return Ok(Values::Views { views: views.into(), buffers: Vec::new() });
                 }
-                if decoded.heap <= SHARED_HEAP {
+                // A copy of each repeat of a long value could be any number of times the heap.
+                if decoded.heap <= SHARED_HEAP.max(long) {
                     return Ok(Values::Views { views: views.into(), buffers: buffers.clone() });
                 }
                 copy_long(views, buffers, long)

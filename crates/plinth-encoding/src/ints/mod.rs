@@ -11,7 +11,8 @@
 //! - `Sparse` and `Patched`: see [`patched`].
 //! - `Pco`: see [`pcodec`].
 //!
-//! Nodes nest at most three deep: a node at depth 2 is `Constant`, `Plain` or `BitPacked`.
+//! Nodes nest at most three deep: a node at depth 2 is `Constant`, `Plain` or `BitPacked`, and `Pco` is written at depth 0
+//! only. A node of no integers is a `Constant`.
 
 mod choose;
 pub(crate) mod delta;

@@ -6,7 +6,7 @@ use plinth_io::AtomicFile;
 use rayon::prelude::*;
 
 use crate::error::{FormatError, Result};
-use crate::meta::{BlockMeta, MOST_BLOCK_VALUES, Zone, block_start};
+use crate::meta::{BlockMeta, MOST_BLOCK_BYTES, MOST_BLOCK_VALUES, Zone, block_start};
 use crate::wire::checksum;
 
 /// A block's bytes and what its metadata will say.
@@ -53,6 +53,11 @@ pub(super) fn encode_block(
             "a block of {} values, more than {MOST_BLOCK_VALUES}; use smaller blocks",
             column.len
         )));
+    }
+    let width = physical.fixed_width().unwrap_or(0);
+    if column.len as u64 * width as u64 > MOST_BLOCK_BYTES {
+        let what = format!("a block of {} values of {width} bytes exceeds 2 GiB; use smaller blocks", column.len);
+        return Err(fail(what));
     }
     let mut bytes = Vec::new();
     let encoded = encode(physical, column, options, &mut bytes).map_err(|e| fail(e.to_string()))?;

@@ -160,6 +160,9 @@ impl Writer {
             let what = format!("a batch of {} columns for a file of {}", batch.num_columns(), self.columns.len());
             return Err(FormatError::InvalidArgument(what));
         }
+        if self.columns.is_empty() && batch.num_rows() > 0 {
+            return Err(FormatError::InvalidArgument("a file without columns can't hold rows".into()));
+        }
         for (column, array) in self.columns.iter().zip(batch.columns()) {
             column.check(array)?;
         }

@@ -13,6 +13,10 @@
 mod corruption;
 mod data;
 mod determinism;
+mod forge;
+mod format;
+mod fuzz_lite;
+mod hostile;
 mod metadata;
 mod round_trip;
 mod scans;

@@ -1,0 +1,8 @@
+#!/bin/sh
+# Runs every fuzz target for the given number of seconds (60).
+set -eu
+cd "$(dirname "$0")"
+for target in reader sealed block block_bytes dictionary; do
+    echo "== $target"
+    cargo +nightly fuzz run "$target" -- -max_total_time="${1:-60}" -rss_limit_mb=4096 -timeout=30 -print_final_stats=1
+done
