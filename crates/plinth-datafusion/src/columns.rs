@@ -21,6 +21,13 @@ pub(crate) struct FileColumns {
     constants: Arc<[Option<ScalarValue>]>,
 }
 
+impl PartialEq for FileColumns {
+    /// Whether expressions bind to the two files in the same way.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.table, &other.table) && self.constants == other.constants
+    }
+}
+
 /// A stored column, or a field inside stored struct columns, that an expression reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Leaf {
@@ -33,11 +40,15 @@ impl FileColumns {
     /// Matches a file's columns to a table's by name.
     pub(crate) fn new(table: &TableSchema, file: &Schema, partition_values: &[ScalarValue]) -> Result<Self> {
         let stored = table.file_schema().fields().len();
+        let stores = |i: usize, name: &str| {
+            // Most often the file's columns are the table's, in the same order.
+            file.fields().get(i).is_some_and(|field| field.name() == name) || file.column_with_name(name).is_some()
+        };
         let constants = table.table_schema().fields().iter().enumerate().map(|(i, field)| {
             if i < stored {
-                return match file.column_with_name(field.name()) {
-                    Some(_) => Ok(None),
-                    None => ScalarValue::try_from(field.data_type()).map(Some),
+                return match stores(i, field.name()) {
+                    true => Ok(None),
+                    false => ScalarValue::try_from(field.data_type()).map(Some),
                 };
             }
             partition_values.get(i - stored).cloned().map(Some).ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! Predicates that tighten while a query runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion_physical_expr::DynamicFilterTracking;
 use datafusion_physical_expr_common::physical_expr::{
@@ -18,14 +18,19 @@ pub(crate) fn is_dynamic(expr: &Arc<dyn PhysicalExpr>) -> bool {
 
 /// A dynamic filter of the engine for one file. Any version of it may be applied: each only drops rows that its owner
 /// would drop, and a version that can't be translated is one that drops none.
+///
+/// All scans of files with the same columns share it: a version is translated once, and what a file remembers of its
+/// functions serves them all.
 pub(crate) struct EngineFilter {
     expr: Arc<dyn PhysicalExpr>,
     translator: PredicateTranslator,
+    /// The newest version translated.
+    current: Mutex<Option<(u64, Expr)>>,
 }
 
 impl EngineFilter {
     pub(crate) fn new(expr: Arc<dyn PhysicalExpr>, translator: PredicateTranslator) -> Self {
-        Self { expr, translator }
+        Self { expr, translator, current: Mutex::new(None) }
     }
 }
 
@@ -36,9 +41,16 @@ impl DynamicFilter for EngineFilter {
         if generation <= seen {
             return None;
         }
-        let current = snapshot_physical_expr(Arc::clone(&self.expr));
-        let predicate = current.and_then(|expr| self.translator.translate(&expr));
-        Some((generation, predicate.unwrap_or(Expr::Literal(Some(true)))))
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((version, predicate)) = &*current
+            && *version >= generation
+        {
+            return Some((*version, predicate.clone()));
+        }
+        let snapshot = snapshot_physical_expr(Arc::clone(&self.expr));
+        let predicate = snapshot.and_then(|expr| self.translator.translate(&expr)).unwrap_or(Expr::Literal(Some(true)));
+        *current = Some((generation, predicate.clone()));
+        Some((generation, predicate))
     }
 }
 

@@ -23,6 +23,7 @@ mod opener;
 mod paths;
 mod pattern;
 mod predicate;
+mod predicates;
 mod projection;
 mod scalar;
 mod schema;

@@ -9,16 +9,14 @@ use datafusion_datasource::file_stream::{FileOpenFuture, FileOpener};
 use datafusion_datasource::{PartitionedFile, TableSchema};
 use datafusion_physical_expr::projection::ProjectionExprs;
 use datafusion_physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
-use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use futures::{FutureExt, StreamExt};
-use plinth_format::Scan;
+use plinth_format::{DynamicFilter, Scan};
 
 use crate::columns::FileColumns;
-use crate::dynamic::EngineFilter;
 use crate::error::from_format;
 use crate::handles::Handles;
 use crate::metrics::{PartitionMetrics, ScanReporter};
-use crate::predicate::PredicateTranslator;
+use crate::predicates::Predicates;
 use crate::projection::FileProjection;
 
 /// What to do with every file of a partition.
@@ -28,10 +26,7 @@ pub(crate) struct PlinthOpener {
     pub(crate) projection: ProjectionExprs,
     /// The schema of the projection over the table.
     pub(crate) output: SchemaRef,
-    /// Conjuncts to apply exactly.
-    pub(crate) owned: Vec<Arc<dyn PhysicalExpr>>,
-    /// Conjuncts that change while the query runs.
-    pub(crate) dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    pub(crate) predicates: Arc<Predicates>,
     pub(crate) limit: Option<usize>,
     pub(crate) batch_size: Option<usize>,
     pub(crate) handles: Arc<Handles>,
@@ -72,13 +67,13 @@ impl PlinthOpener {
         let name = part.object_meta.location.as_ref();
         let projection = rewrite_input_file_name_in_projection(self.projection.clone(), name)?;
         let projection = FileProjection::new(&projection, &columns, Arc::clone(&self.output))?;
-        let translator = PredicateTranslator::from_columns(columns);
+        let predicates = self.predicates.translate(&columns)?;
         let mut scan = file.scan().project(projection.paths()).row_groups(groups);
-        for conjunct in &self.owned {
-            scan = scan.filter(translator.translate(conjunct)?);
+        for conjunct in &predicates.owned {
+            scan = scan.filter(conjunct.clone());
         }
-        for conjunct in &self.dynamic {
-            scan = scan.dynamic_filter(Arc::new(EngineFilter::new(Arc::clone(conjunct), translator.clone())));
+        for filter in &predicates.dynamic {
+            scan = scan.dynamic_filter(Arc::clone(filter) as Arc<dyn DynamicFilter>);
         }
         if let Some(limit) = self.limit {
             scan = scan.limit(u64::try_from(limit).unwrap_or(u64::MAX));

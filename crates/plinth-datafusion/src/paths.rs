@@ -108,7 +108,8 @@ impl PathTables {
     fn pattern(&self, pattern: &str) -> Result<Target> {
         let fail = |what: String| DataFusionError::Plan(format!("{pattern}: {what}"));
         let mut files = Vec::new();
-        for found in glob::glob(pattern).map_err(|e| fail(format!("not a valid pattern: {e}")))? {
+        let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
+        for found in glob::glob_with(pattern, options).map_err(|e| fail(format!("not a valid pattern: {e}")))? {
             files.push(found.map_err(|e| fail(e.to_string()))?);
         }
         // Sorted by name, as `glob` gives them.

@@ -260,13 +260,14 @@ impl PredicateTranslator {
 /// A comparison as the engine means it. It takes the two zeros of floats for one, where Plinth's total order has `-0.0`
 /// before `0.0`, so a comparison with zero takes the zero that makes it hold, or fail, for both.
 fn compare(column: Path, op: CompareOp, value: Scalar) -> Expr {
+    // A float pattern takes both zeros for one, too.
     let value = match (value, op) {
-        (Scalar::Float(zero), CompareOp::Eq | CompareOp::NotEq) if zero == 0.0 => {
+        (Scalar::Float(0.0), CompareOp::Eq | CompareOp::NotEq) => {
             let zeros = Expr::In { column, values: vec![Scalar::Float(-0.0), Scalar::Float(0.0)] };
             return if op == CompareOp::Eq { zeros } else { negate(zeros) };
         }
-        (Scalar::Float(zero), CompareOp::Lt | CompareOp::GtEq) if zero == 0.0 => Scalar::Float(-0.0),
-        (Scalar::Float(zero), CompareOp::LtEq | CompareOp::Gt) if zero == 0.0 => Scalar::Float(0.0),
+        (Scalar::Float(0.0), CompareOp::Lt | CompareOp::GtEq) => Scalar::Float(-0.0),
+        (Scalar::Float(0.0), CompareOp::LtEq | CompareOp::Gt) => Scalar::Float(0.0),
         (value, _) => value,
     };
     Expr::Compare { column, op, value }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion_common::{DataFusionError, Result};
-use datafusion_datasource::file_sink_config::FileSinkConfig;
+use datafusion_datasource::file_sink_config::{FileOutputMode, FileSinkConfig};
 use datafusion_datasource::sink::DataSink;
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
 use datafusion_expr::dml::InsertOp;
@@ -84,6 +84,8 @@ fn write_all(mut writer: Writer, mut batches: mpsc::Receiver<Message>) -> Result
 /// The end of `COPY ... TO 'x.plinth'` and of an INSERT into a folder of Plinth files.
 pub struct PlinthSink {
     path: PathBuf,
+    /// Whether the path is a folder to add a file to.
+    folder: bool,
     schema: SchemaRef,
     options: WriterOptions,
     metrics: ExecutionPlanMetricsSet,
@@ -104,7 +106,21 @@ impl PlinthSink {
         let [url] = config.table_paths.as_slice() else {
             return refuse("a Plinth file has one path to be written to");
         };
-        let single = config.file_output_mode.single_file_output(url);
+        // What the user typed, if it is a path: a URL made from it reads `[` and `?` as a pattern.
+        let typed = Some(config.original_url.as_str()).filter(|url| !url.is_empty() && !url.contains("://"));
+        let path = match typed {
+            None => location::of_url(url)?,
+            Some(path) => {
+                location::check_scheme(url.scheme(), url.as_str())?;
+                PathBuf::from(path)
+            }
+        };
+        let single = match (typed, config.file_output_mode) {
+            (Some(typed), FileOutputMode::Automatic) => {
+                path.extension().is_some() && !typed.ends_with(['/', std::path::MAIN_SEPARATOR]) && !path.is_dir()
+            }
+            (_, mode) => mode.single_file_output(url),
+        };
         match config.insert_op {
             InsertOp::Append => {}
             InsertOp::Overwrite | InsertOp::Replace if single => options.replace = true,
@@ -112,16 +128,8 @@ impl PlinthSink {
                 return refuse("replacing a folder of Plinth files is not supported: write to a new folder");
             }
         }
-        // What the user typed, if it is a path: a URL made from it reads `[` and `?` as a pattern.
-        let path = match config.original_url.contains("://") || config.original_url.is_empty() {
-            true => location::of_url(url)?,
-            false => {
-                location::check_scheme(url.scheme(), url.as_str())?;
-                PathBuf::from(&config.original_url)
-            }
-        };
-        let path = if single { path } else { unused_name(&path)? };
-        Ok(Self { path, schema: Arc::clone(config.output_schema()), options, metrics: ExecutionPlanMetricsSet::new() })
+        let schema = Arc::clone(config.output_schema());
+        Ok(Self { path, folder: !single, schema, options, metrics: ExecutionPlanMetricsSet::new() })
     }
 }
 
@@ -173,7 +181,9 @@ impl DataSink for PlinthSink {
         Self: 'async_trait,
     {
         Box::pin(async move {
-            let summary = write_stream(data, &self.path, self.options.clone()).await?;
+            // Only now: a plan that is merely explained creates nothing.
+            let path = if self.folder { unused_name(&self.path)? } else { self.path.clone() };
+            let summary = write_stream(data, path, self.options.clone()).await?;
             let metric = |category, name, n: u64| {
                 let counter = MetricBuilder::new(&self.metrics).with_category(category).global_counter(name);
                 counter.add(usize::try_from(n).unwrap_or(usize::MAX));

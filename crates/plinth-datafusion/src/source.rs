@@ -27,6 +27,7 @@ use crate::location;
 use crate::metrics::PartitionMetrics;
 use crate::opener::PlinthOpener;
 use crate::predicate::can_own;
+use crate::predicates::Predicates;
 use crate::split::split;
 
 /// Reads Plinth files for a [`FileScanConfig`].
@@ -37,8 +38,7 @@ use crate::split::split;
 pub struct PlinthSource {
     table: TableSchema,
     projection: ProjectionExprs,
-    owned: Vec<Arc<dyn PhysicalExpr>>,
-    dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    predicates: Arc<Predicates>,
     batch_size: Option<usize>,
     metrics: ExecutionPlanMetricsSet,
     handles: Arc<Handles>,
@@ -56,8 +56,7 @@ impl PlinthSource {
         Self {
             table,
             projection,
-            owned: Vec::new(),
-            dynamic: Vec::new(),
+            predicates: Arc::default(),
             batch_size: None,
             metrics: ExecutionPlanMetricsSet::new(),
             handles,
@@ -66,12 +65,12 @@ impl PlinthSource {
 
     /// The conjuncts this source applies exactly, in terms of the table's columns.
     pub fn owned_predicates(&self) -> &[Arc<dyn PhysicalExpr>] {
-        &self.owned
+        &self.predicates.owned
     }
 
     /// The conjuncts that change while the query runs.
     pub fn dynamic_predicates(&self) -> &[Arc<dyn PhysicalExpr>] {
-        &self.dynamic
+        &self.predicates.dynamic
     }
 }
 
@@ -79,8 +78,8 @@ impl fmt::Debug for PlinthSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PlinthSource")
             .field("projection", &self.projection)
-            .field("owned", &self.owned)
-            .field("dynamic", &self.dynamic)
+            .field("owned", &self.predicates.owned)
+            .field("dynamic", &self.predicates.dynamic)
             .finish_non_exhaustive()
     }
 }
@@ -98,8 +97,7 @@ impl FileSource for PlinthSource {
             table: self.table.clone(),
             output: Arc::new(self.projection.project_schema(self.table.table_schema())?),
             projection: self.projection.clone(),
-            owned: self.owned.clone(),
-            dynamic: self.dynamic.clone(),
+            predicates: Arc::clone(&self.predicates),
             limit: config.limit,
             batch_size: self.batch_size,
             handles: Arc::clone(&self.handles),
@@ -116,7 +114,7 @@ impl FileSource for PlinthSource {
     }
 
     fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
-        conjunction_opt(self.owned.iter().chain(&self.dynamic).cloned())
+        conjunction_opt(self.predicates.iter().cloned())
     }
 
     fn projection(&self) -> Option<&ProjectionExprs> {
@@ -176,7 +174,7 @@ impl FileSource for PlinthSource {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         _config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
-        let mut source = self.clone();
+        let (mut owned, mut dynamic) = (self.predicates.owned.clone(), self.predicates.dynamic.clone());
         let answers = filters
             .into_iter()
             .map(|filter| {
@@ -184,18 +182,22 @@ impl FileSource for PlinthSource {
                     return PushedDown::No;
                 }
                 if !is_dynamic(&filter) {
-                    keep(&mut source.owned, filter);
+                    keep(&mut owned, filter);
                     return PushedDown::Yes;
                 }
                 // A predicate that is more than a dynamic filter may mean more than its owner promises to check again.
                 let whole = filter.is::<DynamicFilterPhysicalExpr>();
-                keep(&mut source.dynamic, filter);
+                keep(&mut dynamic, filter);
                 if whole { PushedDown::Yes } else { PushedDown::No }
             })
             .collect();
         let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
-        let grown = source.owned.len() + source.dynamic.len() > self.owned.len() + self.dynamic.len();
-        Ok(if grown { propagation.with_updated_node(Arc::new(source) as Arc<dyn FileSource>) } else { propagation })
+        let predicates = Predicates::new(owned, dynamic);
+        if predicates.len() == self.predicates.len() {
+            return Ok(propagation);
+        }
+        let source = Self { predicates: Arc::new(predicates), ..self.clone() };
+        Ok(propagation.with_updated_node(Arc::new(source) as Arc<dyn FileSource>))
     }
 
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
@@ -208,7 +210,7 @@ impl FileSource for PlinthSource {
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         let projected = self.projection.iter().map(|projected| &projected.expr);
-        datafusion_physical_plan::apply_expression_roots(self.owned.iter().chain(&self.dynamic).chain(projected), f)
+        datafusion_physical_plan::apply_expression_roots(self.predicates.iter().chain(projected), f)
     }
 }
 

@@ -49,7 +49,7 @@ fn of_column(files: &[File], field: &Field) -> Result<ColumnStatistics> {
         bytes = bytes.saturating_add(known.value_bytes);
         // A file without values says nothing about the smallest and largest; one with values and no bounds spoils both.
         if known.null_count < file.num_rows() {
-            min = min.meet(known.min, |new, old| less(new, old));
+            min = min.meet(known.min, less);
             max = max.meet(known.max, |new, old| less(old, new));
         }
         distinct.add(known.distinct_count);

@@ -19,7 +19,6 @@ use plinth_format::File;
 
 use crate::error::from_format;
 use crate::source::PlinthSource;
-use crate::split::split;
 use crate::{location, schema, statistics};
 
 /// A table over an ordered list of Plinth files whose columns are united by name; a column that a file lacks is null
@@ -90,18 +89,11 @@ impl PlinthTable {
             planned.object_meta.location = location::from_path(&part.path);
             planned
         });
-        let mut groups = vec![FileGroup::new(parts.collect())];
-        // Once the source has taken the filters nothing above the scan asks for more partitions, though there is work for
-        // them. Without filters one partition keeps the rows in order, and whoever wants more divides it.
-        if !filters.is_empty()
-            && let Some(divided) =
-                split(&groups, state.config().target_partitions(), |part| part.extension::<File>().cloned())
-        {
-            groups = divided;
-        }
+        // One partition; the optimizer has the source divide it.
+        let group = FileGroup::new(parts.collect());
         let source = PlinthSource::new(Arc::clone(&self.schema));
         let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
-            .with_file_groups(groups)
+            .with_file_group(group)
             .with_statistics(statistics)
             .with_limit(limit)
             .with_projection_indices(Some(projection))?

@@ -54,6 +54,8 @@ async fn copy_to_a_folder_adds_files_and_insert_appends() {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().join("folder");
     let copy = format!("COPY t TO '{}/' STORED AS PLINTH", folder.display());
+    rows(&t.plinth, &format!("EXPLAIN {copy}")).await.unwrap();
+    assert!(!folder.exists());
     rows(&t.plinth, &copy).await.unwrap();
     rows(&t.plinth, &copy).await.unwrap();
     assert_eq!(names(&folder), ["part-00000.plinth", "part-00001.plinth"]);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
+    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
     Int32Array, Int64Array, ListArray, RecordBatch, StringViewArray, StructArray, TimestampMicrosecondArray,
     UInt64Array, make_array,
 };
@@ -216,6 +216,26 @@ impl Twins {
         let ours = rows(&self.plinth, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
         let theirs = rows(&self.memory, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
         assert!(ours == theirs, "{sql}\nplinth:\n{}\nmemory:\n{}", head(&ours), head(&theirs));
+    }
+
+    /// Both keep the same rows, by their `id`.
+    pub(crate) async fn keep_the_same(&self, filter: &str) {
+        let sql = format!("SELECT id FROM t WHERE {filter}");
+        let ids = async |ctx: &SessionContext| {
+            let batches = ctx.sql(&sql).await.unwrap().collect().await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+            let ids = batches.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec());
+            let mut ids: Vec<i64> = ids.collect();
+            ids.sort_unstable();
+            ids
+        };
+        let (ours, theirs) = (ids(&self.plinth).await, ids(&self.memory).await);
+        let differ = ours.iter().zip(&theirs).position(|(a, b)| a != b);
+        assert!(
+            ours == theirs,
+            "{sql}: {} rows, not {}; the first that differs is {differ:?}",
+            ours.len(),
+            theirs.len()
+        );
     }
 
     pub(crate) async fn plan(&self, sql: &str) -> String {

@@ -75,10 +75,11 @@ const FILTERS: [&str; 62] = [
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_filter_keeps_the_rows_it_should() {
-    let t = Twins::new(&[9_000, 1_500], 2_048, 4);
+    let t = Twins::new(&[20_000, 1_500], 8_192, 4);
     for filter in FILTERS {
-        t.agree(&format!("SELECT id, i, s FROM t WHERE {filter}")).await;
-        t.agree(&format!("SELECT count(*), min(id), max(s) FROM t WHERE NOT ({filter})")).await;
+        t.keep_the_same(filter).await;
+        t.keep_the_same(&format!("NOT ({filter})")).await;
+        t.agree(&format!("SELECT id, i, s, st['a'] FROM t WHERE id % 50 = 7 AND ({filter})")).await;
     }
 }
 
@@ -96,7 +97,7 @@ async fn every_filter_is_taken_by_the_scan() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whole_rows_and_projections_come_back() {
-    let t = Twins::new(&[5_000, 700], 1_024, 3);
+    let t = Twins::new(&[2_000, 300], 1_024, 3);
     for sql in [
         "SELECT * FROM t",
         "SELECT * FROM t WHERE i < 20 OR s = 'z'",
@@ -140,7 +141,7 @@ async fn the_rest_of_sql_works_on_top() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn order_and_limit_with_dynamic_filters() {
-    let t = Twins::new(&[9_000, 1_500, 40], 1_024, 4);
+    let t = Twins::new(&[20_000, 1_500, 40], 8_192, 4);
     for sql in [
         "SELECT id FROM t ORDER BY id LIMIT 10",
         "SELECT id FROM t ORDER BY id DESC LIMIT 10",
@@ -205,7 +206,7 @@ async fn files_may_lack_columns() {
     let kept: [&[usize]; 3] = [&[0, 1, 5, 6, 12], &[5, 0, 3, 13, 7], &[12, 8, 0]];
     let (mut files, mut memory) = (Vec::new(), Vec::new());
     for (n, kept) in kept.iter().enumerate() {
-        let full = batch(3, n as u64 * 2_000, 2_000);
+        let full = batch(3, n as u64 * 600, 600);
         let path = dir.path().join(format!("{n}.plinth"));
         write(&path, &[full.project(kept).unwrap()], options(512));
         files.push(path);
@@ -288,14 +289,14 @@ async fn an_error_is_raised_only_for_rows_that_survive() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(14))]
 
     /// Random conjunctions and disjunctions, whatever the shape of the files and the partitions.
     #[test]
     fn random_predicates_agree(
         picks in prop::collection::vec((0..FILTERS.len(), any::<bool>(), any::<bool>()), 1..5),
-        rows in prop::collection::vec(1..2_500usize, 1..4),
-        group in prop::sample::select(vec![1_024usize, 2_048, 131_072]),
+        rows in prop::collection::vec(1..12_000usize, 1..3),
+        group in prop::sample::select(vec![8_192usize, 131_072]),
         partitions in 1..5usize,
     ) {
         let mut predicate = "true".to_owned();
@@ -307,7 +308,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
         runtime.block_on(async {
             let t = Twins::new(&rows, group, partitions);
-            t.agree(&format!("SELECT id, u, st['n']['x'] FROM t WHERE {predicate}")).await;
+            t.keep_the_same(&predicate).await;
             t.agree_in_order(&format!("SELECT id, s FROM t WHERE {predicate} ORDER BY s NULLS FIRST, id LIMIT 11")).await;
         });
     }
