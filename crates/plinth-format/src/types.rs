@@ -331,6 +331,13 @@ fn node(field: &Field, path: &str, depth: usize, streams: &mut usize) -> Result<
             return Err(unsupported(format!("the type {other} can't be stored; cast it or leave the column out")));
         }
     };
+    if let Logical::Decimal { precision, scale, .. } = logical
+        && (precision == 0 || i16::from(scale) > i16::from(precision))
+    {
+        return Err(unsupported(format!(
+            "a decimal of {precision} digits with {scale} behind the point makes no sense"
+        )));
+    }
     let is_list = matches!(logical, Logical::List | Logical::FixedList(_) | Logical::Map { .. });
     let children = children
         .into_iter()
@@ -481,7 +488,7 @@ fn read_node(wire: &mut WireReader<'_>, depth: usize, streams: &mut usize) -> pl
                 32 => 76,
                 _ => return corrupt("no such decimal"),
             };
-            if precision == 0 || precision > most || i16::from(scale) > i16::from(most) {
+            if precision == 0 || precision > most || i16::from(scale) > i16::from(precision) {
                 return corrupt("no such decimal");
             }
             Logical::Decimal { width, precision, scale }
@@ -581,6 +588,8 @@ mod tests {
         let schema = Schema::new(vec![Field::new_list("xs", Field::new("item", union, true), true)]);
         let error = Tree::from_arrow(&schema).unwrap_err().to_string();
         assert!(error.contains("\"xs[]\"") && error.contains("Union"), "{error}");
+        let odd = Schema::new(vec![Field::new("d", DataType::Decimal128(5, 6), true)]);
+        assert!(Tree::from_arrow(&odd).unwrap_err().to_string().contains("5 digits"));
         let twice = Schema::new(vec![Field::new("a", DataType::Int8, true), Field::new("a", DataType::Int8, true)]);
         assert!(Tree::from_arrow(&twice).unwrap_err().to_string().contains("twice"));
     }

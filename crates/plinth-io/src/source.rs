@@ -163,6 +163,7 @@ impl Source for MemorySource {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "a read is a list of ranges")]
 mod tests {
     use super::*;
 

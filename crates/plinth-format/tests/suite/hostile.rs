@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, FixedSizeBinaryArray, Int32Array, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{
+    ArrayRef, Decimal128Array, FixedSizeBinaryArray, Int32Array, RecordBatch, RecordBatchOptions, new_null_array,
+};
 use arrow_schema::{DataType, Field, Schema};
 use plinth_encoding::expr::{Path, col};
 use plinth_format::{File, Result, Writer};
@@ -119,6 +121,17 @@ fn wide_values_cannot_claim_more_bytes_than_a_block_may_have() {
         forged.replace(&[16, 77, 0, 0, 0], &[16, 0xff, 0xff, 0xff, 0x7f]);
         assert!(read(&forged.seal()).is_err());
     }
+}
+
+#[test]
+fn decimals_cannot_have_more_digits_behind_the_point_than_they_have() {
+    let decimals = Decimal128Array::from_iter_values((0..100).map(|i| i * 1_000_000_007));
+    let decimals = decimals.with_precision_and_scale(38, 10).unwrap();
+    let mut forged = Forged::new(&bytes_of(&table(vec![("n", numbers(100)), ("x", Arc::new(decimals))])), 2);
+    assert!(open(&forged.seal()).unwrap().report().is_ok());
+    forged.replace(&[4, 16, 38, 10], &[4, 16, 1, 10]);
+    // Arrow prints such decimals by cutting more digits off than it has.
+    assert!(open(&forged.seal()).and_then(|file| file.report()).is_err());
 }
 
 #[test]
