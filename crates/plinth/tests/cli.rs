@@ -230,12 +230,13 @@ fn ctrl_c_leaves_nothing() {
 }
 
 #[test]
-fn replace_replaces_and_threads_do_not_change_the_bytes() {
+fn replace_replaces_and_neither_threads_nor_memory_change_the_bytes() {
     let dir = Dir::new();
     write_parquet(&dir.path("a.parquet"), &people(3_000), 700);
     let mut files = Vec::new();
-    for threads in ["1", "2", "5"] {
-        let args = ["import", "a.parquet", "--to", "a.plinth", "-q", "--replace", "--threads", threads];
+    for (threads, memory) in [("1", "64MB"), ("2", "64MB"), ("8", "64MB"), ("2", "1MiB")] {
+        let args =
+            ["import", "a.parquet", "--to", "a.plinth", "-q", "--replace", "--threads", threads, "--memory", memory];
         assert_eq!(plinth(&dir, &args).ok().stderr, "");
         files.push(std::fs::read(dir.path("a.plinth")).unwrap());
     }
