@@ -10,7 +10,7 @@ fuzz_target!(|data: &[u8]| {
     let mut bytes = Bytes(data);
     let physical = PHYSICALS[usize::from(bytes.u8()) % PHYSICALS.len()];
     let effort = [Effort::Fast, Effort::Balanced, Effort::Compact][usize::from(bytes.u8()) % 3];
-    let pick = bytes.u64() as usize;
+    let pick = bytes.u64() as usize >> 8;
     let input = rows(physical, &mut bytes);
     let column = model::column(physical, &input);
     let mut out = Vec::new();
