@@ -12,7 +12,6 @@ use datafusion_datasource::file_compression_type::FileCompressionType;
 use datafusion_datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion_datasource::file_scan_config::FileScanConfig;
 use datafusion_datasource::file_sink_config::FileSinkConfig;
-use datafusion_datasource::sink::DataSinkExec;
 use datafusion_datasource::source::DataSourceExec;
 use datafusion_physical_expr_common::sort_expr::LexRequirement;
 use datafusion_physical_plan::ExecutionPlan;
@@ -22,7 +21,7 @@ use plinth_encoding::Effort;
 use plinth_format::WriterOptions;
 
 use crate::handles::Handles;
-use crate::sink::PlinthSink;
+use crate::sink::WriteExec;
 use crate::source::{PlinthSource, of_config};
 use crate::{EXTENSION, location, schema, statistics};
 
@@ -147,9 +146,8 @@ impl FileFormat for PlinthFormat {
         'life1: 'async_trait,
         Self: 'async_trait,
     {
-        let sink = PlinthSink::try_new(&config, self.options.clone());
-        let plan = sink.map(|sink| Arc::new(DataSinkExec::new(input, Arc::new(sink), order)) as Arc<dyn ExecutionPlan>);
-        Box::pin(std::future::ready(plan))
+        let plan = WriteExec::try_new(input, &config, self.options.clone(), order);
+        Box::pin(std::future::ready(plan.map(|plan| Arc::new(plan) as Arc<dyn ExecutionPlan>)))
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {

@@ -38,7 +38,7 @@ pub use format::{PlinthFormat, PlinthFormatFactory};
 pub use paths::PathTables;
 pub use predicate::{PredicateTranslator, can_own};
 pub use scalar::{to_plinth, to_scalar_value};
-pub use sink::{PlinthSink, write_stream};
+pub use sink::{WriteExec, write_plan, write_streams};
 pub use source::PlinthSource;
 pub use table::PlinthTable;
 

@@ -1,57 +1,99 @@
-//! From a stream of batches to a file.
+//! From the streams of a plan to a file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_datasource::file_sink_config::{FileOutputMode, FileSinkConfig};
-use datafusion_datasource::sink::DataSink;
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
 use datafusion_expr::dml::InsertOp;
+use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion_physical_expr_common::sort_expr::{LexRequirement, OrderingRequirements};
+use datafusion_physical_plan::execution_plan::{EvaluationType, SchedulingType, execute_input_stream};
 use datafusion_physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricCategory, MetricsSet};
-use datafusion_physical_plan::{DisplayAs, DisplayFormatType};
+use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion_physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::StreamExt;
 use plinth_format::{FileSummary, Writer, WriterOptions};
 use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::error::{from_format, from_join};
 use crate::location;
 
-/// Batches that may wait between the engine and the writer: one to write next, one to smooth the handover.
+/// Batches that may wait between the engine and the writer, besides one a partition.
 const IN_FLIGHT: usize = 2;
 
 /// What travels to the writer's thread.
 enum Message {
-    Batch(RecordBatch),
-    /// There are no more. A channel that closes without it means the stream failed or nobody waits any more.
+    /// Rows of a partition.
+    Batch(usize, RecordBatch),
+    /// There are no more. A channel that closes without it means a stream failed or nobody waits any more.
     End,
 }
 
-/// Writes a stream to a new Plinth file, encoding on a blocking thread while the engine makes the next batches.
+/// Writes what a plan produces to a new Plinth file. The partitions run side by side, and their rows lie one partition
+/// after the other in the file, so rows that come in order stay in order.
 ///
-/// The file appears whole at the end or not at all: if the stream fails, the writer fails, or the returned future is
+/// The file appears whole at the end or not at all: if a partition fails, the writer fails, or the returned future is
 /// dropped, nothing is left.
 ///
 /// # Errors
-/// Whatever the stream raises first; whatever the writer raises, for instance that the file exists.
-pub async fn write_stream(
-    mut stream: SendableRecordBatchStream,
+/// Whatever a partition raises first; whatever the writer raises, for instance that the file exists.
+pub async fn write_plan(
+    plan: &Arc<dyn ExecutionPlan>,
+    context: &TaskContext,
     path: impl AsRef<Path>,
     options: WriterOptions,
 ) -> Result<FileSummary> {
-    let (path, schema) = (path.as_ref().to_path_buf(), stream.schema());
+    let schema = plan.schema();
+    write_streams(partitions(plan, &schema, context)?, schema, path, options).await
+}
+
+/// The streams of a plan's partitions, each with just the rows that the plan gave it.
+fn partitions(
+    plan: &Arc<dyn ExecutionPlan>,
+    schema: &SchemaRef,
+    context: &TaskContext,
+) -> Result<Vec<SendableRecordBatchStream>> {
+    // Scans let partitions take files from each other, which would mix the rows of neighbours.
+    let mut config = context.session_config().clone();
+    config.options_mut().execution.enable_file_stream_work_stealing = false;
+    let context = Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        config,
+        context.scalar_functions().clone(),
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        context.runtime_env(),
+    ));
+    let count = plan.output_partitioning().partition_count();
+    (0..count).map(|i| execute_input_stream(Arc::clone(plan), Arc::clone(schema), i, Arc::clone(&context))).collect()
+}
+
+/// As [`write_plan`], for streams that run already: side by side, their rows one after the other in the file.
+///
+/// # Errors
+/// As [`write_plan`].
+pub async fn write_streams(
+    streams: Vec<SendableRecordBatchStream>,
+    schema: SchemaRef,
+    path: impl AsRef<Path>,
+    options: WriterOptions,
+) -> Result<FileSummary> {
+    let path = path.as_ref().to_path_buf();
     // First of all, so that a path that can't be written to is known before the query has run.
     let create = move || Writer::create(path, &schema, options);
     let writer = spawn_blocking(create).await.map_err(from_join)?.map_err(from_format)?;
     let (to_writer, batches) = mpsc::channel(IN_FLIGHT);
     let writing = spawn_blocking(move || write_all(writer, batches));
-    let fed = feed(&mut stream, &to_writer).await;
-    drop(to_writer);
+    let fed = feed(streams, to_writer).await;
     // Joined in every case: no thread still writes when the caller learns how it ended.
     let written = writing.await.map_err(from_join)?;
     fed?;
@@ -59,11 +101,22 @@ pub async fn write_stream(
 }
 
 /// Sends everything. Returns early without an error if the writer has gone: it has the reason.
-async fn feed(stream: &mut SendableRecordBatchStream, to_writer: &mpsc::Sender<Message>) -> Result<()> {
-    while let Some(batch) = stream.next().await {
-        if to_writer.send(Message::Batch(batch?)).await.is_err() {
-            return Ok(());
-        }
+async fn feed(streams: Vec<SendableRecordBatchStream>, to_writer: mpsc::Sender<Message>) -> Result<()> {
+    let mut tasks = JoinSet::new();
+    for (lane, mut stream) in streams.into_iter().enumerate() {
+        let to_writer = to_writer.clone();
+        tasks.spawn(async move {
+            while let Some(batch) = stream.next().await {
+                if to_writer.send(Message::Batch(lane, batch?)).await.is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        // The others end as the set is dropped.
+        done.map_err(from_join)??;
     }
     let _ = to_writer.send(Message::End).await;
     Ok(())
@@ -74,29 +127,43 @@ async fn feed(stream: &mut SendableRecordBatchStream, to_writer: &mpsc::Sender<M
 fn write_all(mut writer: Writer, mut batches: mpsc::Receiver<Message>) -> Result<Option<FileSummary>> {
     while let Some(message) = batches.blocking_recv() {
         match message {
-            Message::Batch(batch) => writer.write(&batch).map_err(from_format)?,
+            Message::Batch(lane, batch) => writer.write_lane(lane, &batch).map_err(from_format)?,
             Message::End => return writer.finish().map(Some).map_err(from_format),
         }
     }
     Ok(None)
 }
 
-/// The end of `COPY ... TO 'x.plinth'` and of an INSERT into a folder of Plinth files.
-pub struct PlinthSink {
+/// The end of `COPY ... TO 'x.plinth'` and of an INSERT into a folder of Plinth files: writes its input and tells how
+/// many rows that were.
+pub struct WriteExec {
+    input: Arc<dyn ExecutionPlan>,
+    target: Arc<Target>,
+    order: Option<LexRequirement>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// What is to be written.
+struct Target {
     path: PathBuf,
     /// Whether the path is a folder to add a file to.
     folder: bool,
     schema: SchemaRef,
     options: WriterOptions,
-    metrics: ExecutionPlanMetricsSet,
 }
 
-impl PlinthSink {
-    /// A sink for what a plan wants written.
+impl WriteExec {
+    /// Writes the rows of a plan as a statement wants them written.
     ///
     /// # Errors
-    /// If the plan wants what is not supported: partitioned output, replacing a folder, another file system.
-    pub fn try_new(config: &FileSinkConfig, mut options: WriterOptions) -> Result<Self> {
+    /// If it wants what is not supported: partitioned output, replacing a folder, another file system.
+    pub fn try_new(
+        input: Arc<dyn ExecutionPlan>,
+        config: &FileSinkConfig,
+        mut options: WriterOptions,
+        order: Option<LexRequirement>,
+    ) -> Result<Self> {
         let refuse = |what: &str| Err(DataFusionError::NotImplemented(what.to_owned()));
         if !config.table_partition_cols.is_empty() {
             return refuse(
@@ -129,8 +196,24 @@ impl PlinthSink {
             }
         }
         let schema = Arc::clone(config.output_schema());
-        Ok(Self { path, folder: !single, schema, options, metrics: ExecutionPlanMetricsSet::new() })
+        Ok(Self::new(input, Arc::new(Target { path, folder: !single, schema, options }), order))
     }
+
+    fn new(input: Arc<dyn ExecutionPlan>, target: Arc<Target>, order: Option<LexRequirement>) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(count_schema()),
+            Partitioning::UnknownPartitioning(1),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        )
+        .with_scheduling_type(SchedulingType::Cooperative)
+        .with_evaluation_type(EvaluationType::Eager);
+        Self { input, target, order, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
+    }
+}
+
+fn count_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]))
 }
 
 /// The path of the next file of a folder, which is created if it is missing.
@@ -146,51 +229,82 @@ fn unused_name(folder: &Path) -> Result<PathBuf> {
     Ok(folder.join(format!("part-{next:05}.{}", crate::EXTENSION)))
 }
 
-impl fmt::Debug for PlinthSink {
+impl fmt::Debug for WriteExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PlinthSink").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("WriteExec").field("path", &self.target.path).finish_non_exhaustive()
     }
 }
 
-impl DisplayAs for PlinthSink {
+impl DisplayAs for WriteExec {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match t {
-            DisplayFormatType::Default | DisplayFormatType::Verbose => write!(f, "PlinthSink({})", self.path.display()),
-            DisplayFormatType::TreeRender => writeln!(f, "file={}", self.path.display()),
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "WriteExec: {}", self.target.path.display())
+            }
+            DisplayFormatType::TreeRender => writeln!(f, "file={}", self.target.path.display()),
         }
     }
 }
 
-impl DataSink for PlinthSink {
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+impl ExecutionPlan for WriteExec {
+    fn name(&self) -> &'static str {
+        "WriteExec"
     }
 
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
     }
 
-    fn write_all<'life0, 'life1, 'async_trait>(
-        &'life0 self,
-        data: SendableRecordBatchStream,
-        _context: &'life1 Arc<TaskContext>,
-    ) -> Pin<Box<dyn Future<Output = Result<u64>> + Send + 'async_trait>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        Self: 'async_trait,
-    {
-        Box::pin(async move {
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![self.order.clone().map(Into::into)]
+    }
+
+    /// The file's rows lie as the input's partitions give them, so merging these in order is not for nothing.
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let [input] = children.as_slice() else {
+            return Err(DataFusionError::Internal(format!("WriteExec has one input, not {}", children.len())));
+        };
+        Ok(Arc::new(Self::new(Arc::clone(input), Arc::clone(&self.target), self.order.clone())))
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return Err(DataFusionError::Internal(format!("partition {partition} of WriteExec, which has one")));
+        }
+        let streams = partitions(&self.input, &self.target.schema, &context)?;
+        let (target, metrics) = (Arc::clone(&self.target), self.metrics.clone());
+        let written = futures::stream::once(async move {
             // Only now: a plan that is merely explained creates nothing.
-            let path = if self.folder { unused_name(&self.path)? } else { self.path.clone() };
-            let summary = write_stream(data, path, self.options.clone()).await?;
+            let path = if target.folder { unused_name(&target.path)? } else { target.path.clone() };
+            let summary = write_streams(streams, Arc::clone(&target.schema), path, target.options.clone()).await?;
             let metric = |category, name, n: u64| {
-                let counter = MetricBuilder::new(&self.metrics).with_category(category).global_counter(name);
+                let counter = MetricBuilder::new(&metrics).with_category(category).global_counter(name);
                 counter.add(usize::try_from(n).unwrap_or(usize::MAX));
             };
             metric(MetricCategory::Rows, "rows_written", summary.rows);
             metric(MetricCategory::Bytes, "bytes_written", summary.file_bytes);
-            Ok(summary.rows)
-        })
+            let count: ArrayRef = Arc::new(UInt64Array::from(vec![summary.rows]));
+            Ok(RecordBatch::try_new(count_schema(), vec![count])?)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(count_schema(), written)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
     }
 }

@@ -10,7 +10,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt, stream};
-use plinth_datafusion::{PlinthFormatFactory, PlinthTable, write_stream};
+use plinth_datafusion::{PlinthFormatFactory, PlinthTable, write_streams};
 
 use crate::data::{Twins, batch, options, rows, schema, session};
 
@@ -106,15 +106,17 @@ async fn a_stream_is_written_whole_or_not_at_all() {
 
     let mut broken = good();
     broken.push(Err(DataFusionError::Execution("the source broke".to_owned())));
-    let error = write_stream(of(broken), &path, options(1_024)).await.unwrap_err();
+    let error = write_streams(vec![of(broken)], schema(), &path, options(1_024)).await.unwrap_err();
     assert!(error.to_string().contains("the source broke"), "{error}");
     assert!(names(out.path()).is_empty());
 
     // Dropped before its end.
     let endless = stream::iter(good()).chain(stream::pending());
     let endless = Box::pin(RecordBatchStreamAdapter::new(schema(), endless));
-    let abandoned =
-        tokio::time::timeout(std::time::Duration::from_millis(300), write_stream(endless, &path, options(1_024)));
+    let abandoned = tokio::time::timeout(
+        std::time::Duration::from_millis(300),
+        write_streams(vec![endless], schema(), &path, options(1_024)),
+    );
     assert!(abandoned.await.is_err());
     // The writer's thread notices as soon as it looks for more.
     for _ in 0..500 {
@@ -125,19 +127,61 @@ async fn a_stream_is_written_whole_or_not_at_all() {
     }
     assert!(names(out.path()).is_empty(), "{:?}", names(out.path()));
 
-    let summary = write_stream(of(good()), &path, options(1_024)).await.unwrap();
+    let summary = write_streams(vec![of(good())], schema(), &path, options(1_024)).await.unwrap();
     assert_eq!(summary.rows, 10_000);
     assert_eq!(PlinthTable::open(vec![path.clone()]).unwrap().num_rows(), 10_000);
 
     let mut no_replace = options(1_024);
     no_replace.replace = false;
-    let error = write_stream(of(good()), &path, no_replace).await.unwrap_err();
+    let error = write_streams(vec![of(good())], schema(), &path, no_replace).await.unwrap_err();
     assert!(error.to_string().contains("already exists"), "{error}");
 
     let empty = out.path().join("empty.plinth");
-    assert_eq!(write_stream(of(Vec::new()), &empty, options(1_024)).await.unwrap().rows, 0);
+    assert_eq!(write_streams(vec![of(Vec::new())], schema(), &empty, options(1_024)).await.unwrap().rows, 0);
     let ctx = session(2);
     ctx.register_table("t", Arc::new(PlinthTable::open(vec![empty]).unwrap())).unwrap();
     assert_eq!(rows(&ctx, "SELECT count(*), max(i) FROM t").await.unwrap(), ["|0||"]);
     assert!(rows(&ctx, "SELECT id FROM t WHERE i > 3").await.unwrap().is_empty());
+}
+
+/// The values of `id` as they lie in a file.
+fn ids(path: &std::path::Path) -> Vec<i64> {
+    let scan = plinth_format::File::open(path).unwrap().scan().select(["id"]).build().unwrap();
+    let batches: Vec<RecordBatch> = scan.map(Result::unwrap).collect();
+    batches.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn partitions_run_side_by_side_and_lie_one_after_the_other() {
+    let out = tempfile::tempdir().unwrap();
+    let path = out.path().join("x.plinth");
+    // The first partition comes last.
+    let partition = |of: std::ops::Range<i64>| {
+        let batches = of.clone().step_by(500).map(|from| Ok(batch(1, from, 500))).collect::<Vec<_>>();
+        let wait = tokio::time::sleep(std::time::Duration::from_millis(if of.start == 0 { 200 } else { 0 }));
+        let batches = stream::once(wait).flat_map(move |()| stream::iter(std::mem::take(&mut batches.clone())));
+        Box::pin(RecordBatchStreamAdapter::new(schema(), batches)) as SendableRecordBatchStream
+    };
+    let partitions = vec![partition(0..3_000), partition(3_000..3_500), partition(3_500..9_000)];
+    let summary = write_streams(partitions, schema(), &path, options(1_024)).await.unwrap();
+    assert_eq!(summary.rows, 9_000);
+    assert_eq!(ids(&path), (0..9_000).collect::<Vec<_>>());
+    // Each partition fills row groups of its own.
+    let groups: Vec<u64> = plinth_format::File::open(&path).unwrap().row_groups().iter().map(|g| g.rows).collect();
+    assert_eq!(groups, [1_024, 1_024, 952, 500, 1_024, 1_024, 1_024, 1_024, 1_024, 380]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_without_order_by_keeps_the_order_of_its_table() {
+    let t = Twins::new(&[3_000, 2_000, 4_000], 512, 4);
+    register_format(&t.plinth);
+    let out = tempfile::tempdir().unwrap();
+    let path = out.path().join("x.plinth");
+    rows(&t.plinth, &format!("COPY (SELECT * FROM t WHERE id % 7 <> 3) TO '{}'", path.display())).await.unwrap();
+    let copied = ids(&path);
+    let expected: Vec<i64> = (0..9_000).filter(|id| id % 7 != 3).collect();
+    assert_eq!(copied, expected);
+    let ordered = out.path().join("y.plinth");
+    rows(&t.plinth, &format!("COPY (SELECT * FROM t ORDER BY id DESC) TO '{}'", ordered.display())).await.unwrap();
+    assert_eq!(ids(&ordered), (0..9_000).rev().collect::<Vec<_>>());
 }

@@ -11,6 +11,7 @@ mod meta;
 mod report;
 pub mod scan;
 mod shred;
+pub mod sort;
 mod statistics;
 mod types;
 mod verify;

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use plinth_format::sort::SortKey;
+use plinth_ingest::Sample;
+
 use crate::units::parse_bytes;
 
 /// Columnar tables on SSD, answered with SQL.
@@ -16,8 +19,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Turn Parquet files into a Plinth file
-    Import(ImportArgs),
+    /// Turn Parquet, CSV and NDJSON files into a Plinth file
+    Import(Box<ImportArgs>),
     /// Answer SQL over Plinth, Parquet, CSV and JSON files
     Sql(SqlArgs),
     /// Show where a Plinth file's bytes are
@@ -30,15 +33,22 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Parquet files, directories (searched recursively) or patterns
+    /// Parquet, CSV, TSV or NDJSON files (.gz, .zst, .lz4 or .bz2 as well), directories (searched recursively), patterns,
+    /// or - for standard input
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
     /// The file to write
-    #[arg(long, value_name = "FILE.plinth")]
-    pub(crate) to: PathBuf,
+    #[arg(long, value_name = "FILE.plinth", required_unless_present = "append")]
+    pub(crate) to: Option<PathBuf>,
+    /// A folder of Plinth files, which is one table, to add a file to
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["to", "replace"])]
+    pub(crate) append: Option<PathBuf>,
     /// Replace the output if it exists
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Sort the rows by these columns; COLUMN:desc from the largest value to the smallest
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', value_parser = parse_sort_key)]
+    pub(crate) sort_by: Vec<SortKey>,
     /// Import faster, into a larger file
     #[arg(long, conflicts_with = "compact")]
     pub(crate) fast: bool,
@@ -48,15 +58,67 @@ pub(crate) struct ImportArgs {
     /// Threads that decode and encode [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
-    /// Most memory for rows read ahead, such as 512MB or 2GiB [default: 64MiB]
+    /// Most memory, such as 512MB or 2GiB [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
     /// No progress bar and no summary
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Read binary columns as text (they must be UTF-8)
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+}
+
+/// How foreign files are read.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How the input is read")]
+pub(crate) struct SourceArgs {
+    /// The format, whatever the names of the files
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<ForeignFormat>,
+    /// The columns and their types as in CREATE TABLE, such as "id BIGINT, name TEXT", or a file that holds them
+    #[arg(long, value_name = "COLUMNS")]
+    pub(crate) schema: Option<String>,
+    /// Pass over columns of the input that --schema lacks
+    #[arg(long, requires = "schema")]
+    pub(crate) ignore_extra: bool,
+    /// Rows that types are inferred from, or "all" [default: 20000]
+    #[arg(long, value_name = "ROWS", value_parser = parse_sample)]
+    pub(crate) sample: Option<Sample>,
+    /// What separates the fields of CSV
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_character)]
+    pub(crate) delimiter: Option<u8>,
+    /// What encloses fields of CSV, or "none" [default: "]
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_quote)]
+    pub(crate) quote: Option<Quote>,
+    /// The first line of CSV holds no names
+    #[arg(long)]
+    pub(crate) no_header: bool,
+    /// A field of CSV that stands for NULL, such as NA; may be given more than once [default: the empty field]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) null: Vec<String>,
+    /// Leave out records that can't be read and write them to this file
+    #[arg(long, value_name = "FILE.ndjson")]
+    pub(crate) rejects: Option<PathBuf>,
+    /// Stop at more bad records than this
+    #[arg(long, value_name = "N", requires = "rejects")]
+    pub(crate) max_rejects: Option<u64>,
+    /// Read binary columns of Parquet as text (they must be UTF-8)
     #[arg(long)]
     pub(crate) binary_as_text: bool,
+}
+
+/// What encloses fields.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quote(pub(crate) Option<u8>);
+
+/// A format of others.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ForeignFormat {
+    Parquet,
+    Csv,
+    Tsv,
+    #[value(alias = "json", alias = "jsonl")]
+    Ndjson,
 }
 
 #[derive(Debug, Args)]
@@ -142,4 +204,36 @@ fn parse_threads(text: &str) -> Result<usize, String> {
         Ok(n @ 1..=1024) => Ok(n),
         _ => Err("a number from 1 to 1024 is expected".to_owned()),
     }
+}
+
+fn parse_sort_key(text: &str) -> Result<SortKey, String> {
+    let (column, descending) = match text.rsplit_once(':') {
+        Some((column, "desc")) => (column, true),
+        Some((column, "asc")) => (column, false),
+        _ => (text, false),
+    };
+    if column.is_empty() {
+        return Err("a column's name is expected".to_owned());
+    }
+    Ok(SortKey { column: column.to_owned(), descending })
+}
+
+fn parse_sample(text: &str) -> Result<Sample, String> {
+    match text.parse() {
+        _ if text == "all" => Ok(Sample::Everything),
+        Ok(0) | Err(_) => Err("a number of rows or \"all\" is expected".to_owned()),
+        Ok(rows) => Ok(Sample::Rows(rows)),
+    }
+}
+
+fn parse_character(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        _ if text == "\\t" => Ok(b'\t'),
+        [character] if !matches!(character, b'\n' | b'\r') => Ok(*character),
+        _ => Err("one ASCII character is expected, or \\t".to_owned()),
+    }
+}
+
+fn parse_quote(text: &str) -> Result<Quote, String> {
+    if text == "none" { Ok(Quote(None)) } else { parse_character(text).map(|character| Quote(Some(character))) }
 }

@@ -82,20 +82,21 @@ fn create_dir(path: &Path) -> Result {
 
 fn import(name: String, files: Vec<PathBuf>, folder: &Path, threads: usize) -> Result<Pair> {
     let plinth = folder.join(format!("{name}.plinth"));
+    let parquet = inputs::expand(&files)?;
     let job = Job {
-        files: inputs::expand(&files)?,
-        to: plinth.clone(),
+        inputs: parquet.clone(),
+        source: SourceOptions::default(),
+        target: Target::File { path: plinth.clone(), replace: true },
         effort: Effort::Balanced,
-        replace: true,
         threads,
-        ahead_bytes: None,
-        binary_as_text: false,
+        memory: machine::default_memory(),
+        sort_by: Vec::new(),
         quiet: false,
     };
     let report = job.run()?;
     Ok(Pair {
         name,
-        parquet: job.files,
+        parquet,
         plinth,
         rows: report.rows,
         parquet_bytes: report.input_bytes,

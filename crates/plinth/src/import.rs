@@ -1,21 +1,27 @@
-//! `plinth import`: Parquet files to one Plinth file.
+//! `plinth import`: foreign files to a Plinth file, or to one more file of a table.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+mod memory;
+mod output;
+mod probe;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::DataType;
+use arrow_schema::SchemaRef;
 use plinth_encoding::Effort;
-use plinth_format::{Writer, WriterOptions};
-use plinth_ingest::{BatchSource, ParquetOptions, ParquetSource, inputs};
+use plinth_format::WriterOptions;
+use plinth_format::sort::{SortKey, SortOptions, Sorter};
+use plinth_ingest::{BatchSource, IngestError, Sample, SourceOptions};
 
 use crate::cli::ImportArgs;
 use crate::error::{Failure, Result, catching};
 use crate::progress::Progress;
-use crate::{interrupt, machine, units};
+use crate::{columns, interrupt, machine, units};
+use memory::Shares;
+use output::Output;
+use probe::TextProbe;
+
+pub(crate) use output::Target;
 
 /// Runs the command.
 pub(crate) fn run(args: &ImportArgs) -> Result {
@@ -24,20 +30,26 @@ pub(crate) fn run(args: &ImportArgs) -> Result {
         (_, true) => Effort::Compact,
         _ => Effort::Balanced,
     };
+    let target = match (&args.to, &args.append) {
+        (_, Some(folder)) => Target::Table(folder.clone()),
+        (Some(path), None) => Target::File { path: path.clone(), replace: args.replace },
+        (None, None) => return Err(Failure::new("give --to FILE.plinth or --append FOLDER")),
+    };
     interrupt::listen()?;
+    let threads = args.threads.unwrap_or_else(machine::threads);
     let job = Job {
-        files: inputs::expand(&args.inputs)?,
-        to: args.to.clone(),
+        inputs: args.inputs.clone(),
+        source: args.source.options()?,
+        target,
         effort,
-        replace: args.replace,
-        threads: args.threads.unwrap_or_else(machine::threads),
-        ahead_bytes: args.memory,
-        binary_as_text: args.binary_as_text,
+        threads,
+        memory: args.memory.unwrap_or_else(machine::default_memory),
+        sort_by: args.sort_by.clone(),
         quiet: args.quiet,
     };
     let report = job.run()?;
     if !args.quiet {
-        println_stderr(&report.line(&args.to));
+        println_stderr(&report.line());
         if let Some(hint) = report.hint() {
             println_stderr(&hint);
         }
@@ -54,104 +66,177 @@ fn println_stderr(line: &str) {
 /// What to import.
 #[derive(Debug)]
 pub(crate) struct Job {
-    pub(crate) files: Vec<PathBuf>,
-    pub(crate) to: PathBuf,
+    pub(crate) inputs: Vec<PathBuf>,
+    /// How to read them, but for threads and memory.
+    pub(crate) source: SourceOptions,
+    pub(crate) target: Target,
     pub(crate) effort: Effort,
-    pub(crate) replace: bool,
     pub(crate) threads: usize,
-    /// Bytes of rows that may wait for the writer.
-    pub(crate) ahead_bytes: Option<u64>,
-    pub(crate) binary_as_text: bool,
+    pub(crate) memory: u64,
+    pub(crate) sort_by: Vec<SortKey>,
     pub(crate) quiet: bool,
 }
 
 /// What an import did.
 #[derive(Debug)]
 pub(crate) struct Report {
+    to: PathBuf,
     pub(crate) rows: u64,
     pub(crate) columns: usize,
     pub(crate) files: u64,
     pub(crate) elapsed: Duration,
     pub(crate) input_bytes: u64,
     pub(crate) output_bytes: u64,
+    /// Records left out.
+    rejects: u64,
     /// Binary columns whose values look like text.
-    pub(crate) text_like: Vec<String>,
+    text_like: Vec<String>,
 }
 
 impl Job {
     /// Imports. Whatever fails, nothing is left behind.
     pub(crate) fn run(&self) -> Result<Report> {
-        self.check_output()?;
-        // Before any input is read: a name that is taken is the cheapest thing to find out.
-        let folder = match self.to.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-            _ => PathBuf::from("."),
-        };
-        if !folder.is_dir() {
-            return Err(Failure::new(format!("{}: no such directory", folder.display())));
-        }
-        interrupt::writes_into(folder);
-        let options = ParquetOptions {
+        self.target.check()?;
+        interrupt::writes_into(self.target.folder());
+        let shares = Shares::of(self.memory);
+        let mut options = SourceOptions {
             // The writer's threads need the other half.
             threads: (self.threads / 2).max(1),
-            ahead_bytes: usize::try_from(self.ahead_bytes.unwrap_or(64 << 20)).unwrap_or(usize::MAX),
-            binary_as_text: self.binary_as_text,
+            ahead_bytes: usize::try_from(shares.ahead).unwrap_or(usize::MAX),
+            spill: self.target.folder(),
+            ..self.source.clone()
         };
-        let mut source = catching(|| ParquetSource::open(&self.files, &options))?;
-        let options = WriterOptions {
+        let progress = Progress::new(0, self.quiet);
+        match self.attempt(&options, shares, &progress) {
+            Err(Stopped::Surprise(record)) => {
+                progress.note(&format!("{record}; starting again with a schema inferred from all rows"));
+                options.sample = Sample::Everything;
+                Ok(self.attempt(&options, shares, &progress)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    fn attempt(&self, options: &SourceOptions, shares: Shares, progress: &Progress) -> Result<Report, Stopped> {
+        let mut source = catching(|| plinth_ingest::open(&self.inputs, options))?;
+        let schema = source.schema().clone();
+        let totals = source.totals();
+        progress.expect(totals.bytes.unwrap_or(0));
+        let writer = shares.apply(WriterOptions {
             effort: self.effort,
             threads: self.threads,
-            replace: self.replace,
             cancelled: interrupt::flag(),
             ..WriterOptions::default()
-        };
-        let schema = source.schema().clone();
-        let mut writer = Writer::create(&self.to, &schema, options)?;
-        let totals = source.totals();
-        let progress = Progress::new(totals.bytes.unwrap_or(0), self.quiet);
-        let mut probe = TextProbe::new(&source);
-        while let Some(batch) = source.next_batch()? {
-            interrupt::check()?;
-            probe.look(&batch);
-            writer.write(&batch)?;
-            let position = source.position();
-            progress.show(position.bytes, Some(position.rows));
+        });
+        let mut output = self.target.create(&schema, writer)?;
+        let mut probe = TextProbe::new(source.as_ref());
+        if self.sort_by.is_empty() {
+            read(source.as_mut(), &mut probe, progress, |batch| output.write(batch))?;
+        } else {
+            self.sort(source.as_mut(), &schema, shares, &mut probe, progress, &mut output)?;
         }
         interrupt::check()?;
         progress.say("sorting dictionaries, writing");
-        let summary = writer.finish()?;
+        let summary = output.finish()?;
         Ok(Report {
+            to: self.target.path().to_path_buf(),
             rows: summary.rows,
             columns: schema.fields().len(),
             files: totals.files,
             elapsed: progress.elapsed(),
-            input_bytes: totals.bytes.unwrap_or(0),
+            input_bytes: totals.bytes.unwrap_or(source.position().bytes),
             output_bytes: summary.file_bytes,
+            rejects: source.rejects(),
             text_like: probe.finish(&schema),
         })
     }
 
-    fn check_output(&self) -> Result {
-        if self.to.extension().is_none_or(|e| e != "plinth") {
-            let mut better = self.to.clone();
-            better.set_extension("plinth");
-            let (path, better) = (self.to.display(), better.display());
-            return Err(Failure::new(format!("{path}: the output's name must end in .plinth (such as {better})")));
-        }
-        if !self.replace && self.to.symlink_metadata().is_ok() {
-            let path = self.to.display();
-            return Err(Failure::new(format!("{path}: already exists; give --replace to replace it")));
+    fn sort(
+        &self,
+        source: &mut dyn BatchSource,
+        schema: &SchemaRef,
+        shares: Shares,
+        probe: &mut TextProbe,
+        progress: &Progress,
+        output: &mut Output,
+    ) -> Result<(), Stopped> {
+        let options = SortOptions {
+            gather_bytes: shares.gather,
+            merge_bytes: shares.merge,
+            threads: self.threads,
+            folder: self.target.folder(),
+            cancelled: interrupt::flag(),
+        };
+        let mut sorter = Sorter::new(schema, &self.sort_by, options).map_err(Failure::from)?;
+        read(source, probe, progress, |batch| Ok(sorter.push(batch)?))?;
+        let rows = source.position().rows;
+        for batch in sorter.finish().map_err(Failure::from)? {
+            interrupt::check()?;
+            output.write(&batch.map_err(Failure::from)?)?;
+            progress.say(&format!("sorted {} of {}", units::count(output.rows()), units::counted(rows, "row")));
         }
         Ok(())
     }
 }
 
+/// Reads everything.
+fn read(
+    source: &mut dyn BatchSource,
+    probe: &mut TextProbe,
+    progress: &Progress,
+    mut take: impl FnMut(&arrow_array::RecordBatch) -> Result,
+) -> Result<(), Stopped> {
+    while let Some(batch) = source.next_batch()? {
+        interrupt::check()?;
+        probe.look(&batch);
+        take(&batch)?;
+        let position = source.position();
+        progress.show(position.bytes, Some(position.rows));
+    }
+    Ok(())
+}
+
+/// Why an attempt ended.
+enum Stopped {
+    /// A row was not like the sample that the schema was inferred from.
+    Surprise(String),
+    Failed(Failure),
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<IngestError> for Stopped {
+    fn from(error: IngestError) -> Self {
+        match error {
+            IngestError::Surprise(record) => Self::Surprise(record.to_string()),
+            other => Self::Failed(other.into()),
+        }
+    }
+}
+
+impl From<Stopped> for Failure {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Surprise(record) => Self::new(record),
+            Stopped::Failed(failure) => failure,
+        }
+    }
+}
+
 impl Report {
     /// The summary.
-    pub(crate) fn line(&self, to: &Path) -> String {
+    pub(crate) fn line(&self) -> String {
+        let rejects = match self.rejects {
+            0 => String::new(),
+            n => format!(", {} left out", units::counted(n, "bad record")),
+        };
         format!(
-            "{}: {}, {} from {} in {} ({}); {} -> {} ({} smaller)",
-            to.display(),
+            "{}: {}, {} from {} in {} ({}){rejects}; {} -> {} ({} smaller)",
+            self.to.display(),
             units::counted(self.rows, "row"),
             units::counted(self.columns as u64, "column"),
             units::counted(self.files, "file"),
@@ -168,49 +253,5 @@ impl Report {
         let (first, rest) = self.text_like.split_first()?;
         let others = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
         Some(format!("hint: binary column {first:?}{others} holds text; import it as such with --binary-as-text"))
-    }
-}
-
-/// Looks whether binary columns hold text (ClickHouse and Impala write strings without saying that they are).
-struct TextProbe {
-    undecided: BTreeSet<usize>,
-    seen: BTreeSet<usize>,
-    batches: usize,
-}
-
-impl TextProbe {
-    /// Values looked at in a batch, and batches.
-    const VALUES: usize = 200;
-    const BATCHES: usize = 8;
-
-    fn new(source: &ParquetSource) -> Self {
-        let columns = 0..source.schema().fields().len();
-        Self { undecided: columns.filter(|at| source.is_binary(*at)).collect(), seen: BTreeSet::new(), batches: 0 }
-    }
-
-    fn look(&mut self, batch: &RecordBatch) {
-        self.batches += 1;
-        if self.batches > Self::BATCHES {
-            return;
-        }
-        let seen = &mut self.seen;
-        self.undecided.retain(|at| {
-            let Some(array) = batch.columns().get(*at) else { return false };
-            let values: &ArrayRef = match array.data_type() {
-                DataType::Dictionary(..) => array.as_dictionary::<Int32Type>().values(),
-                _ => array,
-            };
-            let Some(values) = values.as_binary_view_opt() else { return true };
-            let mut texts = values.iter().flatten().filter(|value| !value.is_empty()).take(Self::VALUES).peekable();
-            if texts.peek().is_some() {
-                seen.insert(*at);
-            }
-            texts.all(|value| std::str::from_utf8(value).is_ok_and(|text| !text.contains('\0')))
-        });
-    }
-
-    fn finish(self, schema: &arrow_schema::Schema) -> Vec<String> {
-        let columns = self.undecided.intersection(&self.seen);
-        columns.filter_map(|at| schema.fields().get(*at)).map(|field| field.name().clone()).collect()
     }
 }

@@ -8,6 +8,7 @@ mod inspect;
 mod interrupt;
 mod machine;
 mod progress;
+mod reading;
 mod session;
 mod sql;
 mod table;

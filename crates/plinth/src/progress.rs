@@ -1,5 +1,6 @@
 //! Progress on a terminal; silence elsewhere.
 
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use crate::units;
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     started: Instant,
-    total: u64,
+    total: Cell<u64>,
 }
 
 impl Progress {
@@ -24,7 +25,22 @@ impl Progress {
             }
             bar
         });
-        Self { bar, started: Instant::now(), total }
+        Self { bar, started: Instant::now(), total: Cell::new(total) }
+    }
+
+    /// Says how many bytes there are, once that is known.
+    pub(crate) fn expect(&self, total: u64) {
+        self.total.set(total);
+        if let Some(bar) = &self.bar {
+            bar.set_length(total.max(1));
+        }
+    }
+
+    /// Prints a line above the bar, if there is one.
+    pub(crate) fn note(&self, line: &str) {
+        if let Some(bar) = &self.bar {
+            bar.println(line);
+        }
     }
 
     /// Time since the start.
@@ -35,25 +51,25 @@ impl Progress {
     /// Shows bytes done, and rows where they are counted.
     pub(crate) fn show(&self, bytes: u64, rows: Option<u64>) {
         let Some(bar) = &self.bar else { return };
-        let elapsed = self.elapsed();
+        let (elapsed, total) = (self.elapsed(), self.total.get());
         let mut text = String::new();
         if let Some(rows) = rows {
             text = format!("{} rows  ", units::count(rows));
         }
-        let (done, total) = (units::bytes(bytes), units::bytes(self.total));
+        let (done, total) = (units::bytes(bytes), units::bytes(total));
         text.push_str(&format!("{done} of {total}  {}", units::rate(bytes, elapsed)));
         if bytes > 0 && elapsed > Duration::from_millis(500) {
-            let left = units::to_f64(self.total.saturating_sub(bytes)) / units::to_f64(bytes) * elapsed.as_secs_f64();
+            let left = units::to_f64(total.saturating_sub(bytes)) / units::to_f64(bytes) * elapsed.as_secs_f64();
             text.push_str(&format!("  {} left", units::duration(Duration::from_secs_f64(left.clamp(0.0, 1e7)))));
         }
-        bar.set_position(bytes.min(self.total));
+        bar.set_position(bytes.min(total));
         bar.set_message(text);
     }
 
     /// Shows what happens after the last byte of input.
     pub(crate) fn say(&self, text: &str) {
         if let Some(bar) = &self.bar {
-            bar.set_position(self.total);
+            bar.set_position(self.total.get());
             bar.set_message(text.to_owned());
         }
     }

@@ -165,6 +165,17 @@ impl Interner {
         self.key_bytes
     }
 
+    /// Bytes the distinct values take here, by their number and lengths alone: not by how far tables grew ahead.
+    pub fn footprint(&self) -> usize {
+        /// An entry of the table at its fullest.
+        const SLOT: usize = 16;
+        match &self.store {
+            Store::Direct { keys, .. } => 8 * keys.len(),
+            Store::Numbers { keys, .. } => (8 + SLOT) * keys.len(),
+            Store::Strings(strings) => (16 + SLOT) * strings.entries.len() + strings.heap.len(),
+        }
+    }
+
     /// The keys in order, and the rank of each provisional code.
     pub fn sort(self) -> Sorted {
         // The table is as large as the keys and of no more use.

@@ -29,7 +29,7 @@ pub(super) fn enforce_limits(columns: &mut [ColumnWriter], row_group: usize, opt
         stream.give_up_dictionary(format!("dictionary given up after row group {row_group}: {exceeded}"));
     }
     loop {
-        let bytes = |stream: &StreamWriter| stream.growing_dictionary().map_or(0, |interner| interner.key_bytes());
+        let bytes = |stream: &StreamWriter| stream.growing_dictionary().map_or(0, |interner| interner.footprint());
         let total: usize = streams.iter().map(|stream| bytes(stream)).sum();
         if total <= options.dictionary_total_bytes {
             return;

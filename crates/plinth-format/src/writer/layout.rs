@@ -6,14 +6,14 @@ use crate::footer::MOST_BLOCK_ROWS;
 /// Rows that are looked at before the layout is fixed: always the file's first, however they were batched.
 pub(super) const SAMPLE_ROWS: usize = 1024;
 
-/// What a row group may take in memory while it is encoded, judged by the sample.
-const ROW_GROUP_BYTES: u64 = 256 << 20;
+/// The sample ends early where rows are so large.
+pub(super) const SAMPLE_BYTES: u64 = 16 << 20;
+
+/// A row group may end at rows of these multiples only, so that how rows were batched has no say.
+pub(super) const STEP: usize = 8;
 
 /// What a block of one column may take, judged by the sample; blocks are decoded whole.
 const BLOCK_BYTES: u64 = 16 << 20;
-
-/// Blocks of fewer rows than a vector make no sense.
-const LEAST_ROWS: usize = 1024;
 
 /// The rows of a file's blocks and row groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +30,13 @@ impl Layout {
         let total: u64 = widths.iter().sum();
         let fit = |most: usize, width: u64, budget: u64| {
             let mut fitting = most;
-            while fitting > LEAST_ROWS && (width / rows).saturating_mul(fitting as u64) > budget {
+            while fitting > STEP && (width / rows).saturating_mul(fitting as u64) > budget {
                 fitting /= 2;
             }
             fitting
         };
         let block_rows = fit(options.block_rows.clamp(1, MOST_BLOCK_ROWS as usize), widest, BLOCK_BYTES);
-        let row_group_rows = fit(options.row_group_rows.max(1), total, ROW_GROUP_BYTES);
+        let row_group_rows = fit(options.row_group_rows.max(1), total, options.row_group_bytes);
         // Whole blocks, so that only a row group's last one is short.
         Self { row_group_rows: row_group_rows.next_multiple_of(block_rows), block_rows }
     }
@@ -51,9 +51,9 @@ mod tests {
         let options = WriterOptions::default();
         let plan = |widths: &[u64]| Layout::plan(widths, 1024, &options);
         assert_eq!(plan(&[8 * 1024; 16]), Layout { row_group_rows: 131_072, block_rows: 8_192 });
-        assert_eq!(plan(&[8 * 1024; 2000]), Layout { row_group_rows: 16_384, block_rows: 8_192 });
-        assert_eq!(plan(&[6144 * 1024]), Layout { row_group_rows: 32_768, block_rows: 2_048 });
-        assert_eq!(plan(&[1 << 40]), Layout { row_group_rows: 1_024, block_rows: 1_024 });
+        assert_eq!(plan(&[8 * 1024; 2000]), Layout { row_group_rows: 8_192, block_rows: 8_192 });
+        assert_eq!(plan(&[6144 * 1024]), Layout { row_group_rows: 16_384, block_rows: 2_048 });
+        assert_eq!(plan(&[1 << 40]), Layout { row_group_rows: 8, block_rows: 8 });
         assert_eq!(plan(&[]), Layout { row_group_rows: 131_072, block_rows: 8_192 });
     }
 }

@@ -9,12 +9,13 @@ mod chunk;
 mod dictionary;
 mod layout;
 mod stream;
+mod weigh;
 
 use std::path::Path as FsPath;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_cast::can_cast_types;
 use arrow_schema::{DataType, Schema};
 use plinth_encoding::{Effort, EncodeOptions};
@@ -29,22 +30,25 @@ use crate::wire::checksum;
 use chunk::EncodedChunk;
 use layout::Layout;
 use stream::ColumnWriter;
+pub(crate) use weigh::weigh;
 
 /// How to write a file. Everything but `threads`, `replace` and `cancelled` changes the bytes; nothing else does.
 #[derive(Clone, Debug)]
 pub struct WriterOptions {
     /// Size against speed.
     pub effort: Effort,
-    /// Most rows of a row group; fewer when rows are wide (default 131,072).
+    /// Most rows of a row group (default 131,072).
     pub row_group_rows: usize,
+    /// Bytes of rows in memory at which a row group ends before it has all its rows (default 128 MiB).
+    pub row_group_bytes: u64,
     /// Most rows of a block; fewer when a column's values are large (default 8,192).
     pub block_rows: usize,
     /// Most distinct values of a column's dictionary (default 4 Mi).
     pub dictionary_values: usize,
     /// Most bytes of distinct values of a column's dictionary (default 64 MiB).
     pub dictionary_bytes: usize,
-    /// Most bytes of distinct values of all dictionaries together; beyond it the largest is given up first, of equals
-    /// the leftmost (default 512 MiB).
+    /// Most bytes that all dictionaries take together while they grow; beyond it the largest is given up first, of
+    /// equals the leftmost (default 256 MiB).
     pub dictionary_total_bytes: usize,
     /// Threads that encode (default: one a core).
     pub threads: usize,
@@ -59,10 +63,11 @@ impl Default for WriterOptions {
         Self {
             effort: Effort::default(),
             row_group_rows: 131_072,
+            row_group_bytes: 128 << 20,
             block_rows: 8_192,
             dictionary_values: 4 << 20,
             dictionary_bytes: 64 << 20,
-            dictionary_total_bytes: 512 << 20,
+            dictionary_total_bytes: 256 << 20,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             replace: false,
             cancelled: Arc::default(),
@@ -99,11 +104,25 @@ pub struct Writer {
     columns: Vec<ColumnWriter>,
     options: WriterOptions,
     pool: rayon::ThreadPool,
-    /// Rows that wait for their row group to fill, as pieces of each column.
-    pending: Vec<Vec<ArrayRef>>,
-    pending_rows: usize,
+    lanes: Vec<Lane>,
     layout: Option<Layout>,
-    row_groups: Vec<u64>,
+    /// In the order written.
+    row_groups: Vec<RowGroup>,
+    rows: u64,
+}
+
+/// Rows that wait for their row group to fill.
+#[derive(Debug, Default)]
+struct Lane {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+    bytes: u64,
+}
+
+/// A row group that was written.
+#[derive(Clone, Copy, Debug)]
+struct RowGroup {
+    lane: usize,
     rows: u64,
 }
 
@@ -137,12 +156,11 @@ impl Writer {
         Ok(Self {
             spool: Spool::new(folder),
             columns: tree.columns.iter().map(ColumnWriter::new).collect(),
-            pending: vec![Vec::new(); tree.columns.len()],
+            lanes: Vec::new(),
             output,
             tree,
             options,
             pool,
-            pending_rows: 0,
             layout: None,
             row_groups: Vec::new(),
             rows: 0,
@@ -156,6 +174,16 @@ impl Writer {
     /// If the batch does not fit the schema, the device is full, or writing was cancelled. The writer can only be
     /// dropped then.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.write_lane(0, batch)
+    }
+
+    /// Appends rows to one of several lanes, numbered from 0. The file holds the rows of lane 0 first, then those of
+    /// lane 1, and so on, whatever the order they come in: the partitions of a query can be written side by side and
+    /// still lie one after the other. Each lane fills row groups of its own.
+    ///
+    /// # Errors
+    /// As [`Writer::write`].
+    pub fn write_lane(&mut self, lane: usize, batch: &RecordBatch) -> Result<()> {
         if batch.num_columns() != self.columns.len() {
             let what = format!("a batch of {} columns for a file of {}", batch.num_columns(), self.columns.len());
             return Err(FormatError::InvalidArgument(what));
@@ -166,22 +194,25 @@ impl Writer {
         for (column, array) in self.columns.iter().zip(batch.columns()) {
             column.check(array)?;
         }
+        if self.lanes.len() <= lane {
+            self.lanes.resize_with(lane + 1, Lane::default);
+        }
         let mut from = 0;
         while from < batch.num_rows() {
-            let room = self.row_group_rows() - self.pending_rows;
-            let rows = room.min(batch.num_rows() - from);
-            for (pieces, array) in self.pending.iter_mut().zip(batch.columns()) {
-                pieces.push(array.slice(from, rows));
-            }
-            self.pending_rows += rows;
-            self.rows += rows as u64;
-            from += rows;
-            if self.layout.is_none() && self.pending_rows >= layout::SAMPLE_ROWS {
-                self.plan()?;
-            } else if self.layout.is_some() && self.pending_rows >= self.row_group_rows() {
-                self.write_row_group()?;
+            // Until the layout is planned, only as much is taken as planning looks at.
+            let (most_rows, most_bytes) = match self.layout {
+                Some(layout) => (layout.row_group_rows, self.options.row_group_bytes),
+                None => (layout::SAMPLE_ROWS, layout::SAMPLE_BYTES),
+            };
+            let Some(waiting) = self.lanes.get_mut(lane) else { return Ok(()) };
+            let full = waiting.take(batch, &mut from, most_rows, most_bytes);
+            if full && self.layout.is_none() {
+                self.plan(lane);
+            } else if full {
+                self.write_row_group(lane)?;
             }
         }
+        self.rows += batch.num_rows() as u64;
         Ok(())
     }
 
@@ -190,26 +221,26 @@ impl Writer {
         self.rows
     }
 
-    /// Until the layout is planned, only as many rows are taken as planning looks at.
-    fn row_group_rows(&self) -> usize {
-        self.layout.map_or(layout::SAMPLE_ROWS, |layout| layout.row_group_rows)
+    /// Decides how many rows blocks and row groups hold, by what waits in a lane.
+    fn plan(&mut self, lane: usize) {
+        let sample = self.lanes.get(lane);
+        let (batches, rows) = sample.map_or((&[][..], 0), |lane| (lane.batches.as_slice(), lane.rows));
+        let width = |column: usize| batches.iter().map(|batch| weigh(batch.column(column), 0..batch.num_rows())).sum();
+        let widths: Vec<u64> = (0..self.columns.len()).map(width).collect();
+        self.layout = Some(Layout::plan(&widths, rows, &self.options));
     }
 
-    /// Decides how many rows blocks and row groups hold.
-    fn plan(&mut self) -> Result<()> {
-        let (columns, pending) = (&self.columns, &self.pending);
-        let widths =
-            columns.iter().zip(pending).map(|(column, pieces)| column.memory(pieces)).collect::<Result<Vec<u64>>>()?;
-        self.layout = Some(Layout::plan(&widths, self.pending_rows, &self.options));
-        Ok(())
-    }
-
-    /// Encodes the pending rows and writes what need not wait for a dictionary.
-    fn write_row_group(&mut self) -> Result<()> {
+    /// Encodes a lane's rows and writes what need not wait for a dictionary.
+    fn write_row_group(&mut self, lane: usize) -> Result<()> {
         self.options.check_cancelled()?;
-        let Some(layout) = self.layout else { return Ok(()) };
-        let rows = std::mem::take(&mut self.pending_rows);
-        let pieces: Vec<_> = self.pending.iter_mut().map(std::mem::take).collect();
+        let (Some(layout), Some(waiting)) = (self.layout, self.lanes.get_mut(lane)) else { return Ok(()) };
+        let Lane { batches, rows, .. } = std::mem::take(waiting);
+        let mut pieces: Vec<Vec<ArrayRef>> = vec![Vec::with_capacity(batches.len()); self.columns.len()];
+        for batch in batches {
+            for (pieces, array) in pieces.iter_mut().zip(batch.columns()) {
+                pieces.push(Arc::clone(array));
+            }
+        }
         let (columns, options) = (&mut self.columns, &self.options);
         let encoded: Vec<Vec<EncodedChunk>> = self.pool.install(|| {
             columns
@@ -223,7 +254,7 @@ impl Writer {
                 stream.store(chunk, &mut self.output, &mut self.spool)?;
             }
         }
-        self.row_groups.push(rows as u64);
+        self.row_groups.push(RowGroup { lane, rows: rows as u64 });
         dictionary::enforce_limits(&mut self.columns, self.row_groups.len(), &self.options);
         Ok(())
     }
@@ -234,26 +265,34 @@ impl Writer {
     /// # Errors
     /// If the device is full or refuses, or writing was cancelled; nothing is left then.
     pub fn finish(mut self) -> Result<FileSummary> {
-        if self.layout.is_none() {
-            self.plan()?;
+        for lane in 0..self.lanes.len() {
+            if self.lanes.get(lane).is_some_and(|waiting| waiting.rows > 0) {
+                if self.layout.is_none() {
+                    self.plan(lane);
+                }
+                self.write_row_group(lane)?;
+            }
         }
-        if self.pending_rows > 0 {
-            self.write_row_group()?;
+        if self.layout.is_none() {
+            self.plan(0);
         }
         let (output, spool, options) = (&mut self.output, &self.spool, &self.options);
         let columns = &mut self.columns;
         let groups = self.row_groups.len();
         self.pool.install(|| dictionary::write_all(columns, groups, output, spool, options))?;
 
+        // Written as they came, listed lane by lane.
+        let mut order: Vec<usize> = (0..groups).collect();
+        order.sort_by_key(|&group| self.row_groups[group].lane);
         let mut streams = Vec::with_capacity(self.tree.streams());
         for stream in self.columns.iter_mut().flat_map(|column| &mut column.streams) {
-            let bytes = stream.metadata()?;
+            let bytes = stream.metadata(&order)?;
             streams.push(write_section(&mut self.output, &bytes)?);
         }
         let footer = Footer {
             tree: self.tree,
             block_rows: self.layout.map_or(1, |layout| u32::try_from(layout.block_rows).unwrap_or(u32::MAX)),
-            row_groups: self.row_groups,
+            row_groups: order.iter().map(|&group| self.row_groups[group].rows).collect(),
             streams,
         };
         let footer = write_section(&mut self.output, &footer.write())?;
@@ -261,6 +300,33 @@ impl Writer {
         self.options.check_cancelled()?;
         let file_bytes = self.output.commit()?;
         Ok(FileSummary { rows: self.rows, file_bytes })
+    }
+}
+
+impl Lane {
+    /// Takes rows of a batch from a row on, moved past them; tells whether the lane is full: it holds so many rows, or
+    /// so many bytes at a multiple of a few rows, whichever comes first.
+    fn take(&mut self, batch: &RecordBatch, from: &mut usize, most_rows: usize, most_bytes: u64) -> bool {
+        let start = *from;
+        let most = most_rows.saturating_sub(self.rows).min(batch.num_rows() - start);
+        let weigh =
+            |rows: std::ops::Range<usize>| batch.columns().iter().map(|array| weigh(array, rows.clone())).sum::<u64>();
+        let mut rows = most;
+        let mut bytes = weigh(start..start + rows);
+        if self.bytes + bytes >= most_bytes {
+            // Rarely: where exactly is looked for step by step.
+            (rows, bytes) = (0, 0);
+            while rows < most && (self.bytes + bytes < most_bytes || !(self.rows + rows).is_multiple_of(layout::STEP)) {
+                let step = (layout::STEP - (self.rows + rows) % layout::STEP).min(most - rows);
+                bytes += weigh(start + rows..start + rows + step);
+                rows += step;
+            }
+        }
+        self.batches.push(batch.slice(start, rows));
+        self.rows += rows;
+        self.bytes += bytes;
+        *from += rows;
+        self.rows >= most_rows || (self.bytes >= most_bytes && self.rows.is_multiple_of(layout::STEP))
     }
 }
 

@@ -133,14 +133,6 @@ impl ColumnWriter {
         }
     }
 
-    /// Bytes the rows take in memory.
-    pub(super) fn memory(&self, pieces: &[ArrayRef]) -> Result<u64> {
-        let array = self.gather(pieces)?;
-        let mut total = 0;
-        shred(&self.node, &array, None, &mut |_, column| total += value_bytes(&column)).map_err(|e| self.fail(e))?;
-        Ok(total)
-    }
-
     /// Encodes a row group: one chunk a stream.
     pub(super) fn encode(
         &mut self,
@@ -346,15 +338,16 @@ impl StreamWriter {
         Ok(())
     }
 
-    /// The stream's metadata section, once all chunks are written.
-    pub(super) fn metadata(&mut self) -> Result<Vec<u8>> {
-        let chunks = std::mem::take(&mut self.chunks)
+    /// The stream's metadata section, once all chunks are written, with the row groups in this order.
+    pub(super) fn metadata(&mut self, order: &[usize]) -> Result<Vec<u8>> {
+        let mut written = std::mem::take(&mut self.chunks)
             .into_iter()
             .map(|chunk| match chunk {
-                StoredChunk::Written(chunk) => Ok(chunk),
+                StoredChunk::Written(chunk) => Ok(Some(chunk)),
                 StoredChunk::Spooled(_) => Err(self.fail("a chunk was left in the spool")),
             })
-            .collect::<Result<_>>()?;
+            .collect::<Result<Vec<_>>>()?;
+        let chunks = order.iter().filter_map(|&group| written.get_mut(group).and_then(Option::take)).collect();
         let meta = StreamMeta {
             nulls: self.nulls,
             values: self.values,

@@ -20,3 +20,4 @@ mod hostile;
 mod metadata;
 mod round_trip;
 mod scans;
+mod sort;

@@ -8,7 +8,8 @@ use datafusion::catalog::{TableProvider, UrlTableFactory};
 use datafusion::common::Result;
 use datafusion::datasource::file_format::FileFormatFactory;
 use datafusion::datasource::listing::ListingTable;
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
 use plinth_datafusion::{PathTables, PlinthFormatFactory, PlinthTable};
 use plinth_format::{FileSummary, WriterOptions};
 
@@ -34,11 +35,12 @@ pub(super) fn is_plinth(table: &Arc<dyn TableProvider>) -> bool {
         || any.downcast_ref::<ListingTable>().is_some_and(|t| t.options().format.get_ext().ends_with("plinth"))
 }
 
-/// Writes a stream of batches to a Plinth file.
+/// Writes what a plan produces to a Plinth file.
 pub(super) async fn write(
-    stream: SendableRecordBatchStream,
+    plan: &Arc<dyn ExecutionPlan>,
+    context: &TaskContext,
     path: &Path,
     options: WriterOptions,
 ) -> Result<FileSummary> {
-    plinth_datafusion::write_stream(stream, path, options).await
+    plinth_datafusion::write_plan(plan, context, path, options).await
 }

@@ -94,7 +94,9 @@ impl Session {
             (None, ..) => {}
         }
         check_unique_columns(name, &input)?;
-        let stream = DataFrame::new(self.context.state(), Arc::unwrap_or_clone(input)).execute_stream().await?;
+        let frame = DataFrame::new(self.context.state(), Arc::unwrap_or_clone(input));
+        let context = frame.task_ctx();
+        let plan = frame.create_physical_plan().await?;
         let options = WriterOptions {
             threads: self.threads,
             replace: or_replace,
@@ -102,7 +104,7 @@ impl Session {
             ..WriterOptions::default()
         };
         interrupt::writes_into(folder_of(&path.display().to_string()));
-        let summary = engine::write(stream, &path, options).await?;
+        let summary = engine::write(&plan, &context, &path, options).await?;
         count_stream(Some(summary.rows))
     }
 }

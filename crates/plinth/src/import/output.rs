@@ -1,0 +1,116 @@
+//! Where imported rows go.
+
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+use plinth_format::{FileSummary, Writer, WriterOptions};
+use plinth_table::Appender;
+
+use crate::error::{Failure, Result};
+
+/// What an import makes.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// A file.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Whether it may exist.
+        replace: bool,
+    },
+    /// One more file of a table, which is a folder.
+    Table(PathBuf),
+}
+
+/// A target being written.
+pub(super) enum Output {
+    File(Writer),
+    Table(Appender),
+}
+
+impl Target {
+    /// The path it is named by.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::File { path, .. } | Self::Table(path) => path,
+        }
+    }
+
+    /// The folder that temporary files are in.
+    pub(super) fn folder(&self) -> PathBuf {
+        match self {
+            Self::Table(folder) => folder.clone(),
+            Self::File { path, .. } => match path.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+                _ => PathBuf::from("."),
+            },
+        }
+    }
+
+    /// Finds out before any input is read what can be known: a name that is taken is the cheapest of it.
+    pub(super) fn check(&self) -> Result {
+        match self {
+            Self::Table(folder) => match folder.metadata() {
+                Ok(metadata) if !metadata.is_dir() => {
+                    let folder = folder.display();
+                    Err(Failure::new(format!(
+                        "{folder}: not a folder; --append adds a file to a folder, --to makes one file"
+                    )))
+                }
+                _ => Ok(()),
+            },
+            Self::File { path, replace } => {
+                if path.extension().is_none_or(|e| e != "plinth") {
+                    let mut better = path.clone();
+                    better.set_extension("plinth");
+                    let (path, better) = (path.display(), better.display());
+                    let what = format!("{path}: the output's name must end in .plinth (such as {better})");
+                    return Err(Failure::new(what));
+                }
+                if !replace && path.symlink_metadata().is_ok() {
+                    let path = path.display();
+                    return Err(Failure::new(format!("{path}: already exists; give --replace to replace it")));
+                }
+                let folder = self.folder();
+                if !folder.is_dir() {
+                    return Err(Failure::new(format!("{}: no such directory", folder.display())));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn create(&self, schema: &Schema, options: WriterOptions) -> Result<Output> {
+        Ok(match self {
+            Self::File { path, replace } => {
+                Output::File(Writer::create(path, schema, WriterOptions { replace: *replace, ..options })?)
+            }
+            Self::Table(folder) => Output::Table(Appender::create(folder, schema, options)?),
+        })
+    }
+}
+
+impl Output {
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result {
+        match self {
+            Self::File(writer) => writer.write(batch)?,
+            Self::Table(appender) => appender.write(batch)?,
+        }
+        Ok(())
+    }
+
+    pub(super) fn rows(&self) -> u64 {
+        match self {
+            Self::File(writer) => writer.rows(),
+            Self::Table(appender) => appender.rows(),
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<FileSummary> {
+        Ok(match self {
+            Self::File(writer) => writer.finish()?,
+            Self::Table(appender) => appender.finish()?,
+        })
+    }
+}

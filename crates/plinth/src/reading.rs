@@ -1,0 +1,106 @@
+//! How foreign files are read, as the command line says it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::prelude::SessionContext;
+use plinth_ingest::{CsvOptions, FileFormat, Rejects, SourceOptions};
+
+use crate::cli::{ForeignFormat, Quote, SourceArgs};
+use crate::error::{Failure, Result};
+use crate::session::block_on;
+
+impl SourceArgs {
+    /// The options, but for what belongs to threads and memory.
+    pub(crate) fn options(&self) -> Result<SourceOptions> {
+        let default = CsvOptions::default();
+        let csv = CsvOptions {
+            delimiter: self.delimiter,
+            header: !self.no_header,
+            quote: self.quote.map_or(default.quote, |Quote(quote)| quote),
+            nulls: if self.null.is_empty() { default.nulls } else { self.null.clone() },
+        };
+        let rejects = match &self.rejects {
+            Some(to) => Rejects::Collect { to: to.clone(), max: self.max_rejects },
+            None => Rejects::Error,
+        };
+        let default = SourceOptions::default();
+        Ok(SourceOptions {
+            format: self.format.map(Into::into),
+            schema: self.schema.as_deref().map(parse_schema).transpose()?,
+            ignore_extra: self.ignore_extra,
+            sample: self.sample.unwrap_or(default.sample),
+            binary_as_text: self.binary_as_text,
+            csv,
+            rejects,
+            ..default
+        })
+    }
+}
+
+impl From<ForeignFormat> for FileFormat {
+    fn from(format: ForeignFormat) -> Self {
+        match format {
+            ForeignFormat::Parquet => Self::Parquet,
+            ForeignFormat::Csv => Self::Csv,
+            ForeignFormat::Tsv => Self::Tsv,
+            ForeignFormat::Ndjson => Self::Ndjson,
+        }
+    }
+}
+
+/// Columns and types as in CREATE TABLE; a name of a file stands for what it holds.
+fn parse_schema(text: &str) -> Result<SchemaRef> {
+    let fail = |what: &str| {
+        Failure::new(format!("--schema: {what}; columns and types are expected, such as \"id BIGINT, name TEXT\""))
+    };
+    let columns = if Path::new(text).is_file() {
+        std::fs::read_to_string(text).map_err(|e| Failure::new(format!("--schema {text}: {e}")))?
+    } else {
+        text.to_owned()
+    };
+    let columns = columns.trim().trim_end_matches(';').trim();
+    // In parentheses or not.
+    let columns = columns.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(columns);
+    let statement = format!("CREATE EXTERNAL TABLE t ({columns}\n) STORED AS CSV LOCATION 'none'");
+    let plan = block_on(1, async { Ok(SessionContext::new().state().create_logical_plan(&statement).await?) });
+    let plan = plan.map_err(|e| match e {
+        Failure::Message(what) => fail(&what),
+        other => other,
+    })?;
+    let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) = plan else { return Err(fail("not columns")) };
+    if table.schema.fields().is_empty() {
+        return Err(fail("no columns"));
+    }
+    Ok(Arc::clone(table.schema.inner()))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::{DataType, TimeUnit};
+
+    use super::*;
+
+    #[test]
+    fn columns_are_as_in_create_table() {
+        let schema =
+            parse_schema("(id BIGINT NOT NULL, \"Name\" TEXT, at TIMESTAMP, d DECIMAL(10, 2), tags INT[])").unwrap();
+        let types: Vec<_> =
+            schema.fields().iter().map(|f| (f.name().as_str(), f.data_type().clone(), f.is_nullable())).collect();
+        assert_eq!(types[0], ("id", DataType::Int64, false));
+        assert_eq!(types[1], ("Name", DataType::Utf8View, true));
+        assert_eq!(types[2], ("at", DataType::Timestamp(TimeUnit::Nanosecond, None), true));
+        assert_eq!(types[3], ("d", DataType::Decimal128(10, 2), true));
+        assert!(matches!(types[4].1, DataType::List(_)));
+    }
+
+    #[test]
+    fn what_is_no_schema_is_said() {
+        for text in ["", "id", "id BIGINT, id TEXT", "id NONSENSE", "id INT) STORED AS CSV LOCATION 'x'; --"] {
+            let Err(Failure::Message(what)) = parse_schema(text) else { panic!("{text}") };
+            assert!(what.starts_with("--schema: ") && !what.contains('\n'), "{what}");
+        }
+    }
+}
