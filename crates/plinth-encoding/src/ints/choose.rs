@@ -3,7 +3,7 @@
 //! Integers are cheap to look at, so sizes are computed from all of them rather than from a sample; only composite
 //! encodings that look promising are written out to be weighed.
 
-use super::{IntKind, delta, packed, patched, pcodec, put_constant, runs};
+use super::{IntKind, delta, packed, patched, pcodec, put_constant, runs, squeezed};
 use crate::block::{Effort, Encoding, cost};
 use crate::wire::{put_align64, put_int, wide};
 
@@ -68,6 +68,15 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
             let cost = cost(Encoding::Pco, written.len(), effort);
             offer(&mut best, Candidate::Written(written), cost);
         }
+    }
+    if effort != Effort::Fast
+        && let Some((bytes, inside)) = squeezed::compress(values, kind, effort)
+    {
+        // What comes out has to be gone through, however little goes in.
+        let cost = cost(Encoding::Zstd, bytes.len() + inside / 32, effort);
+        let mut written = vec![Encoding::Zstd.tag()];
+        written.extend_from_slice(&bytes);
+        offer(&mut best, Candidate::Written(written), cost);
     }
     match best.0 {
         Candidate::Plain => {

@@ -10,9 +10,10 @@
 //! - `RunLength`: see [`runs`].
 //! - `Sparse` and `Patched`: see [`patched`].
 //! - `Pco`: see [`pcodec`].
+//! - `Zstd`: see [`squeezed`].
 //!
-//! Nodes nest at most three deep: a node at depth 2 is `Constant`, `Plain` or `BitPacked`, and `Pco` is written at depth 0
-//! only. A node of no integers is a `Constant`.
+//! Nodes nest at most three deep: a node at depth 2 is `Constant`, `Plain`, `BitPacked` or `Zstd`, and `Pco` is written at
+//! depth 0 only. A node of no integers is a `Constant`.
 
 mod choose;
 pub(crate) mod delta;
@@ -20,6 +21,7 @@ pub(crate) mod packed;
 pub(crate) mod patched;
 pub(crate) mod pcodec;
 pub(crate) mod runs;
+pub(crate) mod squeezed;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
@@ -85,6 +87,7 @@ enum Node {
     Runs(runs::Runs),
     Patched(patched::Patched),
     Pco(pcodec::Pco),
+    Squeezed(squeezed::Squeezed),
 }
 
 /// What to ask integers of.
@@ -185,6 +188,7 @@ impl Ints {
             Encoding::RunLength => Node::Runs(runs::Runs::parse(kind, len, depth, reader)?),
             Encoding::Sparse | Encoding::Patched => Node::Patched(patched::Patched::parse(kind, len, depth, reader)?),
             Encoding::Pco => Node::Pco(pcodec::Pco::parse(reader)?),
+            Encoding::Zstd => Node::Squeezed(squeezed::Squeezed::parse(kind, len, reader)?),
             _ => return Err(EncodingError::corrupt(format!("{} is no encoding of integers", tag.name()))),
         };
         Ok(Self { kind, len, node })
@@ -200,6 +204,7 @@ impl Ints {
             Node::Runs(_) => Encoding::RunLength,
             Node::Patched(patched) => patched.encoding(),
             Node::Pco(_) => Encoding::Pco,
+            Node::Squeezed(_) => Encoding::Zstd,
         }
     }
 
@@ -207,7 +212,7 @@ impl Ints {
     pub(crate) fn describe(&self) -> String {
         let name = self.encoding().name();
         match &self.node {
-            Node::Constant(_) | Node::Plain(_) | Node::Pco(_) => name.to_owned(),
+            Node::Constant(_) | Node::Plain(_) | Node::Pco(_) | Node::Squeezed(_) => name.to_owned(),
             Node::Packed(packed) => format!("{name} {}", packed.describe()),
             Node::Delta(delta) => format!("{name}({})", delta.describe()),
             Node::Runs(runs) => format!("{name}({})", runs.describe()),
@@ -257,6 +262,7 @@ impl Ints {
             Node::Runs(runs) => runs.decode(out)?,
             Node::Patched(patched) => patched.decode(wanted, out)?,
             Node::Pco(pco) => pco.decode(self.kind, out)?,
+            Node::Squeezed(squeezed) => squeezed.decode(out)?,
         }
         Ok(())
     }
@@ -268,7 +274,7 @@ impl Ints {
             Node::Packed(packed) => Some(packed.evaluate(self.kind, self.len, predicate)),
             Node::Runs(runs) => Some(runs.evaluate(self.len, predicate)?),
             Node::Patched(patched) => patched.evaluate(predicate)?,
-            Node::Plain(_) | Node::Delta(_) | Node::Pco(_) => None,
+            Node::Plain(_) | Node::Delta(_) | Node::Pco(_) | Node::Squeezed(_) => None,
         })
     }
 

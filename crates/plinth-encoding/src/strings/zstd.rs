@@ -3,7 +3,10 @@
 //! A section is `total` (varint), the bytes it decompresses to; `size` (varint); `size` bytes, one Zstandard frame without a
 //! dictionary.
 
+use std::cell::RefCell;
+
 use arrow_buffer::Buffer;
+use zstd::bulk::{Compressor, Decompressor};
 
 use crate::block::Effort;
 use crate::error::{EncodingError, Result};
@@ -11,6 +14,12 @@ use crate::wire::{Reader, narrow, put_varint, wide};
 
 /// A Zstandard block of 128 KiB takes at least 4 bytes, so no frame expands by more than this.
 const MOST_EXPANSION: usize = 1 << 15;
+
+thread_local! {
+    // Contexts are large and made slowly: a thread keeps its own.
+    static COMPRESSOR: RefCell<Option<(i32, Compressor<'static>)>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
 
 /// A parsed section.
 #[derive(Clone, Debug)]
@@ -31,8 +40,15 @@ impl Frame {
 
     /// A frame, if it is smaller than the bytes.
     pub(crate) fn compress(bytes: &[u8], effort: Effort) -> Result<Option<Vec<u8>>> {
-        let frame = zstd::bulk::compress(bytes, Self::level(effort))
-            .map_err(|error| EncodingError::invalid(format!("zstd cannot compress {} bytes: {error}", bytes.len())))?;
+        let fail = |error| EncodingError::invalid(format!("zstd cannot compress {} bytes: {error}", bytes.len()));
+        let level = Self::level(effort);
+        let frame = COMPRESSOR.with_borrow_mut(|kept| {
+            let compressor = match kept {
+                Some((of, compressor)) if *of == level => compressor,
+                _ => &mut kept.insert((level, Compressor::new(level).map_err(fail)?)).1,
+            };
+            compressor.compress(bytes).map_err(fail)
+        })?;
         Ok((frame.len() < bytes.len()).then_some(frame))
     }
 
@@ -54,8 +70,14 @@ impl Frame {
     }
 
     pub(crate) fn decompress(&self) -> Result<Vec<u8>> {
-        let bytes = zstd::bulk::decompress(&self.bytes, self.total)
-            .map_err(|error| EncodingError::corrupt(format!("zstd: {error}")))?;
+        let fail = |error| EncodingError::corrupt(format!("zstd: {error}"));
+        let bytes = DECOMPRESSOR.with_borrow_mut(|kept| {
+            let decompressor = match kept {
+                Some(decompressor) => decompressor,
+                None => kept.insert(Decompressor::new().map_err(fail)?),
+            };
+            decompressor.decompress(&self.bytes, self.total).map_err(fail)
+        })?;
         if bytes.len() != self.total {
             return Err(EncodingError::corrupt(format!("zstd gave {} bytes, not {}", bytes.len(), self.total)));
         }

@@ -12,37 +12,49 @@ use super::{WriterOptions, write_section};
 use crate::error::{FormatError, Result};
 use crate::meta::{ChunkMeta, DictionaryMeta, Zone, widen};
 
-/// Gives up the dictionaries that outgrew their limits: decided at the end of each row group, in column order, so that
-/// neither threads nor batches have a say.
-pub(super) fn enforce_limits(columns: &mut [ColumnWriter], row_group: usize, options: &WriterOptions) {
-    let mut streams: Vec<&mut StreamWriter> = columns.iter_mut().flat_map(|column| &mut column.streams).collect();
-    for stream in &mut streams {
-        let Some(interner) = stream.growing_dictionary() else { continue };
+/// Gives up the dictionaries that outgrew their limits, and returns their streams: decided at the end of each row group,
+/// in column order, so that neither threads nor batches have a say.
+pub(super) fn enforce_limits<'a>(
+    columns: &'a mut [ColumnWriter],
+    row_group: usize,
+    options: &WriterOptions,
+) -> Vec<&'a mut StreamWriter> {
+    let mut given_up = Vec::new();
+    let mut growing: Vec<(usize, &mut StreamWriter)> = Vec::new();
+    for stream in columns.iter_mut().flat_map(|column| &mut column.streams) {
+        let Some(interner) = &stream.interner else { continue };
         let (values, bytes) = (interner.len(), interner.key_bytes());
         let exceeded = if values > options.dictionary_values {
             format!("{values} distinct values exceed the limit of {}", options.dictionary_values)
         } else if bytes > options.dictionary_bytes {
             format!("{bytes} bytes of distinct values exceed the limit of {}", options.dictionary_bytes)
         } else {
+            growing.push((interner.footprint(), stream));
             continue;
         };
         stream.give_up_dictionary(format!("dictionary given up after row group {row_group}: {exceeded}"));
+        given_up.push(stream);
     }
-    loop {
-        let bytes = |stream: &StreamWriter| stream.growing_dictionary().map_or(0, |interner| interner.footprint());
-        let total: usize = streams.iter().map(|stream| bytes(stream)).sum();
-        if total <= options.dictionary_total_bytes {
-            return;
-        }
+    let mut total: usize = growing.iter().map(|(bytes, _)| bytes).sum();
+    while total > options.dictionary_total_bytes {
         // `rev` because of equals `max_by_key` takes the last.
-        let Some(largest) = streams.iter_mut().rev().max_by_key(|stream| bytes(stream)) else { return };
-        let note = format!(
+        let largest = growing.iter().enumerate().rev().max_by_key(|(_, (bytes, _))| *bytes).map(|(at, _)| at);
+        let Some(largest) = largest else { break };
+        let (bytes, stream) = growing.remove(largest);
+        stream.give_up_dictionary(format!(
             "dictionary given up after row group {row_group}: the largest of {total} bytes of dictionaries, which together \
              exceed the limit of {}",
             options.dictionary_total_bytes
-        );
-        largest.give_up_dictionary(note);
+        ));
+        given_up.push(stream);
+        total -= bytes;
     }
+    given_up
+}
+
+/// The streams whose dictionaries still wait for values.
+pub(super) fn waiting(columns: &mut [ColumnWriter]) -> Vec<&mut StreamWriter> {
+    columns.iter_mut().flat_map(|column| &mut column.streams).filter(|stream| stream.interner.is_some()).collect()
 }
 
 /// A stream's dictionary, sorted and encoded, and where provisional codes go.
@@ -52,16 +64,14 @@ struct Ranked {
     values: usize,
 }
 
-/// Sorts and writes the dictionaries and the chunks that waited for them.
+/// Sorts and writes dictionaries and the chunks that waited for them.
 pub(super) fn write_all(
-    columns: &mut [ColumnWriter],
+    mut streams: Vec<&mut StreamWriter>,
     row_groups: usize,
     output: &mut AtomicFile,
     spool: &Spool,
     options: &WriterOptions,
 ) -> Result<()> {
-    let mut streams: Vec<&mut StreamWriter> =
-        columns.iter_mut().flat_map(|column| &mut column.streams).filter(|stream| stream.interner.is_some()).collect();
     let ranked = streams.par_iter_mut().map(|stream| rank(stream)).collect::<Result<Vec<_>>>()?;
     for group in 0..row_groups {
         options.check_cancelled()?;

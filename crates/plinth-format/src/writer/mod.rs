@@ -48,7 +48,7 @@ pub struct WriterOptions {
     /// Most bytes of distinct values of a column's dictionary (default 64 MiB).
     pub dictionary_bytes: usize,
     /// Most bytes that all dictionaries take together while they grow; beyond it the largest is given up first, of
-    /// equals the leftmost (default 256 MiB).
+    /// equals the leftmost (default 384 MiB).
     pub dictionary_total_bytes: usize,
     /// Threads that encode (default: one a core).
     pub threads: usize,
@@ -67,7 +67,7 @@ impl Default for WriterOptions {
             block_rows: 8_192,
             dictionary_values: 4 << 20,
             dictionary_bytes: 64 << 20,
-            dictionary_total_bytes: 256 << 20,
+            dictionary_total_bytes: 384 << 20,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             replace: false,
             cancelled: Arc::default(),
@@ -255,7 +255,13 @@ impl Writer {
             }
         }
         self.row_groups.push(RowGroup { lane, rows: rows as u64 });
-        dictionary::enforce_limits(&mut self.columns, self.row_groups.len(), &self.options);
+        let groups = self.row_groups.len();
+        let given_up = dictionary::enforce_limits(&mut self.columns, groups, &self.options);
+        if !given_up.is_empty() {
+            // At once: a dictionary that no longer grows is only in the way of those that do.
+            let (output, spool, options) = (&mut self.output, &self.spool, &self.options);
+            self.pool.install(|| dictionary::write_all(given_up, groups, output, spool, options))?;
+        }
         Ok(())
     }
 
@@ -277,9 +283,9 @@ impl Writer {
             self.plan(0);
         }
         let (output, spool, options) = (&mut self.output, &self.spool, &self.options);
-        let columns = &mut self.columns;
+        let waiting = dictionary::waiting(&mut self.columns);
         let groups = self.row_groups.len();
-        self.pool.install(|| dictionary::write_all(columns, groups, output, spool, options))?;
+        self.pool.install(|| dictionary::write_all(waiting, groups, output, spool, options))?;
 
         // Written as they came, listed lane by lane.
         let mut order: Vec<usize> = (0..groups).collect();

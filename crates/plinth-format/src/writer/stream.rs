@@ -287,7 +287,7 @@ impl StreamWriter {
         let adopted = if text {
             interner.len() <= valid / 2 && size(&provisional) <= size(&direct) + size(&direct) / 4
         } else {
-            interner.len() <= valid / 4 && size(&provisional) + interner.key_bytes() <= size(&direct) * 3 / 4
+            interner.len() <= valid / 2 && size(&provisional) + interner.key_bytes() <= size(&direct) * 3 / 4
         };
         if !adopted {
             return Ok(EncodedChunk::Direct(direct));
@@ -297,12 +297,7 @@ impl StreamWriter {
         Ok(EncodedChunk::Provisional(provisional))
     }
 
-    /// Bytes of distinct values held, while the dictionary still grows.
-    pub(super) fn growing_dictionary(&self) -> Option<&Interner> {
-        self.interner.as_ref().filter(|_| matches!(self.mode, Mode::Dictionary))
-    }
-
-    /// Encodes what follows directly; what is already coded stays so.
+    /// Encodes what follows directly; what is coded so far keeps its dictionary.
     pub(super) fn give_up_dictionary(&mut self, note: String) {
         self.mode = Mode::Direct;
         self.note = note;

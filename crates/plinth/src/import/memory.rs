@@ -36,7 +36,7 @@ impl Shares {
             // What changes the bytes of a file is the same wherever there is enough for it: from 1 GiB on.
             row_group: writer.row_group_bytes.min(memory / 8),
             dictionary: size(writer.dictionary_bytes).min(memory / 16),
-            dictionaries: size(writer.dictionary_total_bytes).min(memory / 4),
+            dictionaries: size(writer.dictionary_total_bytes).min(memory / 8 * 3),
         }
     }
 
@@ -73,7 +73,7 @@ mod tests {
     fn the_shares_fit_together() {
         for memory in [LEAST, 512 << 20, 1 << 30, 64 << 30] {
             let shares = Shares::of(memory);
-            assert!(2 * shares.row_group + shares.dictionaries * 3 / 2 + shares.merge.max(shares.ahead) <= memory);
+            assert!(2 * shares.row_group + shares.dictionaries * 5 / 4 + shares.merge.max(shares.ahead) <= memory);
             assert!(2 * shares.dictionaries <= memory && shares.gather + 2 * shares.ahead <= memory);
         }
     }

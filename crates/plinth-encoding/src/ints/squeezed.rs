@@ -1,0 +1,75 @@
+//! Integers as bytes, compressed with Zstandard: for values of which few are frequent, or that repeat in no plain pattern.
+//!
+//! After the tag: the reference, `width` bytes; the bytes `w` of each integer, one of 1, 2, 4, 8 and at most `width`
+//! (`u8`); a section as [`crate::strings::zstd`] describes, of `len * w` bytes: each value less the reference, in `w` bytes.
+
+use super::IntKind;
+use crate::bitpack::Lane;
+use crate::block::Effort;
+use crate::error::{EncodingError, Result};
+use crate::strings::zstd::Frame;
+use crate::wire::{Reader, put_int};
+
+/// Fewer integers than this are not worth a frame.
+const FEW: usize = 64;
+
+/// A parsed node.
+#[derive(Clone, Debug)]
+pub(crate) struct Squeezed {
+    reference: u64,
+    width: u8,
+    frame: Frame,
+}
+
+/// A node's bytes after its tag, and how many its frame holds; `None` if it would be no smaller than they are.
+pub(crate) fn compress(values: &[u64], kind: IntKind, effort: Effort) -> Option<(Vec<u8>, usize)> {
+    if values.len() < FEW {
+        return None;
+    }
+    let reference = values.iter().copied().min_by_key(|&raw| kind.ordered(raw))?;
+    let largest = values.iter().map(|raw| raw.wrapping_sub(reference)).max()?;
+    let width = match largest {
+        0..=0xff => 1,
+        0x100..=0xffff => 2,
+        0x1_0000..=0xffff_ffff => 4,
+        _ => 8,
+    }
+    .min(kind.width);
+    let mut bytes = Vec::with_capacity(values.len() * usize::from(width));
+    values.iter().for_each(|raw| put_int(&mut bytes, raw.wrapping_sub(reference), width));
+    let frame = Frame::compress(&bytes, effort).ok()??;
+    let mut out = Vec::with_capacity(frame.len() + 16);
+    put_int(&mut out, reference, kind.width);
+    out.push(width);
+    Frame::put(bytes.len(), &frame, &mut out);
+    Some((out, bytes.len()))
+}
+
+impl Squeezed {
+    pub(super) fn parse(kind: IntKind, len: usize, reader: &mut Reader<'_>) -> Result<Self> {
+        let reference = reader.int(kind.width)?;
+        let width = reader.u8()?;
+        if !matches!(width, 1 | 2 | 4 | 8) || width > kind.width {
+            return Err(EncodingError::corrupt(format!("compressed integers of {width} bytes")));
+        }
+        let bytes = len.checked_mul(usize::from(width)).ok_or_else(|| EncodingError::corrupt("too long"))?;
+        Ok(Self { reference, width, frame: Frame::parse(Some(bytes), reader)? })
+    }
+
+    pub(super) fn decode<T: Lane>(&self, out: &mut [T]) -> Result<()> {
+        let bytes = self.frame.decompress()?;
+        let reference = self.reference;
+        fn each<T: Lane, const W: usize>(bytes: &[u8], out: &mut [T], value: impl Fn([u8; W]) -> u64) {
+            for (slot, bytes) in out.iter_mut().zip(bytes.as_chunks::<W>().0) {
+                *slot = T::truncate(value(*bytes));
+            }
+        }
+        match self.width {
+            1 => each(&bytes, out, |[byte]| reference.wrapping_add(u64::from(byte))),
+            2 => each(&bytes, out, |bytes| reference.wrapping_add(u16::from_le_bytes(bytes).into())),
+            4 => each(&bytes, out, |bytes| reference.wrapping_add(u32::from_le_bytes(bytes).into())),
+            _ => each(&bytes, out, |bytes| reference.wrapping_add(u64::from_le_bytes(bytes))),
+        }
+        Ok(())
+    }
+}
