@@ -1,13 +1,18 @@
 //! Files that appear whole or not at all.
+//!
+//! A process may be killed while it writes. What it leaves is told from what is still being written by a lock: an
+//! [`AtomicFile`] holds an exclusive one on its temporary file for as long as it lives, and the operating system drops it
+//! with the process. So whoever gets the lock of a temporary file may remove it.
 
-use std::fs::File;
-use std::io::Write;
+use std::ffi::OsString;
+use std::fs::{File, TryLockError};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{IoError, Result};
 
-/// How the names of unfinished files end, so that what a killed process left can be recognised.
+/// How the names of unfinished files end; they start with a dot.
 pub const TEMPORARY_SUFFIX: &str = ".plinth-tmp";
 
 /// Distinguishes the temporary files of one process.
@@ -26,35 +31,38 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Creates the temporary file.
+    /// Creates the temporary file, and removes those that killed processes left in its folder.
     ///
     /// # Errors
     /// If the target exists and `replace` is false, or the folder can't be written to.
     pub fn create(target: impl AsRef<Path>, replace: bool) -> Result<Self> {
         let target = target.as_ref().to_path_buf();
         let Some(name) = target.file_name() else {
-            let e = std::io::Error::new(std::io::ErrorKind::InvalidInput, "the path names no file");
+            let e = std::io::Error::new(ErrorKind::InvalidInput, "the path names no file");
             return Err(IoError::os(&target, "create", e));
         };
-        match target.symlink_metadata() {
-            Ok(metadata) if metadata.is_dir() => {
-                let e = std::io::Error::new(std::io::ErrorKind::IsADirectory, "it is a directory");
-                return Err(IoError::os(&target, "create", e));
+        check_target(&target, replace)?;
+        // Best effort: what can't be listed or removed is no reason not to write.
+        let _ = remove_leftovers(folder_of(&target));
+        let (file, temporary) = loop {
+            let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
+            let mut temporary_name = OsString::from(".");
+            temporary_name.push(name);
+            temporary_name.push(format!(".{}-{sequence}{TEMPORARY_SUFFIX}", std::process::id()));
+            let temporary = target.with_file_name(temporary_name);
+            let file = match File::options().read(true).write(true).create_new(true).open(&temporary) {
+                Ok(file) => file,
+                // A process of the same number on another machine or in another container.
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => continue,
+                Err(e) => return Err(IoError::os(&target, "create", e)),
+            };
+            // Where files can't be locked nobody gets the lock to remove them, either.
+            let locked = file.lock().is_ok();
+            // Someone may have taken the file for a leftover before it was locked.
+            if !locked || is_still(&temporary, &file) {
+                break (file, temporary);
             }
-            Ok(_) if !replace => return Err(IoError::Exists { path: target.display().to_string() }),
-            _ => {}
-        }
-        let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
-        let mut temporary_name = std::ffi::OsString::from(".");
-        temporary_name.push(name);
-        temporary_name.push(format!(".{}-{sequence}{TEMPORARY_SUFFIX}", std::process::id()));
-        let temporary = target.with_file_name(temporary_name);
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-            .map_err(|e| IoError::os(&target, "create", e))?;
+        };
         Ok(Self { file, temporary, target, replace, position: 0, committed: false })
     }
 
@@ -66,6 +74,11 @@ impl AtomicFile {
     /// Where it will be.
     pub fn target(&self) -> &Path {
         &self.target
+    }
+
+    /// Where it is until then.
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
     }
 
     /// Appends bytes.
@@ -94,12 +107,21 @@ impl AtomicFile {
         Ok(())
     }
 
+    /// Sees to it that what was written is on the device. [`AtomicFile::commit`] does so itself; this is for those who
+    /// want the slow part over before they take a lock.
+    ///
+    /// # Errors
+    /// If the file system refuses.
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync_all().map_err(|e| IoError::os(&self.target, "sync", e))
+    }
+
     /// Syncs the file, gives it its name and syncs the folder.
     ///
     /// # Errors
     /// If any of these fails, or the target appeared meanwhile and may not be replaced; the temporary file is removed.
     pub fn commit(mut self) -> Result<u64> {
-        self.file.sync_all().map_err(|e| IoError::os(&self.target, "sync", e))?;
+        self.sync()?;
         if self.replace {
             std::fs::rename(&self.temporary, &self.target)
                 .map_err(|e| IoError::os(&self.target, "rename into place", e))?;
@@ -109,7 +131,7 @@ impl AtomicFile {
                 Ok(()) => {
                     std::fs::remove_file(&self.temporary).map_err(|e| IoError::os(&self.temporary, "remove", e))?;
                 }
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {
                     return Err(IoError::Exists { path: self.target.display().to_string() });
                 }
                 // File systems without hard links.
@@ -118,8 +140,23 @@ impl AtomicFile {
             }
         }
         self.committed = true;
-        sync_parent(&self.target)?;
+        sync_folder(folder_of(&self.target))?;
         Ok(self.position)
+    }
+
+    /// As [`AtomicFile::commit`], under another name of the same folder that was not known before.
+    ///
+    /// # Errors
+    /// As [`AtomicFile::commit`], or if the name is one of another folder.
+    pub fn commit_as(mut self, target: impl AsRef<Path>, replace: bool) -> Result<u64> {
+        let target = target.as_ref();
+        if folder_of(target) != folder_of(&self.target) {
+            let e = std::io::Error::new(ErrorKind::InvalidInput, "it is in another folder");
+            return Err(IoError::os(target, "rename into place", e));
+        }
+        check_target(target, replace)?;
+        (self.target, self.replace) = (target.to_path_buf(), replace);
+        self.commit()
     }
 }
 
@@ -132,17 +169,91 @@ impl Drop for AtomicFile {
     }
 }
 
+/// Removes the temporary files of a folder whose writers are gone, and says which those were. A file that is being
+/// written, by this process or another, is never touched.
+///
+/// # Errors
+/// If the folder can't be listed. A file that can't be removed stays.
+pub fn remove_leftovers(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
+    let folder = folder.as_ref();
+    let failed = |e| IoError::os(folder, "list", e);
+    let mut removed = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        let bytes = name.as_encoded_bytes();
+        if !(bytes.starts_with(b".") && bytes.ends_with(TEMPORARY_SUFFIX.as_bytes())) {
+            continue;
+        }
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) && remove_if_left(&path) {
+            removed.push(path);
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes a temporary file if nobody holds its lock.
+fn remove_if_left(path: &Path) -> bool {
+    let Ok(file) = File::options().read(true).write(true).open(path) else { return false };
+    match file.try_lock() {
+        // Its writer can't rename it now: it is gone, or waits for this lock and will see that the name is not its
+        // file's any more. But it may have done so before the lock was taken here.
+        Ok(()) => is_still(path, &file) && std::fs::remove_file(path).is_ok(),
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
+    }
+}
+
+/// Whether a path still leads to an open file.
 #[cfg(unix)]
-fn sync_parent(path: &Path) -> Result<()> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(parent).and_then(|folder| folder.sync_all()).map_err(|e| IoError::os(parent, "sync", e))
+fn is_still(path: &Path, file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (path.symlink_metadata(), file.metadata()) {
+        (Ok(named), Ok(open)) => (named.dev(), named.ino()) == (open.dev(), open.ino()),
+        _ => false,
+    }
 }
 
 #[cfg(not(unix))]
-fn sync_parent(_path: &Path) -> Result<()> {
+fn is_still(path: &Path, _file: &File) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+fn check_target(target: &Path, replace: bool) -> Result<()> {
+    match target.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => {
+            let e = std::io::Error::new(ErrorKind::IsADirectory, "it is a directory");
+            Err(IoError::os(target, "create", e))
+        }
+        Ok(_) if !replace => Err(IoError::Exists { path: target.display().to_string() }),
+        _ => Ok(()),
+    }
+}
+
+/// The folder a path lies in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Sees to it that names given and taken away in a folder are on the device.
+///
+/// # Errors
+/// If the file system refuses.
+#[cfg(unix)]
+pub fn sync_folder(folder: impl AsRef<Path>) -> Result<()> {
+    let folder = folder.as_ref();
+    File::open(folder).and_then(|open| open.sync_all()).map_err(|e| IoError::os(folder, "sync", e))
+}
+
+/// Sees to it that names given and taken away in a folder are on the device, which this system does by itself.
+///
+/// # Errors
+/// Never.
+#[cfg(not(unix))]
+pub fn sync_folder(_folder: impl AsRef<Path>) -> Result<()> {
     Ok(())
 }
 
@@ -205,5 +316,70 @@ mod tests {
         assert!(AtomicFile::create(dir.path(), true).is_err());
         assert!(AtomicFile::create(dir.path().join("no/such/folder"), false).is_err());
         assert!(AtomicFile::create("/", false).is_err());
+    }
+
+    #[test]
+    fn what_a_dead_writer_left_is_removed_and_what_a_living_one_writes_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let left = dir.path().join(".t.plinth.1-0.plinth-tmp");
+        std::fs::write(&left, b"half").unwrap();
+        for other in ["t.plinth-tmp", ".t.plinth", ".plinth-tmp.x"] {
+            std::fs::write(dir.path().join(other), b"mine").unwrap();
+        }
+        std::fs::create_dir(dir.path().join(".folder.plinth-tmp")).unwrap();
+        let mut living = AtomicFile::create(dir.path().join("a.plinth"), false).unwrap();
+        living.write_all(b"a").unwrap();
+        assert!(!left.exists(), "create removes leftovers");
+        std::fs::write(&left, b"half").unwrap();
+        assert_eq!(remove_leftovers(dir.path()).unwrap(), [left]);
+        assert!(living.temporary().exists());
+        living.commit().unwrap();
+        assert!(remove_leftovers(dir.path()).unwrap().is_empty());
+        let mut names = names(dir.path());
+        names.sort();
+        assert_eq!(names, [".folder.plinth-tmp", ".plinth-tmp.x", ".t.plinth", "a.plinth", "t.plinth-tmp"]);
+        assert!(remove_leftovers(dir.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn writers_and_cleaners_at_once_lose_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let cleaner = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    remove_leftovers(dir.path()).unwrap();
+                }
+            });
+            let writers: Vec<_> = (0..2)
+                .map(|writer| {
+                    let dir = dir.path();
+                    scope.spawn(move || {
+                        for i in 0..100 {
+                            let target = dir.join(format!("{writer}-{i}"));
+                            let mut file = AtomicFile::create(&target, false).unwrap();
+                            file.write_all(b"whole").unwrap();
+                            file.commit().unwrap();
+                        }
+                    })
+                })
+                .collect();
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            done.store(true, Ordering::Relaxed);
+            cleaner.join().unwrap();
+        });
+        let names = names(dir.path());
+        assert_eq!(names.len(), 200);
+        assert!(names.iter().all(|name| std::fs::read(dir.path().join(name)).unwrap() == b"whole"));
+    }
+
+    #[test]
+    fn a_file_can_be_given_another_name_of_its_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let create = || AtomicFile::create(dir.path().join("x"), false).unwrap();
+        assert_eq!(create().commit_as(dir.path().join("y"), false).unwrap(), 0);
+        assert!(matches!(create().commit_as(dir.path().join("y"), false), Err(IoError::Exists { .. })));
+        assert!(create().commit_as(dir.path().join("no/y"), false).is_err());
+        assert_eq!(names(dir.path()), ["y"]);
     }
 }

@@ -8,7 +8,7 @@ mod error;
 mod source;
 mod spool;
 
-pub use atomic::{AtomicFile, TEMPORARY_SUFFIX};
+pub use atomic::{AtomicFile, TEMPORARY_SUFFIX, remove_leftovers, sync_folder};
 pub use error::{IoError, Result};
 pub use source::{LocalFile, MemorySource, Source};
 pub use spool::Spool;

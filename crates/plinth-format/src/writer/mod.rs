@@ -216,6 +216,11 @@ impl Writer {
         Ok(())
     }
 
+    /// The schema the file will have: what [`crate::File::schema`] says of it.
+    pub fn schema(&self) -> Schema {
+        self.tree.arrow_schema()
+    }
+
     /// Rows written so far.
     pub fn rows(&self) -> u64 {
         self.rows
@@ -270,7 +275,16 @@ impl Writer {
     ///
     /// # Errors
     /// If the device is full or refuses, or writing was cancelled; nothing is left then.
-    pub fn finish(mut self) -> Result<FileSummary> {
+    pub fn finish(self) -> Result<FileSummary> {
+        let (file, rows) = self.complete()?;
+        Ok(FileSummary { rows, file_bytes: file.commit()? })
+    }
+
+    /// [`Writer::finish`] up to the file's name, which the caller gives: the file and its rows.
+    ///
+    /// # Errors
+    /// As [`Writer::finish`].
+    pub fn complete(mut self) -> Result<(AtomicFile, u64)> {
         for lane in 0..self.lanes.len() {
             if self.lanes.get(lane).is_some_and(|waiting| waiting.rows > 0) {
                 if self.layout.is_none() {
@@ -304,8 +318,7 @@ impl Writer {
         let footer = write_section(&mut self.output, &footer.write())?;
         self.output.write_all(&write_tail(&footer))?;
         self.options.check_cancelled()?;
-        let file_bytes = self.output.commit()?;
-        Ok(FileSummary { rows: self.rows, file_bytes })
+        Ok((self.output, self.rows))
     }
 }
 

@@ -1,0 +1,93 @@
+//! Rows added to a table.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
+use plinth_format::{FileSummary, Result, Writer, WriterOptions};
+use plinth_io::{IoError, sync_folder};
+
+use crate::folder::{Listed, Snapshot, TableFolder};
+use crate::journal::Journal;
+use crate::{lock, names};
+
+/// Writes one new file of a table under a temporary name. [`Appender::finish`] publishes it after all others, at once and
+/// for everybody; dropped before that, it leaves nothing behind.
+///
+/// Any number may write to a folder at once: their files get their order when they are published.
+#[derive(Debug)]
+pub struct Appender {
+    folder: TableFolder,
+    writer: Writer,
+    schema: SchemaRef,
+    /// What was there already, so that only newer files are opened before the commit.
+    known: Snapshot,
+}
+
+impl Appender {
+    /// Starts a file in a folder, which is created if it is missing. The columns may be fewer, more or others than the
+    /// table's, in any order; where both have one, its types must meet (see [`crate::SchemaUnion`]).
+    /// [`WriterOptions::replace`] does not matter.
+    ///
+    /// # Errors
+    /// If the columns do not fit the table or can't be stored, or the folder can't be read or written to.
+    pub fn create(folder: impl AsRef<Path>, schema: &Schema, options: WriterOptions) -> Result<Self> {
+        let path = folder.as_ref();
+        if !path.is_dir() {
+            std::fs::create_dir_all(path).map_err(|e| IoError::os(path, "create", e))?;
+            // Rows that were said to be there must not be lost with the folder's name.
+            if let Some(parent) = path.canonicalize().ok().as_deref().and_then(Path::parent) {
+                sync_folder(parent)?;
+            }
+        }
+        let folder = TableFolder::new(path);
+        let known = folder.open(None)?;
+        // A name that only says what it is: the file gets another when it is published.
+        let writer = Writer::create(path.join(".append"), schema, WriterOptions { replace: true, ..options })?;
+        let schema = Arc::new(writer.schema());
+        known.union().clone().add(NEW_ROWS, &schema)?;
+        Ok(Self { folder, writer, schema, known })
+    }
+
+    /// Adds rows, as [`Writer::write`].
+    ///
+    /// # Errors
+    /// If the batch does not fit the schema, the device is full, or writing was cancelled.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.writer.write(batch)
+    }
+
+    /// Rows written so far.
+    pub fn rows(&self) -> u64 {
+        self.writer.rows()
+    }
+
+    /// Completes the file and publishes it. No rows make no file, unless the table has none yet: its columns must be
+    /// known from somewhere.
+    ///
+    /// # Errors
+    /// If the device is full or refuses, writing was cancelled, or someone else has added columns meanwhile that these do
+    /// not fit; nothing is left then.
+    pub fn finish(self) -> Result<FileSummary> {
+        let (file, rows) = self.writer.complete()?;
+        // What takes long happens before the lock.
+        file.sync()?;
+        let path = self.folder.path();
+        let _lock = lock::exclusive(path)?;
+        Journal::finish(path, &mut |_| Ok(()))?;
+        let names = self.folder.names_under(None)?;
+        if rows == 0 && !names.is_empty() {
+            return Ok(FileSummary { rows: 0, file_bytes: 0 });
+        }
+        let listed: Vec<PathBuf> = names.iter().map(|name| path.join(name)).collect();
+        let listed = listed.into_iter().map(Listed::of).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        let now = Snapshot::open(listed, Some(&self.known))?;
+        now.union().clone().add(NEW_ROWS, &self.schema)?;
+        let target = path.join(names::next(names.last().map(AsRef::as_ref)));
+        Ok(FileSummary { rows, file_bytes: file.commit_as(target, false)? })
+    }
+}
+
+/// How messages name a file that has no name yet.
+const NEW_ROWS: &str = "the rows to append";

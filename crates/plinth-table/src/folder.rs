@@ -1,0 +1,260 @@
+//! The files of a table at one moment.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use arrow_schema::SchemaRef;
+use plinth_format::{File, FormatError, Result};
+use plinth_io::IoError;
+
+use crate::journal::Journal;
+use crate::lock::{Shared, shared};
+use crate::names;
+use crate::union::SchemaUnion;
+
+/// How often a folder is looked at again because it changed meanwhile, before that is an error.
+const ATTEMPTS: usize = 100;
+
+/// Files opened by one thread before a second is worth its start.
+const FILES_A_THREAD: usize = 32;
+
+/// A folder of Plinth files.
+#[derive(Clone, Debug)]
+pub struct TableFolder {
+    path: PathBuf,
+}
+
+/// A file of a table as it was listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Which file that was.
+    pub identity: Identity,
+}
+
+/// What tells a file from another that took its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Bytes.
+    pub len: u64,
+    modified: Option<SystemTime>,
+    inode: (u64, u64),
+}
+
+/// A file of a snapshot.
+#[derive(Clone, Debug)]
+pub struct TableFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Which file that was.
+    pub identity: Identity,
+    /// Open.
+    pub file: File,
+}
+
+/// The files of a table at one moment, open, in the order of their rows.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    files: Vec<TableFile>,
+    union: SchemaUnion,
+}
+
+impl TableFolder {
+    /// The table in a folder.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The files of the table at one moment: all appends up to it and none after, and of files that were compacted either
+    /// those or what replaced them.
+    ///
+    /// # Errors
+    /// If the folder can't be listed.
+    pub fn list(&self) -> Result<Vec<Listed>> {
+        let mut gone = None;
+        for _ in 0..ATTEMPTS {
+            let Some(names) = self.names()? else { continue };
+            let listed = names.into_iter().map(|name| Listed::of(self.path.join(name)));
+            match listed.collect::<Result<Vec<Option<Listed>>>>() {
+                Ok(listed) => return Ok(listed.into_iter().flatten().collect()),
+                // Compacted after its name was read.
+                Err(FormatError::Io(e)) if e.is_not_found() => gone = Some(e.into()),
+                Err(e) => return Err(e),
+            }
+        }
+        Err(gone.unwrap_or_else(|| self.restless()))
+    }
+
+    /// Opens the table as it is at one moment. What `before` has open already is not opened again.
+    ///
+    /// # Errors
+    /// If the folder can't be listed, a file can't be read, or two disagree about a column's type.
+    pub fn open(&self, before: Option<&Snapshot>) -> Result<Snapshot> {
+        let mut gone = None;
+        for _ in 0..ATTEMPTS {
+            match Snapshot::open(self.list()?, before) {
+                Err(FormatError::Io(e)) if e.is_not_found() => gone = Some(e.into()),
+                other => return other,
+            }
+        }
+        Err(gone.unwrap_or_else(|| self.restless()))
+    }
+
+    /// The names of the files that count, in order; `None` if they changed while they were read.
+    fn names(&self) -> Result<Option<Vec<OsString>>> {
+        let lock = shared(&self.path);
+        let journal = Journal::read(&self.path)?;
+        let names = self.names_under(journal.as_ref())?;
+        let steady = match lock {
+            Shared::Held { .. } => true,
+            Shared::NeverLocked => matches!(shared(&self.path), Shared::NeverLocked),
+            Shared::Unlockable => Journal::read(&self.path)? == journal,
+        };
+        Ok(steady.then_some(names))
+    }
+
+    /// As [`TableFolder::names`] for those who hold a lock.
+    pub(crate) fn names_under(&self, journal: Option<&Journal>) -> Result<Vec<OsString>> {
+        let failed = |e| FormatError::from(IoError::os(&self.path, "list", e));
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.path).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            if names::is_visible(&name) {
+                names.push(name);
+            }
+        }
+        if let Some(journal) = journal {
+            journal.apply(&mut names, |name| name.as_os_str());
+        }
+        names.sort_by(|a, b| names::order(a, b));
+        Ok(names)
+    }
+
+    fn restless(&self) -> FormatError {
+        FormatError::InvalidArgument(format!("{}: changes faster than it can be read; try again", self.path.display()))
+    }
+}
+
+impl Listed {
+    /// `None` if it is no file.
+    pub(crate) fn of(path: PathBuf) -> Result<Option<Self>> {
+        let metadata = std::fs::metadata(&path).map_err(|e| IoError::os(&path, "open", e))?;
+        Ok(metadata.is_file().then(|| Self { path, identity: Identity::of(&metadata) }))
+    }
+
+    /// Its name in the folder.
+    pub fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or_default()
+    }
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        let inode = {
+            use std::os::unix::fs::MetadataExt;
+            (metadata.dev(), metadata.ino())
+        };
+        #[cfg(not(unix))]
+        let inode = (0, 0);
+        Self { len: metadata.len(), modified: metadata.modified().ok(), inode }
+    }
+}
+
+impl Snapshot {
+    /// Opens files in the order given.
+    ///
+    /// # Errors
+    /// If a file can't be read, or two disagree about a column's type.
+    pub fn open(listed: Vec<Listed>, before: Option<&Self>) -> Result<Self> {
+        let known: HashMap<&Path, &TableFile> = before
+            .map(|before| before.files.iter().map(|file| (file.path.as_path(), file)).collect())
+            .unwrap_or_default();
+        let files = open_all(listed, |listed| match known.get(listed.path.as_path()) {
+            Some(known) if known.identity == listed.identity => Ok((*known).clone()),
+            _ => {
+                let file = File::open(&listed.path)?;
+                Ok(TableFile { path: listed.path.clone(), identity: listed.identity, file })
+            }
+        })?;
+        let mut union = SchemaUnion::new();
+        for table_file in &files {
+            union.add(table_file.file.name(), table_file.file.schema())?;
+        }
+        Ok(Self { files, union })
+    }
+
+    /// Opens files by their paths, in the order given.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn of_paths(paths: Vec<PathBuf>) -> Result<Self> {
+        let listed = paths.into_iter().map(|path| {
+            let missing = IoError::os(&path, "open", std::io::Error::other("it is not a regular file"));
+            Listed::of(path)?.ok_or_else(|| missing.into())
+        });
+        Self::open(listed.collect::<Result<_>>()?, None)
+    }
+
+    /// The files in order.
+    pub fn files(&self) -> &[TableFile] {
+        &self.files
+    }
+
+    /// The columns of all files.
+    pub fn schema(&self) -> SchemaRef {
+        self.union.schema()
+    }
+
+    /// The columns of all files, to which others can be added.
+    pub fn union(&self) -> &SchemaUnion {
+        &self.union
+    }
+
+    /// Rows of all files.
+    pub fn num_rows(&self) -> u64 {
+        self.files.iter().map(|file| file.file.num_rows()).sum()
+    }
+
+    /// Bytes of all files.
+    pub fn byte_len(&self) -> u64 {
+        self.files.iter().map(|file| file.identity.len).sum()
+    }
+
+    /// Whether these are the files that were opened.
+    pub fn is_of(&self, listed: &[Listed]) -> bool {
+        self.files.len() == listed.len()
+            && self.files.iter().zip(listed).all(|(a, b)| a.identity == b.identity && a.path == b.path)
+    }
+}
+
+/// Opens all, on several threads if there are many.
+fn open_all(listed: Vec<Listed>, open: impl Fn(Listed) -> Result<TableFile> + Sync) -> Result<Vec<TableFile>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(listed.len() / FILES_A_THREAD);
+    if threads <= 1 {
+        return listed.into_iter().map(open).collect();
+    }
+    let share = listed.len().div_ceil(threads);
+    let (open, mut rest) = (&open, listed.into_iter());
+    std::thread::scope(|scope| {
+        let shares =
+            std::iter::from_fn(|| Some(rest.by_ref().take(share).collect::<Vec<_>>()).filter(|s| !s.is_empty()));
+        let threads: Vec<_> =
+            shares.map(|share| scope.spawn(move || share.into_iter().map(open).collect::<Result<Vec<_>>>())).collect();
+        let mut all = Vec::new();
+        for thread in threads {
+            let died = |_| FormatError::InvalidArgument("a thread that opened files died".into());
+            all.extend(thread.join().map_err(died)??);
+        }
+        Ok(all)
+    })
+}

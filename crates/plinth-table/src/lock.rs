@@ -1,0 +1,72 @@
+//! Locks on a folder. The operating system drops them with the process that holds them.
+
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use plinth_format::{FormatError, Result};
+use plinth_io::IoError;
+
+/// Held alone by whoever changes what files the table has, for as long as that takes and no longer; held together by those
+/// who list them.
+const COMMIT: &str = ".plinth-lock";
+
+/// Held by the one that compacts.
+const COMPACTING: &str = ".plinth-compacting";
+
+/// A lock, held until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+/// Keeps everybody else from changing or listing a folder's files.
+pub(crate) fn exclusive(folder: &Path) -> Result<Lock> {
+    let path = folder.join(COMMIT);
+    let file = create(&path)?;
+    file.lock().map_err(|e| IoError::os(&path, "lock", e))?;
+    Ok(Lock { _file: file })
+}
+
+/// Keeps others from changing a folder's files while they are listed.
+pub(crate) enum Shared {
+    /// Held.
+    Held { _lock: Lock },
+    /// Nobody who locks has ever been here.
+    NeverLocked,
+    /// The file system or its permissions do not allow it.
+    Unlockable,
+}
+
+pub(crate) fn shared(folder: &Path) -> Shared {
+    match File::open(folder.join(COMMIT)) {
+        Ok(file) => match file.lock_shared() {
+            Ok(()) => Shared::Held { _lock: Lock { _file: file } },
+            Err(_) => Shared::Unlockable,
+        },
+        Err(e) if e.kind() == ErrorKind::NotFound => Shared::NeverLocked,
+        Err(_) => Shared::Unlockable,
+    }
+}
+
+/// Keeps other compactions out.
+///
+/// # Errors
+/// If one is running.
+pub(crate) fn compacting(folder: &Path) -> Result<Lock> {
+    let path = folder.join(COMPACTING);
+    let file = create(&path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Lock { _file: file }),
+        Err(TryLockError::WouldBlock) => {
+            let what = format!("{}: is being compacted already; wait until that is done", folder.display());
+            Err(FormatError::InvalidArgument(what))
+        }
+        Err(TryLockError::Error(e)) => Err(IoError::os(&path, "lock", e).into()),
+    }
+}
+
+fn create(path: &Path) -> Result<File> {
+    let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
+    Ok(open.map_err(|e| IoError::os(path, "create", e))?)
+}
