@@ -1,13 +1,14 @@
 //! A folder of Plinth files as one table.
 //!
 //! The rows of a table are those of the files of its folder, in the order of their names. A file is never changed: rows are
-//! added with a further file ([`Appender`]). The
+//! added with a further file ([`Appender`]), and many small files become a large one of the same rows ([`compact`]). The
 //! columns of the files are united by name ([`SchemaUnion`]), and where their types differ, the table has the type that
 //! holds the values of all ([`widen`]).
 //!
 //! Any number of processes may read a folder while others append to it and one compacts it.
 
 mod append;
+mod compact;
 mod folder;
 mod journal;
 mod lock;
@@ -16,6 +17,7 @@ mod union;
 mod widen;
 
 pub use append::Appender;
+pub use compact::{CompactOptions, CompactProgress, CompactSummary, compact};
 pub use folder::{Identity, Listed, Snapshot, TableFile, TableFolder};
 pub use plinth_format::{FormatError, Result};
 pub use union::{SchemaUnion, can_widen};

@@ -1,0 +1,288 @@
+//! Many files become fewer, larger ones of the same rows.
+//!
+//! Each run of neighbours is rewritten and replaced on its own, so that work done is not lost when a later run fails. How a
+//! replacement becomes a single step is the [journal](crate::journal)'s story; in between, rows may be appended.
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_schema::SchemaRef;
+use plinth_format::{FormatError, Result, Writer, WriterOptions};
+
+use crate::folder::{Listed, Snapshot, TableFile, TableFolder};
+use crate::journal::Journal;
+use crate::union::SchemaUnion;
+use crate::{lock, names, widen};
+
+/// Batches that may wait between reading and writing.
+const AHEAD: usize = 8;
+
+/// How to compact.
+#[derive(Clone, Debug)]
+pub struct CompactOptions {
+    /// Bytes that a file should have at most; files of half as many are left as they are (default 1 GiB).
+    pub target_bytes: u64,
+    /// Whether to make one file of all, however large that is.
+    pub all: bool,
+    /// How the new files are written. [`WriterOptions::replace`] does not matter.
+    pub writer: WriterOptions,
+}
+
+impl Default for CompactOptions {
+    fn default() -> Self {
+        Self { target_bytes: 1 << 30, all: false, writer: WriterOptions::default() }
+    }
+}
+
+/// What a compaction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactSummary {
+    /// Files of the table before.
+    pub files_before: u64,
+    /// Files of the table after, not counting those that were appended meanwhile.
+    pub files_after: u64,
+    /// Bytes of the files that were replaced.
+    pub bytes_before: u64,
+    /// Bytes of those that replaced them.
+    pub bytes_after: u64,
+    /// Rows that were rewritten.
+    pub rows: u64,
+}
+
+/// How far a compaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactProgress {
+    /// Bytes of the files to replace that were read.
+    pub bytes: u64,
+    /// Bytes of all files to replace.
+    pub total_bytes: u64,
+    /// Rows rewritten.
+    pub rows: u64,
+}
+
+/// Told after each step that a crash could follow; an error stops there.
+type Step<'a> = &'a mut dyn FnMut(&'static str) -> Result<()>;
+
+/// Rewrites runs of neighbouring files of a folder as one file each, in the order of their rows and with the columns that
+/// the whole table has. Others may read and append meanwhile. Whatever happens, the table has each row once.
+///
+/// # Errors
+/// If the folder has no files or is being compacted already, a file can't be read, the device is full or refuses, or
+/// writing was cancelled. Runs that were replaced stay so; nothing else is changed.
+pub fn compact(
+    folder: impl AsRef<Path>,
+    options: &CompactOptions,
+    progress: &mut dyn FnMut(CompactProgress),
+) -> Result<CompactSummary> {
+    compact_in_steps(folder.as_ref(), options, progress, &mut |_| Ok(()))
+}
+
+fn compact_in_steps(
+    path: &Path,
+    options: &CompactOptions,
+    progress: &mut dyn FnMut(CompactProgress),
+    step: Step<'_>,
+) -> Result<CompactSummary> {
+    let folder = TableFolder::new(path);
+    if folder.list()?.is_empty() {
+        let what = format!("{}: no file in this folder ends in .{}", path.display(), crate::EXTENSION);
+        return Err(FormatError::InvalidArgument(what));
+    }
+    let _only = lock::compacting(path)?;
+    {
+        let _lock = lock::exclusive(path)?;
+        Journal::finish(path, step)?;
+    }
+    let table = folder.open(None)?;
+    let sizes: Vec<Option<u64>> = table.files().iter().map(|file| name_of(file).map(|_| file.identity.len)).collect();
+    let runs = choose(&sizes, options);
+    let files = |run: &Range<usize>| table.files().get(run.clone()).unwrap_or_default();
+    let bytes_of = |run: &Range<usize>| files(run).iter().map(|file| file.identity.len).sum::<u64>();
+    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    let mut summary = CompactSummary {
+        files_before: count(table.files().len()),
+        files_after: count(table.files().len()),
+        ..CompactSummary::default()
+    };
+    let total_bytes = runs.iter().map(bytes_of).sum();
+    for run in &runs {
+        let (bytes, rows) = (summary.bytes_before, summary.rows);
+        let mut told = |at: CompactProgress| {
+            progress(CompactProgress { bytes: bytes + at.bytes, total_bytes, rows: rows + at.rows });
+        };
+        let rewriting = Rewriting { folder: &folder, table: &table, run: files(run), options: &options.writer };
+        let (rows, bytes) = rewriting.run(&mut told, step)?;
+        summary.files_after -= count(run.len() - 1);
+        summary.bytes_before += bytes_of(run);
+        summary.bytes_after += bytes;
+        summary.rows += rows;
+    }
+    Ok(summary)
+}
+
+/// The name of a file, if it can stand in a journal.
+fn name_of(file: &TableFile) -> Option<&str> {
+    file.path.file_name().and_then(OsStr::to_str).filter(|name| Journal::can_name(name))
+}
+
+/// Runs of at least two neighbours to make one file of. Files without a size are left alone.
+fn choose(sizes: &[Option<u64>], options: &CompactOptions) -> Vec<Range<usize>> {
+    let target = if options.all { u64::MAX } else { options.target_bytes };
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    let mut run = 0..0;
+    let mut bytes = 0u64;
+    for (at, size) in sizes.iter().enumerate() {
+        // Rewriting a file that is large already, again and again for a few rows more, costs more than it gains.
+        let Some(size) = size.filter(|&size| options.all || size < target.div_ceil(2)) else {
+            runs.push(std::mem::replace(&mut run, at + 1..at + 1));
+            bytes = 0;
+            continue;
+        };
+        if bytes.saturating_add(size) > target {
+            runs.push(std::mem::replace(&mut run, at..at));
+            bytes = 0;
+        }
+        run.end = at + 1;
+        bytes = bytes.saturating_add(size);
+    }
+    runs.push(run);
+    runs.retain(|run| run.len() > 1);
+    runs
+}
+
+/// One run while it is rewritten.
+struct Rewriting<'a> {
+    folder: &'a TableFolder,
+    table: &'a Snapshot,
+    run: &'a [TableFile],
+    options: &'a WriterOptions,
+}
+
+impl Rewriting<'_> {
+    /// Rewrites and replaces: the rows and bytes of the new file.
+    fn run(&self, progress: &mut dyn FnMut(CompactProgress), step: Step<'_>) -> Result<(u64, u64)> {
+        let path = self.folder.path();
+        let schema = self.table.schema();
+        let options = WriterOptions { replace: true, ..self.options.clone() };
+        let mut writer = Writer::create(path.join(".compact"), &schema, options)?;
+        step("created the new file")?;
+        self.write(&mut writer, &schema, progress)?;
+        let (file, rows) = writer.complete()?;
+        let expected: u64 = self.run.iter().map(|file| file.file.num_rows()).sum();
+        if rows != expected {
+            let what = format!("{}: {rows} rows were read where there are {expected}", path.display());
+            return Err(FormatError::InvalidArgument(what));
+        }
+        file.sync()?;
+        step("wrote the new file")?;
+
+        let _lock = lock::exclusive(path)?;
+        let journal = self.journal(&schema)?;
+        journal.write(path)?;
+        step("wrote the journal")?;
+        let bytes = file.commit_as(path.join(&journal.by), false)?;
+        step("put the new file in place")?;
+        Journal::finish(path, step)?;
+        Ok((rows, bytes))
+    }
+
+    /// Copies the run's rows, reading on another thread.
+    fn write(&self, writer: &mut Writer, schema: &SchemaRef, progress: &mut dyn FnMut(CompactProgress)) -> Result<()> {
+        let total_bytes = self.run.iter().map(|file| file.identity.len).sum();
+        std::thread::scope(|scope| {
+            let (to_writer, batches) = sync_channel(AHEAD);
+            let reader = scope.spawn(move || read(self.run, schema, &to_writer));
+            let mut bytes = 0;
+            for (batch, read) in batches {
+                bytes += read;
+                writer.write(&batch)?;
+                progress(CompactProgress { bytes, total_bytes, rows: writer.rows() });
+            }
+            reader.join().map_err(|_| FormatError::InvalidArgument("the thread that reads files died".into()))?
+        })
+    }
+
+    /// What is to be said of the replacement, as the folder is now. It is locked.
+    fn journal(&self, schema: &SchemaRef) -> Result<Journal> {
+        let path = self.folder.path();
+        let changed = |what: &str| {
+            FormatError::InvalidArgument(format!("{}: {what} while it was compacted; try again", path.display()))
+        };
+        let names = self.folder.names_under(None)?;
+        let now: Vec<Listed> =
+            names.iter().filter_map(|name| Listed::of(path.join(name)).transpose()).collect::<Result<_>>()?;
+        let first = self.run.first().and_then(|first| now.iter().position(|listed| listed.path == first.path));
+        let start = first.ok_or_else(|| changed("a file was removed"))?;
+        let end = start + self.run.len();
+        let still = now.get(start..end).unwrap_or_default();
+        if still.len() != self.run.len()
+            || !still.iter().zip(self.run).all(|(a, b)| a.path == b.path && a.identity == b.identity)
+        {
+            return Err(changed("a file was removed, replaced or added in between"));
+        }
+
+        // The table must have the same columns afterwards.
+        let following = now.get(end).map(|listed| listed.name().to_owned());
+        let now = Snapshot::open(now, Some(self.table))?;
+        let mut union = SchemaUnion::new();
+        for (at, file) in now.files().iter().enumerate() {
+            if at == start {
+                union.add("the compacted file", schema)?;
+            } else if !(start..end).contains(&at) {
+                union.add(file.file.name(), file.file.schema())?;
+            }
+        }
+        if union.schema().fields() != now.schema().fields() {
+            return Err(changed("columns were added"));
+        }
+
+        let replaced: Vec<String> = self.run.iter().filter_map(name_of).map(str::to_owned).collect();
+        let (Some(first), Some(last)) = (replaced.first(), replaced.last()) else {
+            return Err(changed("a file was removed"));
+        };
+        let fits = |name: &String| {
+            let name = OsStr::new(name);
+            !names.iter().any(|taken| taken == name)
+                && following.as_deref().is_none_or(|following| names::order(name, following).is_lt())
+        };
+        let by = names::replacement(first, last).find(fits).ok_or_else(|| {
+            let what = format!("{}: no name is left between {first} and the next file; rename it", path.display());
+            FormatError::InvalidArgument(what)
+        })?;
+        Ok(Journal { by, replaced })
+    }
+}
+
+/// Sends all rows of files as batches of the table's schema, each with the bytes of the file that it stands for.
+fn read(files: &[TableFile], schema: &SchemaRef, to_writer: &SyncSender<(RecordBatch, u64)>) -> Result<()> {
+    for TableFile { file, identity, .. } in files {
+        let (mut rows, mut told) = (0u128, 0u64);
+        for batch in file.scan().batches()? {
+            let batch = batch?;
+            let columns = schema.fields().iter().map(|field| match batch.column_by_name(field.name()) {
+                Some(column) => widen(column, field.data_type()),
+                None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+            });
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let wide = RecordBatch::try_new_with_options(Arc::clone(schema), columns.collect::<Result<_>>()?, &options)
+                .map_err(|e| FormatError::InvalidArgument(format!("{}: {e}", file.name())))?;
+            rows += batch.num_rows() as u128;
+            let share = u128::from(identity.len) * rows / u128::from(file.num_rows().max(1));
+            let share = u64::try_from(share).unwrap_or(identity.len);
+            if to_writer.send((wide, share - told)).is_err() {
+                // The writer has failed, and has the reason.
+                return Ok(());
+            }
+            told = share;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "compact_tests.rs"]
+mod tests;
