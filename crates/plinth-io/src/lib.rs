@@ -4,11 +4,13 @@
 //! knows what the bytes mean.
 
 mod atomic;
+mod descriptors;
 mod error;
 mod source;
 mod spool;
 
 pub use atomic::{AtomicFile, TEMPORARY_SUFFIX, remove_leftovers, sync_folder};
+pub use descriptors::Identity;
 pub use error::{IoError, Result};
 pub use source::{LocalFile, MemorySource, Source};
 pub use spool::Spool;

@@ -3,10 +3,11 @@
 use std::fmt::Debug;
 use std::fs::File;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_buffer::{Buffer, MutableBuffer};
 
+use crate::descriptors::Descriptor;
 use crate::error::{IoError, Result};
 
 /// Buffers keep the file's alignment modulo this, so what is aligned in the file is aligned in memory.
@@ -64,10 +65,12 @@ pub(crate) fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64)
 }
 
 /// A local file read through the page cache.
+///
+/// Any number may be open: of those not read from lately the descriptors are closed, and opened again when they are needed
+/// (see `descriptors.rs`).
 #[derive(Debug)]
 pub struct LocalFile {
-    file: File,
-    path: PathBuf,
+    descriptor: Descriptor,
     name: String,
     len: u64,
 }
@@ -78,19 +81,14 @@ impl LocalFile {
     /// # Errors
     /// If it is missing, unreadable or not a regular file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref().to_path_buf();
-        let file = File::open(&path).map_err(|e| IoError::os(&path, "open", e))?;
-        let metadata = file.metadata().map_err(|e| IoError::os(&path, "read its size", e))?;
-        if !metadata.is_file() {
-            let kind = std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file");
-            return Err(IoError::os(&path, "open", kind));
-        }
-        Ok(Self { file, name: path.display().to_string(), path, len: metadata.len() })
+        let path = path.as_ref();
+        let (descriptor, len) = Descriptor::open(path)?;
+        Ok(Self { descriptor, name: path.display().to_string(), len })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.descriptor.path()
     }
 }
 
@@ -104,18 +102,20 @@ impl Source for LocalFile {
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Buffer>> {
+        let sizes = ranges.iter().map(|range| check(&self.name, self.len, range)).collect::<Result<Vec<_>>>()?;
+        let file = self.descriptor.get()?;
         ranges
             .iter()
-            .map(|range| {
-                let wanted = check(&self.name, self.len, range)?;
+            .zip(sizes)
+            .map(|(range, wanted)| {
                 let lead = usize::try_from(range.start % ALIGNMENT).unwrap_or(0);
                 let mut buffer = MutableBuffer::from_len_zeroed(lead + wanted);
-                read_exact_at(&self.file, &mut buffer.as_slice_mut()[lead..], range.start).map_err(|e| {
+                read_exact_at(&file, &mut buffer.as_slice_mut()[lead..], range.start).map_err(|e| {
                     if e.kind() == std::io::ErrorKind::UnexpectedEof {
-                        let len = self.file.metadata().map_or(0, |m| m.len());
+                        let len = file.metadata().map_or(0, |m| m.len());
                         IoError::PastEnd { path: self.name.clone(), offset: range.start, wanted: wanted as u64, len }
                     } else {
-                        IoError::os(&self.path, format!("read {wanted} bytes at {}", range.start), e)
+                        IoError::os(self.path(), format!("read {wanted} bytes at {}", range.start), e)
                     }
                 })?;
                 Ok(Buffer::from(buffer).slice(lead))

@@ -2,13 +2,11 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use arrow_schema::SchemaRef;
 use plinth_format::{File, FormatError, Result};
-use plinth_io::IoError;
+use plinth_io::{Identity, IoError};
 
 use crate::journal::Journal;
 use crate::lock::{Shared, shared};
@@ -34,15 +32,6 @@ pub struct Listed {
     pub path: PathBuf,
     /// Which file that was.
     pub identity: Identity,
-}
-
-/// What tells a file from another that took its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// Bytes.
-    pub len: u64,
-    modified: Option<SystemTime>,
-    inode: (u64, u64),
 }
 
 /// A file of a snapshot.
@@ -154,19 +143,6 @@ impl Listed {
     /// Its name in the folder.
     pub fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
-    }
-}
-
-impl Identity {
-    fn of(metadata: &Metadata) -> Self {
-        #[cfg(unix)]
-        let inode = {
-            use std::os::unix::fs::MetadataExt;
-            (metadata.dev(), metadata.ino())
-        };
-        #[cfg(not(unix))]
-        let inode = (0, 0);
-        Self { len: metadata.len(), modified: metadata.modified().ok(), inode }
     }
 }
 

@@ -18,8 +18,9 @@ mod widen;
 
 pub use append::Appender;
 pub use compact::{CompactOptions, CompactProgress, CompactSummary, compact};
-pub use folder::{Identity, Listed, Snapshot, TableFile, TableFolder};
+pub use folder::{Listed, Snapshot, TableFile, TableFolder};
 pub use plinth_format::{FormatError, Result};
+pub use plinth_io::Identity;
 pub use union::{SchemaUnion, can_widen};
 pub use widen::widen;
 
