@@ -10,7 +10,7 @@ use datafusion_common::{DataFusionError, Result};
 use datafusion_physical_expr_common::physical_expr::{PhysicalExpr, fmt_sql};
 use plinth_encoding::expr::ColumnFunction;
 
-use crate::schema::retype;
+use crate::schema::widen;
 
 /// A boolean expression of the engine over a batch of the columns it mentions.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl EngineFunction {
                 columns.len()
             )));
         }
-        let columns = columns.iter().zip(fields).map(|(c, f)| retype(c, f.data_type())).collect::<Result<Vec<_>>>()?;
+        let columns = columns.iter().zip(fields).map(|(c, f)| widen(c, f.data_type())).collect::<Result<Vec<_>>>()?;
         let rows = columns.first().map_or(0, |column| column.len());
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;

@@ -8,6 +8,7 @@ use datafusion_catalog::UrlTableFactory;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_datasource::ListingTableUrl;
 use datafusion_session::TableProvider;
+use plinth_table::TableFolder;
 
 use crate::table::PlinthTable;
 use crate::{EXTENSION, location};
@@ -62,7 +63,7 @@ impl PathTables {
 
     fn file(&self, path: PathBuf, is_path: bool) -> Result<Target> {
         match extension(&path) {
-            Some(found) if found == EXTENSION => Ok(Target::Plinth(vec![path])),
+            Some(found) if found == EXTENSION => Ok(Target::Files(vec![path])),
             Some(found) if self.extensions.contains(&found) => Ok(Target::Others),
             _ if !is_path => Ok(Target::Unknown),
             found => Err(DataFusionError::Plan(format!(
@@ -84,10 +85,9 @@ impl PathTables {
         files.sort();
         let ours = |path: &PathBuf| extension(path).as_deref() == Some(EXTENSION) && path.is_file();
         let theirs = |path: &PathBuf| extension(path).is_some_and(|found| self.extensions.contains(&found));
-        let plinth: Vec<PathBuf> = files.iter().filter(|path| ours(path)).cloned().collect();
         let other = files.iter().find(|path| theirs(path));
-        match (plinth.is_empty(), other) {
-            (false, None) => Ok(Target::Plinth(plinth)),
+        match (!files.iter().any(ours), other) {
+            (false, None) => Ok(Target::Folder(path.to_path_buf())),
             (false, Some(other)) => Err(DataFusionError::Plan(format!(
                 "{0}: holds .plinth files and others ({1}); say which with a pattern, like '{0}/*.plinth'",
                 path.display(),
@@ -108,8 +108,7 @@ impl PathTables {
     fn pattern(&self, pattern: &str) -> Result<Target> {
         let fail = |what: String| DataFusionError::Plan(format!("{pattern}: {what}"));
         let mut files = Vec::new();
-        let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
-        for found in glob::glob_with(pattern, options).map_err(|e| fail(format!("not a valid pattern: {e}")))? {
+        for found in glob::glob_with(pattern, MATCHING).map_err(|e| fail(format!("not a valid pattern: {e}")))? {
             files.push(found.map_err(|e| fail(e.to_string()))?);
         }
         // Sorted by name, as `glob` gives them.
@@ -118,7 +117,7 @@ impl PathTables {
         match (plinth.is_empty(), others.first()) {
             (true, None) => Err(fail("no file matches".to_owned())),
             (true, Some(_)) => Ok(Target::Others),
-            (false, None) => Ok(Target::Plinth(plinth)),
+            (false, None) => Ok(Target::Files(of_now(pattern, plinth)?)),
             (false, Some(other)) => {
                 Err(fail(format!("matches .plinth files and others ({}); a table is of one format", other.display())))
             }
@@ -137,10 +136,38 @@ impl PathTables {
 
 /// Who reads a path.
 enum Target {
-    Plinth(Vec<PathBuf>),
+    Files(Vec<PathBuf>),
+    Folder(PathBuf),
     Others,
     /// Not a path as far as we can tell.
     Unknown,
+}
+
+/// Options of patterns: hidden files must be asked for.
+const MATCHING: glob::MatchOptions =
+    glob::MatchOptions { case_sensitive: true, require_literal_separator: false, require_literal_leading_dot: true };
+
+/// Of the files that match a pattern those that are part of their folders' tables, each folder at one moment: a file that
+/// was compacted may still be there.
+fn of_now(pattern: &str, found: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    let fail = |e: &dyn std::fmt::Display| DataFusionError::Plan(format!("{pattern}: {e}"));
+    let last = Path::new(pattern).file_name().and_then(|name| name.to_str()).unwrap_or("*");
+    let name_pattern = glob::Pattern::new(last).map_err(|e| fail(&e))?;
+    let mut folders: Vec<&Path> = found.iter().filter_map(|path| path.parent()).collect();
+    folders.sort();
+    folders.dedup();
+    let mut files = Vec::new();
+    for folder in folders {
+        let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let listed = TableFolder::new(here).list().map_err(crate::from_format)?;
+        let names = listed.iter().map(plinth_table::Listed::name);
+        let matching = names.filter(|name| name.to_str().is_some_and(|name| name_pattern.matches_with(name, MATCHING)));
+        files.extend(matching.map(|name| folder.join(name)));
+    }
+    // Names that a folder's table leaves out, but the pattern spells out.
+    let spelled = |path: &&PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(['.', '_']));
+    files.extend(found.iter().filter(spelled).cloned());
+    if files.is_empty() { Err(fail(&"no file matches")) } else { Ok(files) }
 }
 
 /// The extension that says what a file holds, in lower case, without the dot and not minding a compressor's.
@@ -165,7 +192,10 @@ impl UrlTableFactory for PathTables {
     {
         Box::pin(async move {
             match self.resolve(url)? {
-                Target::Plinth(files) => Ok(Some(Arc::new(PlinthTable::open(files)?) as Arc<dyn TableProvider>)),
+                Target::Files(files) => Ok(Some(Arc::new(PlinthTable::open(files)?) as Arc<dyn TableProvider>)),
+                Target::Folder(folder) => {
+                    Ok(Some(Arc::new(PlinthTable::open_folder(folder, None)?) as Arc<dyn TableProvider>))
+                }
                 Target::Others => self.others.try_new(url).await,
                 Target::Unknown => Ok(None),
             }

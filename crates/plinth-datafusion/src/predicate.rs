@@ -151,7 +151,8 @@ impl PredicateTranslator {
                 _ => None,
             });
         }
-        let Some(value) = to_plinth(&value, leaf.field.data_type()) else { return Ok(None) };
+        // In the terms of the file's own type; where that needs a conversion, the column is converted instead.
+        let Some(value) = to_plinth(&value, &leaf.stored) else { return Ok(None) };
         Ok(match (compare_op(op), op) {
             (Some(op), _) => Some(compare(path, op, value)),
             (None, Operator::IsDistinctFrom) => {
@@ -183,7 +184,7 @@ impl PredicateTranslator {
                 has_null = true;
                 continue;
             }
-            let Some(value) = to_plinth(&value, leaf.field.data_type()) else { return Ok(None) };
+            let Some(value) = to_plinth(&value, &leaf.stored) else { return Ok(None) };
             values.push(value);
         }
         let member = match (values.is_empty(), has_null) {

@@ -11,7 +11,7 @@ use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use plinth_encoding::expr::Path;
 
 use crate::columns::{Bound, FileColumns};
-use crate::schema::retype;
+use crate::schema::widen;
 
 /// A projection bound to one file: the leaves its scan reads, and how the output is made from them.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl FileProjection {
             .columns()
             .iter()
             .zip(self.input.fields())
-            .map(|(column, field)| retype(column, field.data_type()))
+            .map(|(column, field)| widen(column, field.data_type()))
             .collect::<Result<Vec<_>>>()?;
         let columns = if self.is_identity() {
             columns

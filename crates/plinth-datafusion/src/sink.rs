@@ -1,4 +1,4 @@
-//! From the streams of a plan to a file.
+//! From the streams of a plan to a file, or to one more file of a folder.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion_common::tree_node::TreeNodeRecursion;
-use datafusion_common::{DataFusionError, Result};
+use datafusion_common::{DataFusionError, Result, SchemaExt};
 use datafusion_datasource::file_sink_config::{FileOutputMode, FileSinkConfig};
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
 use datafusion_expr::dml::InsertOp;
@@ -19,6 +19,7 @@ use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::StreamExt;
 use plinth_format::{FileSummary, Writer, WriterOptions};
+use plinth_table::Appender;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 
@@ -88,8 +89,41 @@ pub async fn write_streams(
     options: WriterOptions,
 ) -> Result<FileSummary> {
     let path = path.as_ref().to_path_buf();
+    pour(streams, move || Writer::create(path, &schema, options)).await
+}
+
+/// What rows can be written to.
+trait Output: Send + 'static {
+    fn write_lane(&mut self, lane: usize, batch: &RecordBatch) -> plinth_format::Result<()>;
+    fn finish(self) -> plinth_format::Result<FileSummary>;
+}
+
+impl Output for Writer {
+    fn write_lane(&mut self, lane: usize, batch: &RecordBatch) -> plinth_format::Result<()> {
+        Self::write_lane(self, lane, batch)
+    }
+
+    fn finish(self) -> plinth_format::Result<FileSummary> {
+        Self::finish(self)
+    }
+}
+
+impl Output for Appender {
+    fn write_lane(&mut self, lane: usize, batch: &RecordBatch) -> plinth_format::Result<()> {
+        Self::write_lane(self, lane, batch)
+    }
+
+    fn finish(self) -> plinth_format::Result<FileSummary> {
+        Self::finish(self)
+    }
+}
+
+/// Writes streams to whatever `create` makes on a blocking thread.
+async fn pour<O: Output>(
+    streams: Vec<SendableRecordBatchStream>,
+    create: impl FnOnce() -> plinth_format::Result<O> + Send + 'static,
+) -> Result<FileSummary> {
     // First of all, so that a path that can't be written to is known before the query has run.
-    let create = move || Writer::create(path, &schema, options);
     let writer = spawn_blocking(create).await.map_err(from_join)?.map_err(from_format)?;
     let (to_writer, batches) = mpsc::channel(IN_FLIGHT);
     let writing = spawn_blocking(move || write_all(writer, batches));
@@ -124,7 +158,7 @@ async fn feed(streams: Vec<SendableRecordBatchStream>, to_writer: mpsc::Sender<M
 
 /// Writes until the end; `None` if the input stopped before it, in which case the writer is dropped and takes its
 /// temporary file along.
-fn write_all(mut writer: Writer, mut batches: mpsc::Receiver<Message>) -> Result<Option<FileSummary>> {
+fn write_all(mut writer: impl Output, mut batches: mpsc::Receiver<Message>) -> Result<Option<FileSummary>> {
     while let Some(message) = batches.blocking_recv() {
         match message {
             Message::Batch(lane, batch) => writer.write_lane(lane, &batch).map_err(from_format)?,
@@ -151,6 +185,17 @@ struct Target {
     folder: bool,
     schema: SchemaRef,
     options: WriterOptions,
+}
+
+impl Target {
+    async fn write(&self, streams: Vec<SendableRecordBatchStream>) -> Result<FileSummary> {
+        let (path, schema, options) = (self.path.clone(), Arc::clone(&self.schema), self.options.clone());
+        if self.folder {
+            pour(streams, move || Appender::create(path, &schema, options)).await
+        } else {
+            pour(streams, move || Writer::create(path, &schema, options)).await
+        }
+    }
 }
 
 impl WriteExec {
@@ -199,6 +244,27 @@ impl WriteExec {
         Ok(Self::new(input, Arc::new(Target { path, folder: !single, schema, options }), order))
     }
 
+    /// Adds the rows of a plan to the table of a folder.
+    ///
+    /// # Errors
+    /// If the rows are to replace others, or are not the table's.
+    pub fn append(
+        input: Arc<dyn ExecutionPlan>,
+        operation: InsertOp,
+        folder: PathBuf,
+        schema: SchemaRef,
+        options: WriterOptions,
+    ) -> Result<Self> {
+        if operation != InsertOp::Append {
+            return Err(DataFusionError::NotImplemented(format!(
+                "{operation} for {}: rows can be added to a folder of Plinth files, not replaced; write another folder",
+                folder.display()
+            )));
+        }
+        schema.logically_equivalent_names_and_types(&input.schema())?;
+        Ok(Self::new(input, Arc::new(Target { path: folder, folder: true, schema, options }), None))
+    }
+
     fn new(input: Arc<dyn ExecutionPlan>, target: Arc<Target>, order: Option<LexRequirement>) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(count_schema()),
@@ -214,19 +280,6 @@ impl WriteExec {
 
 fn count_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]))
-}
-
-/// The path of the next file of a folder, which is created if it is missing.
-fn unused_name(folder: &Path) -> Result<PathBuf> {
-    std::fs::create_dir_all(folder)?;
-    let mut next = 0;
-    for entry in std::fs::read_dir(folder)? {
-        let name = entry?.file_name();
-        let number =
-            name.to_str().and_then(|name| name.strip_prefix("part-")?.strip_suffix(".plinth")?.parse::<u64>().ok());
-        next = next.max(number.map_or(0, |number| number.saturating_add(1)));
-    }
-    Ok(folder.join(format!("part-{next:05}.{}", crate::EXTENSION)))
 }
 
 impl fmt::Debug for WriteExec {
@@ -290,8 +343,7 @@ impl ExecutionPlan for WriteExec {
         let (target, metrics) = (Arc::clone(&self.target), self.metrics.clone());
         let written = futures::stream::once(async move {
             // Only now: a plan that is merely explained creates nothing.
-            let path = if target.folder { unused_name(&target.path)? } else { target.path.clone() };
-            let summary = write_streams(streams, Arc::clone(&target.schema), path, target.options.clone()).await?;
+            let summary = target.write(streams).await?;
             let metric = |category, name, n: u64| {
                 let counter = MetricBuilder::new(&metrics).with_category(category).global_counter(name);
                 counter.add(usize::try_from(n).unwrap_or(usize::MAX));

@@ -40,17 +40,19 @@ fn of_column(files: &[File], field: &Field) -> Result<ColumnStatistics> {
     let mut max = Bound::Nothing;
     let mut distinct = Distinct::default();
     for file in files {
-        if file.schema().column_with_name(field.name()).is_none() {
+        let Some((_, stored)) = file.schema().column_with_name(field.name()) else {
             nulls += file.num_rows();
             continue;
-        }
+        };
+        let (from, to) = (stored.data_type(), field.data_type());
+        let wide = |bound: Option<(Scalar, Exactness)>| bound.and_then(|(v, exact)| Some((widen(v, from, to)?, exact)));
         let known = file.statistics(&path).map_err(from_format)?;
         nulls += known.null_count;
         bytes = bytes.saturating_add(known.value_bytes);
         // A file without values says nothing about the smallest and largest; one with values and no bounds spoils both.
         if known.null_count < file.num_rows() {
-            min = min.meet(known.min, less);
-            max = max.meet(known.max, |new, old| less(old, new));
+            min = min.meet(wide(known.min), less);
+            max = max.meet(wide(known.max), |new, old| less(old, new));
         }
         distinct.add(known.distinct_count);
     }
@@ -106,6 +108,38 @@ impl Bound {
             (Some(value), Exactness::Bound) => Precision::Inexact(value),
             (None, _) => Precision::Absent,
         }
+    }
+}
+
+/// A bound in the terms of one file's type as one in those of the table's.
+fn widen(value: Scalar, from: &DataType, to: &DataType) -> Option<Scalar> {
+    if from == to {
+        return Some(value);
+    }
+    match (value, to) {
+        (Scalar::Int(v), DataType::Float16 | DataType::Float32 | DataType::Float64) => {
+            // No wider integer meets a float.
+            i32::try_from(v).map(f64::from).or_else(|_| u32::try_from(v).map(f64::from)).ok().map(Scalar::Float)
+        }
+        (Scalar::Int(v), _) => match (scale(from), scale(to)) {
+            (None, None) => Some(Scalar::Int(v)),
+            (Some(from), Some(to)) => {
+                let digits = u32::try_from(i16::from(to) - i16::from(from)).ok()?;
+                v.checked_mul(10i128.checked_pow(digits)?).map(Scalar::Int)
+            }
+            _ => None,
+        },
+        (value, _) => Some(value),
+    }
+}
+
+fn scale(decimal: &DataType) -> Option<i8> {
+    match decimal {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => Some(*scale),
+        _ => None,
     }
 }
 

@@ -12,31 +12,37 @@ use datafusion_datasource::file_groups::FileGroup;
 use datafusion_datasource::file_scan_config::FileScanConfigBuilder;
 use datafusion_datasource::source::DataSourceExec;
 use datafusion_execution::object_store::ObjectStoreUrl;
+use datafusion_expr::dml::InsertOp;
 use datafusion_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_session::{Session, TableProvider};
-use plinth_format::File;
+use object_store::path::Path as Location;
+use plinth_format::{File, WriterOptions};
+use plinth_table::{Listed, Snapshot, TableFolder};
 
 use crate::error::from_format;
 use crate::source::PlinthSource;
-use crate::{location, schema, statistics};
+use crate::sink::WriteExec;
+use crate::{location, statistics};
 
 /// A table over an ordered list of Plinth files whose columns are united by name; a column that a file lacks is null
-/// there. The files stay open, so their footers, and what was read of their columns' metadata, are read once.
+/// there, and one that has a narrower type is widened (see [`plinth_table::SchemaUnion`]). Footers, and what was read of
+/// columns' metadata, are read once.
+///
+/// A table of a folder is that folder at the moment it was opened. Rows can be inserted into it; they make a further file,
+/// which those see who open the folder afterwards.
 #[derive(Debug)]
 pub struct PlinthTable {
-    files: Vec<Part>,
+    snapshot: Snapshot,
+    /// Where the engine finds each file.
+    locations: Vec<Location>,
     schema: SchemaRef,
-}
-
-#[derive(Debug)]
-struct Part {
-    path: PathBuf,
-    file: File,
+    folder: Option<TableFolder>,
+    writer: WriterOptions,
 }
 
 impl PlinthTable {
-    /// Opens the files; rows come in the order given where a plan keeps order at all.
+    /// Opens files; rows come in the order given where a plan keeps order at all.
     ///
     /// # Errors
     /// If there are none, one can't be read, or two disagree about a column's type.
@@ -44,20 +50,59 @@ impl PlinthTable {
         if paths.is_empty() {
             return Err(DataFusionError::Plan("a table needs at least one Plinth file".to_owned()));
         }
-        let open = |path: PathBuf| File::open(&path).map(|file| Part { path, file }).map_err(from_format);
-        let files = paths.into_iter().map(open).collect::<Result<Vec<_>>>()?;
-        let handles: Vec<File> = files.iter().map(|part| part.file.clone()).collect();
-        Ok(Self { files, schema: schema::unite(&handles)? })
+        Ok(Self::of(Snapshot::of_paths(paths).map_err(from_format)?, None))
+    }
+
+    /// Opens the files of a folder. What `before`, an earlier table of that folder, has open already is not opened again.
+    ///
+    /// # Errors
+    /// If there are none, one can't be read, or two disagree about a column's type.
+    pub fn open_folder(folder: impl Into<PathBuf>, before: Option<&Self>) -> Result<Self> {
+        let folder = TableFolder::new(folder);
+        let snapshot = folder.open(before.map(|before| &before.snapshot)).map_err(from_format)?;
+        if snapshot.files().is_empty() {
+            let what = format!("{}: no file in this folder ends in .{}", folder.path().display(), crate::EXTENSION);
+            return Err(DataFusionError::Plan(what));
+        }
+        Ok(Self::of(snapshot, Some(folder)))
+    }
+
+    fn of(snapshot: Snapshot, folder: Option<TableFolder>) -> Self {
+        let locations = snapshot.files().iter().map(|file| location::from_path(&file.path)).collect();
+        Self { schema: snapshot.schema(), snapshot, locations, folder, writer: WriterOptions::default() }
+    }
+
+    /// Says how inserted rows are written.
+    #[must_use]
+    pub fn with_writer_options(self, writer: WriterOptions) -> Self {
+        Self { writer, ..self }
+    }
+
+    /// The folder whose table this is, if it is one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_ref().map(TableFolder::path)
+    }
+
+    /// Whether opening it now would open the same files.
+    ///
+    /// # Errors
+    /// If its folder can't be listed, or a file is gone.
+    pub fn is_current(&self) -> Result<bool> {
+        let listed = match &self.folder {
+            Some(folder) => folder.list(),
+            None => Listed::all(self.snapshot.files().iter().map(|file| file.path.clone())),
+        };
+        Ok(self.snapshot.is_of(&listed.map_err(from_format)?))
     }
 
     /// The open files, in order.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &File)> {
-        self.files.iter().map(|part| (part.path.as_path(), &part.file))
+        self.snapshot.files().iter().map(|part| (part.path.as_path(), &part.file))
     }
 
     /// Rows of all files.
     pub fn num_rows(&self) -> u64 {
-        self.files.iter().map(|part| part.file.num_rows()).sum()
+        self.snapshot.num_rows()
     }
 
     fn plan(
@@ -80,13 +125,12 @@ impl PlinthTable {
                 wanted[i] = true;
             }
         }
-        let files: Vec<File> = self.files.iter().map(|part| part.file.clone()).collect();
+        let files: Vec<File> = self.files().map(|(_, file)| file.clone()).collect();
         let statistics = statistics::of_files(&files, &self.schema, |i| wanted[i])?;
 
-        let parts = self.files.iter().map(|part| {
-            let mut planned =
-                PartitionedFile::new(String::new(), part.file.byte_len()).with_extension(part.file.clone());
-            planned.object_meta.location = location::from_path(&part.path);
+        let parts = files.into_iter().zip(&self.locations).map(|(file, location)| {
+            let mut planned = PartitionedFile::new(String::new(), file.byte_len()).with_extension(file);
+            planned.object_meta.location = location.clone();
             planned
         });
         // One partition; the optimizer has the source divide it.
@@ -146,6 +190,30 @@ impl TableProvider for PlinthTable {
     {
         let plan = self.plan(state, args.projection(), args.filters().unwrap_or(&[]), args.limit());
         Box::pin(std::future::ready(plan.map(ScanResult::from)))
+    }
+
+    fn insert_into<'life0, 'life1, 'async_trait>(
+        &'life0 self,
+        _state: &'life1 dyn Session,
+        input: Arc<dyn ExecutionPlan>,
+        operation: InsertOp,
+    ) -> BoxFuture<'async_trait, Result<Arc<dyn ExecutionPlan>>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait,
+    {
+        let plan = match self.folder() {
+            Some(folder) => {
+                let (schema, options) = (Arc::clone(&self.schema), self.writer.clone());
+                let write = WriteExec::append(input, operation, folder.to_path_buf(), schema, options);
+                write.map(|write| Arc::new(write) as Arc<dyn ExecutionPlan>)
+            }
+            None => Err(DataFusionError::Plan(
+                "rows can be added to a folder of Plinth files, not to single files: name the folder".to_owned(),
+            )),
+        };
+        Box::pin(std::future::ready(plan))
     }
 
     /// `Inexact` though the scan is exact: the filter then still counts while joins are ordered, and the physical

@@ -58,7 +58,7 @@ async fn copy_to_a_folder_adds_files_and_insert_appends() {
     assert!(!folder.exists());
     rows(&t.plinth, &copy).await.unwrap();
     rows(&t.plinth, &copy).await.unwrap();
-    assert_eq!(names(&folder), ["part-00000.plinth", "part-00001.plinth"]);
+    assert_eq!(names(&folder), ["000001.plinth", "000002.plinth"]);
     let create = format!("CREATE EXTERNAL TABLE e STORED AS PLINTH LOCATION '{}/'", folder.display());
     rows(&t.plinth, &create).await.unwrap();
     rows(&t.plinth, "INSERT INTO e SELECT * FROM t WHERE id < 10").await.unwrap();

@@ -134,7 +134,7 @@ pub(crate) fn batch(seed: u64, from: u64, rows: usize) -> RecordBatch {
 
 /// A struct whose fields are null where it is. The engine's `get_field` shows what a null struct hides; a Plinth file
 /// does not keep it.
-fn structure(fields: Fields, columns: Vec<ArrayRef>, nulls: &NullBuffer) -> ArrayRef {
+pub(crate) fn structure(fields: Fields, columns: Vec<ArrayRef>, nulls: &NullBuffer) -> ArrayRef {
     let hide = |column: ArrayRef| {
         let nulls = NullBuffer::union(column.nulls(), Some(nulls));
         make_array(column.to_data().into_builder().nulls(nulls).build().unwrap())

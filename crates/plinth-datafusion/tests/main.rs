@@ -4,6 +4,8 @@
 
 mod copy;
 mod data;
+mod evolution;
+mod folders;
 mod model;
 mod paths;
 mod plans;

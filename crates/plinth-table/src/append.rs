@@ -58,6 +58,14 @@ impl Appender {
         self.writer.write(batch)
     }
 
+    /// Adds rows to one of several lanes, as [`Writer::write_lane`].
+    ///
+    /// # Errors
+    /// As [`Appender::write`].
+    pub fn write_lane(&mut self, lane: usize, batch: &RecordBatch) -> Result<()> {
+        self.writer.write_lane(lane, batch)
+    }
+
     /// Rows written so far.
     pub fn rows(&self) -> u64 {
         self.writer.rows()

@@ -63,6 +63,21 @@ impl TableFolder {
         &self.path
     }
 
+    /// Whether there is a file at all, which takes no complete listing to know.
+    ///
+    /// # Errors
+    /// If the folder can't be listed.
+    pub fn has_files(&self) -> Result<bool> {
+        let failed = |e| FormatError::from(IoError::os(&self.path, "list", e));
+        for entry in std::fs::read_dir(&self.path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if names::is_visible(&entry.file_name()) && entry.path().is_file() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The files of the table at one moment: all appends up to it and none after, and of files that were compacted either
     /// those or what replaced them.
     ///
@@ -134,6 +149,18 @@ impl TableFolder {
 }
 
 impl Listed {
+    /// These files as they are now.
+    ///
+    /// # Errors
+    /// If one is not there or is none.
+    pub fn all(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Self>> {
+        let one = |path: PathBuf| {
+            let none = IoError::os(&path, "open", std::io::Error::other("it is not a regular file"));
+            Self::of(path)?.ok_or_else(|| none.into())
+        };
+        paths.into_iter().map(one).collect()
+    }
+
     /// `None` if it is no file.
     pub(crate) fn of(path: PathBuf) -> Result<Option<Self>> {
         let metadata = std::fs::metadata(&path).map_err(|e| IoError::os(&path, "open", e))?;
@@ -174,11 +201,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::open`].
     pub fn of_paths(paths: Vec<PathBuf>) -> Result<Self> {
-        let listed = paths.into_iter().map(|path| {
-            let missing = IoError::os(&path, "open", std::io::Error::other("it is not a regular file"));
-            Listed::of(path)?.ok_or_else(|| missing.into())
-        });
-        Self::open(listed.collect::<Result<_>>()?, None)
+        Self::open(Listed::all(paths)?, None)
     }
 
     /// The files in order.

@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Check every checksum of Plinth files and decode every block
     Verify(VerifyArgs),
+    /// Rewrite the many files of a table's folder as fewer, larger ones
+    Compact(CompactArgs),
     /// Try it: make sample data (or take yours) and compare with Parquet
     Demo(DemoArgs),
 }
@@ -184,6 +186,27 @@ pub(crate) struct VerifyArgs {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    /// The folder
+    pub(crate) folder: PathBuf,
+    /// How large files should become, such as 256MB or 4GiB; those of half the size are left as they are [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, conflicts_with = "all")]
+    pub(crate) target_size: Option<u64>,
+    /// Make one file of all, however large
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Threads that encode [default: all cores]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    pub(crate) threads: Option<usize>,
+    /// Most memory for the distinct values of dictionaries, such as 512MB or 2GiB [default: 512MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub(crate) memory: Option<u64>,
+    /// No progress bar and no summary
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

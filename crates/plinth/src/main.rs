@@ -1,6 +1,7 @@
 //! The command-line program.
 
 mod cli;
+mod compact;
 mod demo;
 mod error;
 mod import;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Sql(args) => sql::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Compact(args) => compact::run(&args),
         Command::Demo(args) => demo::run(&args),
     };
     error::exit_code(result)

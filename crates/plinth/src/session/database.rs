@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::SystemTime;
 
 use datafusion::catalog::{SchemaProvider, TableProvider, UrlTableFactory};
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::datasource::TableType;
+use plinth_datafusion::{PlinthTable, from_format};
+use plinth_table::TableFolder;
 
 use super::engine;
 use crate::error::Failure;
@@ -22,20 +23,16 @@ pub(crate) struct Database {
     folder: Option<PathBuf>,
     path_tables: OnceLock<Arc<dyn UrlTableFactory>>,
     registered: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
-    open: Mutex<HashMap<String, OpenTable>>,
+    open: Mutex<HashMap<String, Arc<PlinthTable>>>,
 }
-
-/// A table and the files it was made of, as they were then.
-type OpenTable = (Fingerprint, Arc<dyn TableProvider>);
-
-/// What tells a changed file: its path, length and time of change.
-type Fingerprint = Vec<(PathBuf, u64, Option<SystemTime>)>;
 
 /// What a name stands for in the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// A Plinth file, or a folder of them.
+    /// A Plinth file.
     Plinth(Vec<PathBuf>),
+    /// A folder of Plinth files.
+    Folder(PathBuf),
     /// Another file.
     Other(PathBuf),
     /// Several things of equal right.
@@ -101,7 +98,7 @@ impl Database {
     pub(super) fn refuse_drop(&self, name: &str) -> Result<()> {
         let paths = match self.find(name)? {
             Some(Entry::Plinth(paths) | Entry::Ambiguous(paths)) => paths,
-            Some(Entry::Other(path)) => vec![path],
+            Some(Entry::Folder(path) | Entry::Other(path)) => vec![path],
             None => return Ok(()),
         };
         let first = paths.first().map(|p| p.display().to_string()).unwrap_or_default();
@@ -119,9 +116,8 @@ impl Database {
             if path.is_dir() {
                 // The name of a folder has no extension to leave out.
                 let name = path.file_name().and_then(|n| n.to_str()).unwrap_or(&stem).to_owned();
-                let files: Vec<_> = list(&path)?.into_iter().filter(|p| is_plinth_file(p)).collect();
-                if !files.is_empty() {
-                    add(&mut entries, name, &path, Entry::Plinth(files));
+                if TableFolder::new(&path).has_files().map_err(from_format)? {
+                    add(&mut entries, name, &path, Entry::Folder(path.clone()));
                 }
             } else if extension == "plinth" {
                 add(&mut entries, stem, &path, Entry::Plinth(vec![path.clone()]));
@@ -143,7 +139,13 @@ impl Database {
         if let Some(table) = lock(&self.registered).get(name) {
             return Ok(Some(Arc::clone(table)));
         }
-        let files = match self.find(name)? {
+        let before = lock(&self.open).get(name).cloned();
+        let unchanged = |table: &Arc<PlinthTable>, folder: Option<&Path>, file: Option<&Path>| {
+            table.folder() == folder
+                && (folder.is_some() || table.files().map(|(path, _)| path).eq(file))
+                && table.is_current().unwrap_or(false)
+        };
+        let table = match self.find(name)? {
             None => return Ok(None),
             Some(Entry::Ambiguous(paths)) => {
                 let paths: Vec<_> = paths.iter().map(|p| format!("'{}'", p.display())).collect();
@@ -153,26 +155,22 @@ impl Database {
                 let Some(tables) = self.path_tables.get() else { return Ok(None) };
                 return tables.try_new(&path.display().to_string()).await;
             }
-            Some(Entry::Plinth(files)) => files,
+            Some(Entry::Folder(folder)) => match before {
+                Some(table) if unchanged(&table, Some(&folder), None) => table,
+                before => engine::open_folder(folder, before.as_deref())?,
+            },
+            Some(Entry::Plinth(files)) => match before {
+                Some(table) if unchanged(&table, None, files.first().map(PathBuf::as_path)) => table,
+                _ => engine::open(files)?,
+            },
         };
-        let fingerprint = fingerprint(&files);
-        if let Some((of, table)) = lock(&self.open).get(name)
-            && *of == fingerprint
-        {
-            return Ok(Some(Arc::clone(table)));
-        }
-        let table = engine::open(files)?;
-        lock(&self.open).insert(name.to_owned(), (fingerprint, Arc::clone(&table)));
+        lock(&self.open).insert(name.to_owned(), Arc::clone(&table));
         Ok(Some(table))
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn is_plinth_file(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e == "plinth") && path.is_file()
 }
 
 fn list(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -195,21 +193,13 @@ fn add(entries: &mut BTreeMap<String, Entry>, name: String, path: &Path, entry: 
             paths.push(path.to_path_buf());
             Entry::Ambiguous(paths)
         }
-        Some(Entry::Other(first)) => Entry::Ambiguous(vec![first, path.to_path_buf()]),
+        Some(Entry::Other(first) | Entry::Folder(first)) => Entry::Ambiguous(vec![first, path.to_path_buf()]),
         Some(Entry::Plinth(files)) => {
             let first = files.into_iter().next().unwrap_or_default();
             Entry::Ambiguous(vec![first, path.to_path_buf()])
         }
     };
     entries.insert(name, entry);
-}
-
-fn fingerprint(files: &[PathBuf]) -> Fingerprint {
-    let one = |path: &PathBuf| {
-        let metadata = std::fs::metadata(path).ok();
-        (path.clone(), metadata.as_ref().map_or(0, std::fs::Metadata::len), metadata.and_then(|m| m.modified().ok()))
-    };
-    files.iter().map(one).collect()
 }
 
 impl SchemaProvider for Database {

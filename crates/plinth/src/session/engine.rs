@@ -14,8 +14,13 @@ use plinth_datafusion::{PathTables, PlinthFormatFactory, PlinthTable};
 use plinth_format::{FileSummary, WriterOptions};
 
 /// Opens Plinth files as one table.
-pub(super) fn open(files: Vec<PathBuf>) -> Result<Arc<dyn TableProvider>> {
-    Ok(Arc::new(PlinthTable::open(files)?))
+pub(super) fn open(files: Vec<PathBuf>) -> Result<Arc<PlinthTable>> {
+    PlinthTable::open(files).map(Arc::new)
+}
+
+/// Opens a folder of Plinth files, of which `before` may have some open.
+pub(super) fn open_folder(folder: PathBuf, before: Option<&PlinthTable>) -> Result<Arc<PlinthTable>> {
+    PlinthTable::open_folder(folder, before).map(Arc::new)
 }
 
 /// Tables by path: `FROM 'x.plinth'`, and what `others` knows.

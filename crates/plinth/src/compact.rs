@@ -1,0 +1,58 @@
+//! `plinth compact`: the many files of a table as fewer, larger ones.
+
+use std::io::Write;
+
+use plinth_format::WriterOptions;
+use plinth_table::{CompactOptions, CompactSummary, TableFolder, compact};
+
+use crate::cli::CompactArgs;
+use crate::error::{Failure, Result};
+use crate::progress::Progress;
+use crate::{interrupt, machine, units};
+
+/// Runs the command.
+pub(crate) fn run(args: &CompactArgs) -> Result {
+    if !args.folder.is_dir() {
+        return Err(Failure::new(format!("{}: no such folder", args.folder.display())));
+    }
+    interrupt::listen()?;
+    interrupt::writes_into(args.folder.clone());
+    let mut writer = WriterOptions {
+        threads: args.threads.unwrap_or_else(machine::threads),
+        cancelled: interrupt::flag(),
+        ..WriterOptions::default()
+    };
+    if let Some(memory) = args.memory {
+        writer.dictionary_total_bytes = usize::try_from(memory).unwrap_or(usize::MAX);
+    }
+    let mut options = CompactOptions { all: args.all, writer, ..CompactOptions::default() };
+    if let Some(size) = args.target_size {
+        options.target_bytes = size;
+    }
+    let listed = TableFolder::new(&args.folder).list()?;
+    let progress = Progress::new(listed.iter().map(|file| file.identity.len).sum(), args.quiet);
+    let summary = compact(&args.folder, &options, &mut |now| progress.show(now.bytes, Some(now.rows)))?;
+    let elapsed = progress.elapsed();
+    drop(progress);
+    if !args.quiet {
+        // A closed standard error is no reason to fail.
+        let _ = writeln!(std::io::stderr(), "{}: {}", args.folder.display(), line(&summary, elapsed));
+    }
+    Ok(())
+}
+
+/// The summary.
+fn line(summary: &CompactSummary, elapsed: std::time::Duration) -> String {
+    if summary.files_before == summary.files_after {
+        return format!("{}, nothing to compact", units::counted(summary.files_before, "file"));
+    }
+    format!(
+        "{} -> {} in {}; {} rewritten, {} -> {}",
+        units::counted(summary.files_before, "file"),
+        units::count(summary.files_after),
+        units::duration(elapsed),
+        units::counted(summary.rows, "row"),
+        units::bytes(summary.bytes_before),
+        units::bytes(summary.bytes_after),
+    )
+}
