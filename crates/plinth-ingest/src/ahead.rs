@@ -1,8 +1,9 @@
 //! Work done ahead by a few threads, its results handed over in order.
 //!
-//! Tasks are numbered; each produces any number of items. A thread takes the next task and puts its items in the task's
-//! queue; the consumer empties queue after queue. The task the consumer waits for may always put a little ahead; tasks
-//! after it only while all queues together hold less than the agreed bytes, so memory is bounded and nobody waits for ever.
+//! A feed yields pieces of work, one thread at a time, so that it may read and cut a stream; the pieces are numbered as they
+//! come and each produces any number of items. A thread takes the next piece and puts its items in the piece's queue; the
+//! consumer empties queue after queue. The piece the consumer waits for may always put a little ahead; pieces after it only
+//! while all queues together hold less than the agreed bytes, so memory is bounded and nobody waits for ever.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -15,30 +16,32 @@ const CURRENT_AHEAD: usize = 2;
 /// How the names of the threads start.
 pub(crate) const THREAD_NAME: &str = "plinth-read";
 
-/// What one task gives to the consumer.
+/// What one piece gives to the consumer.
 pub(crate) struct Item<T> {
     pub(crate) value: T,
     pub(crate) bytes: usize,
 }
 
-/// Does tasks `0..tasks`. Called on several threads, one [`Worker`] each.
-pub(crate) trait Worker<T, E>: Send + 'static {
-    /// Produces the items of a task; stops early when `give` answers false (nobody wants them any more).
-    fn run(&mut self, task: usize, give: &mut dyn FnMut(Item<T>) -> bool) -> Result<(), E>;
+/// Does pieces of work. Called on several threads, one [`Worker`] each.
+pub(crate) trait Worker<P, T, E>: Send + 'static {
+    /// Produces the items of a piece; stops early when `give` answers false (nobody wants them any more).
+    fn run(&mut self, piece: &P, give: &mut dyn FnMut(Item<T>) -> bool) -> Result<(), E>;
 
-    /// The error that stands for a panic in a task.
-    fn panicked(&self, task: usize) -> E;
+    /// The error that stands for a panic: in a piece, or in the feed.
+    fn panicked(&self, piece: Option<&P>) -> E;
 }
 
 struct Queue<T, E> {
     items: VecDeque<Item<T>>,
-    /// Set once the task is over.
+    /// Set once the piece is done.
     done: Option<Result<(), E>>,
 }
 
 struct State<T, E> {
-    tasks: usize,
+    /// Pieces handed out.
     next: usize,
+    /// Whether the feed has no more.
+    ended: bool,
     current: usize,
     queues: BTreeMap<usize, Queue<T, E>>,
     waiting_bytes: usize,
@@ -49,39 +52,52 @@ struct Shared<T, E> {
     state: Mutex<State<T, E>>,
     changed: Condvar,
     limit: usize,
-    /// Tasks that may be under way or finished before the consumer reaches them.
+    /// Pieces that may be under way or finished before the consumer reaches them.
     ahead: usize,
 }
 
-/// The consumer's end. Dropping it stops and joins the threads.
+/// The consumer's end. Dropping it stops the threads.
 pub(crate) struct Ahead<T, E> {
     shared: Arc<Shared<T, E>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
-    /// Starts one thread per worker; together they keep at most about `limit` bytes waiting.
-    pub(crate) fn start<W: Worker<T, E>>(tasks: usize, limit: usize, workers: Vec<W>) -> std::io::Result<Self> {
-        let state = State { tasks, next: 0, current: 0, queues: BTreeMap::new(), waiting_bytes: 0, cancelled: false };
+    /// Starts one thread per worker; together they keep at most about `limit` bytes waiting. A feed ends with its first
+    /// error.
+    pub(crate) fn start<P, W, F>(feed: F, limit: usize, workers: Vec<W>) -> std::io::Result<Self>
+    where
+        W: Worker<P, T, E>,
+        F: Iterator<Item = Result<P, E>> + Send + 'static,
+    {
+        let state = State {
+            next: 0,
+            ended: false,
+            current: 0,
+            queues: BTreeMap::new(),
+            waiting_bytes: 0,
+            cancelled: false,
+        };
         let ahead = workers.len().saturating_mul(4).max(2);
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), limit, ahead });
+        let feed = Arc::new(Mutex::new(feed));
         let mut this = Self { shared: Arc::clone(&shared), threads: Vec::with_capacity(workers.len()) };
         for (at, worker) in workers.into_iter().enumerate() {
-            let shared = Arc::clone(&shared);
+            let (shared, feed) = (Arc::clone(&shared), Arc::clone(&feed));
             let thread = std::thread::Builder::new().name(format!("{THREAD_NAME}-{at}"));
-            this.threads.push(thread.spawn(move || shared.work(worker))?);
+            this.threads.push(thread.spawn(move || shared.work(worker, &feed))?);
         }
         Ok(this)
     }
 
-    /// The next item of the earliest task that has any left; `None` after the last task.
+    /// The next item of the earliest piece that has any left; `None` after the last piece.
     pub(crate) fn next(&mut self) -> Result<Option<T>, E> {
         let mut state = self.shared.lock();
         loop {
-            if state.current >= state.tasks {
+            let current = state.current;
+            if state.cancelled || (state.ended && current >= state.next) {
                 return Ok(None);
             }
-            let current = state.current;
             let (item, done) = match state.queues.get_mut(&current) {
                 Some(queue) => match queue.items.pop_front() {
                     Some(item) => (Some(item), None),
@@ -102,7 +118,6 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
                 }
                 Some(Err(e)) => {
                     // Nothing comes after an error.
-                    state.current = state.tasks;
                     state.cancelled = true;
                     self.shared.changed.notify_all();
                     return Err(e);
@@ -110,6 +125,13 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
                 None => state = self.shared.wait(state),
             }
         }
+    }
+}
+
+impl<T, E> Ahead<T, E> {
+    /// Lets the threads go: dropping does not wait for them. For a feed that may wait for its input for ever.
+    pub(crate) fn detach(&mut self) {
+        self.threads.clear();
     }
 }
 
@@ -133,11 +155,12 @@ impl<T, E> Shared<T, E> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self, mut worker: impl Worker<T, E>) {
-        while let Some(task) = self.take() {
-            let result =
-                std::panic::catch_unwind(AssertUnwindSafe(|| worker.run(task, &mut |item| self.give(task, item))));
-            let result = result.unwrap_or_else(|_| Err(worker.panicked(task)));
+    fn work<P, F: Iterator<Item = Result<P, E>>>(&self, mut worker: impl Worker<P, T, E>, feed: &Mutex<F>) {
+        while let Some((task, piece)) = self.take(&worker, feed) {
+            let result = piece.and_then(|piece| {
+                let run = || worker.run(&piece, &mut |item| self.give(task, item));
+                std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(worker.panicked(Some(&piece))))
+            });
             let mut state = self.lock();
             if let Some(queue) = state.queues.get_mut(&task) {
                 queue.done = Some(result);
@@ -146,20 +169,31 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    fn take(&self) -> Option<usize> {
+    /// The next piece and its number. Whoever waits for room holds the feed, so pieces are numbered in their order.
+    fn take<P, F: Iterator<Item = Result<P, E>>>(
+        &self,
+        worker: &impl Worker<P, T, E>,
+        feed: &Mutex<F>,
+    ) -> Option<(usize, Result<P, E>)> {
+        let mut feed = feed.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
-        loop {
-            if state.cancelled || state.next >= state.tasks {
-                return None;
-            }
-            if state.next < state.current.saturating_add(self.ahead) {
-                let task = state.next;
-                state.next += 1;
-                state.queues.insert(task, Queue { items: VecDeque::new(), done: None });
-                return Some(task);
-            }
+        while !state.cancelled && !state.ended && state.next >= state.current.saturating_add(self.ahead) {
             state = self.wait(state);
         }
+        if state.cancelled || state.ended {
+            return None;
+        }
+        drop(state);
+        let piece = std::panic::catch_unwind(AssertUnwindSafe(|| feed.next()))
+            .unwrap_or_else(|_| Some(Err(worker.panicked(None))));
+        let mut state = self.lock();
+        state.ended = !matches!(piece, Some(Ok(_)));
+        self.changed.notify_all();
+        let task = state.next;
+        let piece = piece?;
+        state.next += 1;
+        state.queues.insert(task, Queue { items: VecDeque::new(), done: None });
+        Some((task, piece))
     }
 
     fn give(&self, task: usize, item: Item<T>) -> bool {
@@ -195,8 +229,8 @@ mod tests {
         given: Arc<AtomicUsize>,
     }
 
-    impl Worker<(usize, usize), String> for Counting {
-        fn run(&mut self, task: usize, give: &mut dyn FnMut(Item<(usize, usize)>) -> bool) -> Result<(), String> {
+    impl Worker<usize, (usize, usize), String> for Counting {
+        fn run(&mut self, &task: &usize, give: &mut dyn FnMut(Item<(usize, usize)>) -> bool) -> Result<(), String> {
             for i in 0..self.items + task % 3 {
                 self.given.fetch_add(1, Ordering::Relaxed);
                 if !give(Item { value: (task, i), bytes: 10 }) {
@@ -209,15 +243,15 @@ mod tests {
             }
         }
 
-        fn panicked(&self, task: usize) -> String {
-            format!("panic in {task}")
+        fn panicked(&self, task: Option<&usize>) -> String {
+            format!("panic in {task:?}")
         }
     }
 
     fn start(threads: usize, limit: usize, fail: Option<usize>) -> (Ahead<(usize, usize), String>, Arc<AtomicUsize>) {
         let given = Arc::new(AtomicUsize::new(0));
         let workers = (0..threads).map(|_| Counting { items: 5, fail, given: Arc::clone(&given) }).collect();
-        (Ahead::start(20, limit, workers).unwrap(), given)
+        (Ahead::start((0..20).map(Ok), limit, workers).unwrap(), given)
     }
 
     #[test]
@@ -257,16 +291,20 @@ mod tests {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| {}));
         struct Panics;
-        impl Worker<(), String> for Panics {
-            fn run(&mut self, _: usize, _: &mut dyn FnMut(Item<()>) -> bool) -> Result<(), String> {
+        impl Worker<usize, (), String> for Panics {
+            fn run(&mut self, _: &usize, _: &mut dyn FnMut(Item<()>) -> bool) -> Result<(), String> {
                 panic!("boom")
             }
-            fn panicked(&self, task: usize) -> String {
-                format!("panic in {task}")
+            fn panicked(&self, task: Option<&usize>) -> String {
+                format!("panic in {task:?}")
             }
         }
-        let mut ahead = Ahead::start(3, 0, vec![Panics]).unwrap();
-        assert_eq!(ahead.next().unwrap_err(), "panic in 0");
+        let mut ahead = Ahead::start((0..3).map(Ok), 0, vec![Panics]).unwrap();
+        assert_eq!(ahead.next().unwrap_err(), "panic in Some(0)");
+        let feed = (0..3).map(|i| if i < 2 { Ok(i) } else { panic!("boom") });
+        let counting = Counting { items: 0, fail: None, given: Arc::default() };
+        let mut ahead = Ahead::start(feed, 0, vec![counting]).unwrap();
+        assert_eq!((ahead.next().unwrap(), ahead.next().unwrap_err()), (Some((1, 0)), "panic in None".to_owned()));
         std::panic::set_hook(hook);
     }
 

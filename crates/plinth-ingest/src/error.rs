@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::format::FileFormat;
+
 /// A failure to find, open, unite or read input files: what, where, and what to do.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -14,7 +16,7 @@ pub enum IngestError {
         path: String,
     },
     /// A directory holds nothing to import.
-    #[error("no Parquet files in {directory}")]
+    #[error("nothing to import in {directory}")]
     NothingIn {
         /// The directory.
         directory: String,
@@ -95,6 +97,70 @@ pub enum IngestError {
         /// Which value, and what to do.
         what: String,
     },
+    /// Nothing says what an input holds.
+    #[error("{path}: can't tell what it holds; say it with --format parquet, csv, tsv or ndjson")]
+    UnknownFormat {
+        /// The input.
+        path: String,
+    },
+    /// Inputs of several formats.
+    #[error("{first} is {first_format} but {second} is {second_format}: import one format at a time, or say --format")]
+    MixedFormats {
+        /// The first file.
+        first: String,
+        /// Its format.
+        first_format: FileFormat,
+        /// The file that differs.
+        second: String,
+        /// Its format.
+        second_format: FileFormat,
+    },
+    /// An option that makes no sense.
+    #[error("{what}")]
+    Option {
+        /// Which, and why.
+        what: String,
+    },
+    /// No input has a column of the schema that was given.
+    #[error("column {column:?} of the schema is in no input file")]
+    MissingColumn {
+        /// The column.
+        column: String,
+    },
+    /// An input has a column that the schema lacks.
+    #[error("{path}: column {column:?} is not in the schema; add it, or leave such columns out with --ignore-extra")]
+    ExtraColumn {
+        /// The file.
+        path: String,
+        /// The column.
+        column: String,
+    },
+    /// A record that can't be read, or a value that does not fit the type that was given.
+    #[error("{0}")]
+    Record(Box<BadRecord>),
+    /// A record that does not fit the schema inferred from a sample. Reading once more with a schema inferred from
+    /// everything will succeed.
+    #[error("{0}, which is not what the sample of rows looks like; infer the schema from everything or give one")]
+    Surprise(Box<BadRecord>),
+    /// More records were rejected than agreed.
+    #[error("more than {max} bad records; the last: {last}")]
+    TooManyRejects {
+        /// How many were agreed.
+        max: u64,
+        /// The one that was too many.
+        last: Box<BadRecord>,
+    },
+    /// A value or type that a format can't hold.
+    #[error("column {column:?}: {what}")]
+    Unwritable {
+        /// The column.
+        column: String,
+        /// Why, and what to do.
+        what: String,
+    },
+    /// Output could not be written.
+    #[error("{0}")]
+    Io(#[from] plinth_io::IoError),
 }
 
 /// The result of this crate's operations.
@@ -113,4 +179,48 @@ impl IngestError {
     pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> Self {
         Self::Damaged { path: path.display().to_string(), what: what.into() }
     }
+}
+
+/// A record of a text file that can't be taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadRecord {
+    /// The file.
+    pub path: String,
+    /// The line it starts in, counted from one.
+    pub line: u64,
+    /// Where it starts, in bytes of the uncompressed file.
+    pub offset: u64,
+    /// The column, where one is to blame; fields of structs after a dot.
+    pub column: Option<String>,
+    /// What is wrong.
+    pub reason: String,
+    /// The record, or its beginning where it is long.
+    pub raw: Vec<u8>,
+    /// Its length in bytes (at least, where it was too large to read).
+    pub len: u64,
+}
+
+impl std::fmt::Display for BadRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: line {} (byte {}): ", self.path, self.line, self.offset)?;
+        if let Some(column) = &self.column {
+            write!(f, "column {column:?}: ")?;
+        }
+        write!(f, "{}: {}", self.reason, excerpt(&self.raw))
+    }
+}
+
+/// The beginning of some bytes on one line.
+pub(crate) fn excerpt(raw: &[u8]) -> String {
+    const CHARACTERS: usize = 80;
+    let head = raw.get(..raw.len().min(CHARACTERS * 4)).unwrap_or_default();
+    let text = String::from_utf8_lossy(head);
+    let text = text.trim_end();
+    let mut line = text.chars().take(CHARACTERS).flat_map(char::escape_debug).collect::<String>();
+    // Quotes are read better as they are.
+    line = line.replace("\\\"", "\"").replace("\\'", "'");
+    if text.chars().nth(CHARACTERS).is_some() {
+        line.push('\u{2026}');
+    }
+    line
 }

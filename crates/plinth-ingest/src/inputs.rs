@@ -4,20 +4,29 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::error::{IngestError, Result};
+use crate::format::{self, FileFormat};
 
-/// The extensions of files that can be imported, without the dot.
-pub const EXTENSIONS: [&str; 3] = ["parquet", "parq", "pq"];
+/// The input that stands for standard input.
+pub const STDIN: &str = "-";
 
 /// Expands files, directories (searched recursively, hidden entries left out) and globs into a list of files. The order
 /// of the inputs is kept, what one input expands to is sorted by path, and a file named twice is listed once.
 ///
 /// # Errors
-/// If an input is missing, a directory holds no importable file, a pattern matches none, or a file has an extension that
-/// is not in [`EXTENSIONS`].
+/// If an input is missing, a directory holds no importable file, a pattern matches none, or a file's extension is not
+/// that of a known format.
 pub fn expand<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>> {
+    expand_as(inputs, None)
+}
+
+/// As [`expand`]; where the format is told, extensions do not matter and directories are taken with all they hold.
+///
+/// # Errors
+/// As [`expand`].
+pub fn expand_as<P: AsRef<Path>>(inputs: &[P], told: Option<FileFormat>) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for input in inputs {
-        expand_one(input.as_ref(), &mut files)?;
+        expand_one(input.as_ref(), told, &mut files)?;
     }
     let mut seen = HashSet::new();
     let mut unique = Vec::with_capacity(files.len());
@@ -30,16 +39,16 @@ pub fn expand<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>> {
     Ok(unique)
 }
 
-fn expand_one(input: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+fn expand_one(input: &Path, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {
     match std::fs::metadata(input) {
-        Ok(metadata) if metadata.is_dir() => expand_directory(input, files),
+        Ok(metadata) if metadata.is_dir() => expand_directory(input, told, files),
         Ok(_) => {
-            check_extension(input)?;
+            check_extension(input, told)?;
             files.push(input.to_path_buf());
             Ok(())
         }
         // A name that exists is itself even where it looks like a pattern.
-        Err(_) if is_pattern(input) => expand_pattern(input, files),
+        Err(_) if is_pattern(input) => expand_pattern(input, told, files),
         Err(e) => Err(IngestError::os(input, "open", e)),
     }
 }
@@ -48,10 +57,8 @@ fn is_pattern(input: &Path) -> bool {
     input.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
 }
 
-fn is_importable(path: &Path) -> bool {
-    path.extension()
-        .and_then(|e| e.to_str())
-        .is_some_and(|extension| EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(extension)))
+fn is_importable(path: &Path, told: Option<FileFormat>) -> bool {
+    told.is_some() || format::of_name(path).0.is_some()
 }
 
 fn is_hidden(path: &Path) -> bool {
@@ -59,18 +66,18 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().and_then(|n| n.to_str()).is_some_and(|name| name.starts_with(['.', '_']))
 }
 
-fn check_extension(path: &Path) -> Result<()> {
-    if is_importable(path) {
+fn check_extension(path: &Path, told: Option<FileFormat>) -> Result<()> {
+    if is_importable(path, told) {
         return Ok(());
     }
     Err(IngestError::UnknownExtension {
         path: path.display().to_string(),
         extension: path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default(),
-        known: EXTENSIONS.map(|e| format!(".{e}")).join(", "),
+        known: format::known(),
     })
 }
 
-fn expand_directory(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+fn expand_directory(directory: &Path, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {
     let before = files.len();
     let mut open = vec![directory.to_path_buf()];
     while let Some(folder) = open.pop() {
@@ -85,7 +92,7 @@ fn expand_directory(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
             // Links to directories are not followed, so that a cycle can't be walked for ever.
             if kind.is_dir() {
                 open.push(path);
-            } else if is_importable(&path) && path.is_file() {
+            } else if is_importable(&path, told) && path.is_file() {
                 files.push(path);
             }
         }
@@ -97,7 +104,7 @@ fn expand_directory(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn expand_pattern(pattern: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+fn expand_pattern(pattern: &Path, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {
     let text = pattern.display().to_string();
     let paths =
         glob::glob(&text).map_err(|e| IngestError::BadPattern { pattern: text.clone(), reason: e.msg.to_owned() })?;
@@ -113,12 +120,12 @@ fn expand_pattern(pattern: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for path in matches {
         if path.is_dir() {
             // A directory among the matches may hold nothing as long as another match does.
-            match expand_directory(&path, files) {
+            match expand_directory(&path, told, files) {
                 Ok(()) | Err(IngestError::NothingIn { .. }) => {}
                 Err(e) => return Err(e),
             }
         } else {
-            check_extension(&path)?;
+            check_extension(&path, told)?;
             files.push(path);
         }
     }
@@ -172,12 +179,14 @@ mod tests {
         std::fs::create_dir(root.join("empty")).unwrap();
         let message = |name: &str| expand(&[root.join(name)]).unwrap_err().to_string();
         assert!(message("missing.parquet").ends_with("missing.parquet: no such file or directory"));
-        assert!(message("data.xlsx").ends_with("can't import .xlsx files; known: .parquet, .parq, .pq"));
+        assert!(message("data.xlsx").ends_with("can't import .xlsx files; known: .parquet, .parq, .pq, .csv, .tsv, .ndjson, .jsonl, .json \
+             (text also with .gz, .zst, .lz4, .bz2)"));
         assert!(message("data").contains("a file without an extension"));
-        assert!(message("empty").starts_with("no Parquet files in "));
+        assert!(message("empty").starts_with("nothing to import in "));
         assert!(message("*.parquet").ends_with("matches no file"));
         assert!(message("[").contains("no such file") || message("[").contains("not a pattern"));
         assert!(message("a***").contains("not a pattern"));
         assert!(message("*.xlsx").contains("can't import"));
+        assert_eq!(names(root, &expand_as(&[root], Some(FileFormat::Csv)).unwrap()), ["data", "data.xlsx"]);
     }
 }

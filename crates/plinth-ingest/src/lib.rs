@@ -1,16 +1,24 @@
-//! Foreign files to record batches.
+//! Foreign files to record batches, and record batches to foreign files.
 //!
-//! [`inputs::expand`] turns what a user names (files, directories, globs) into a list of files; [`ParquetSource`] reads
-//! that list as one stream of batches in a fixed order: columns united by name, row groups decoded ahead by a few threads,
-//! text as dictionary arrays where the file stores dictionaries.
+//! [`open`] reads what a user names (files, directories, globs, standard input) as one stream of batches in a fixed order:
+//! columns united by name, decoded ahead by a few threads. Parquet keeps text as dictionary arrays where the file stores
+//! dictionaries; CSV and NDJSON are read strictly, by an inferred or a given schema, and lose nothing silently.
+//! [`export`] writes batches to the same formats.
 
 mod ahead;
 mod error;
+pub mod export;
+mod format;
 pub mod inputs;
+mod open;
 mod parquet;
+mod rejects;
 mod schema;
 mod source;
+mod text;
 
-pub use error::{IngestError, Result};
+pub use error::{BadRecord, IngestError, Result};
+pub use format::{Compression, FileFormat};
+pub use open::{CsvOptions, Rejects, Sample, SourceOptions, open, open_with};
 pub use parquet::{ParquetOptions, ParquetSource};
 pub use source::{BatchSource, Position, Totals};

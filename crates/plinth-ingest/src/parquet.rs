@@ -1,18 +1,22 @@
 //! Parquet files as one stream of batches.
 
 mod decode;
+mod file;
 mod footer;
+
+pub(crate) use file::ParquetFile;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 
 use crate::ahead::Ahead;
 use crate::error::{IngestError, Result};
 use crate::schema::Union;
 use crate::source::{BatchSource, Position, Totals};
+use crate::text::given_schema;
 use decode::{Decoder, Plan, Task};
 use footer::Footer;
 
@@ -25,11 +29,15 @@ pub struct ParquetOptions {
     pub ahead_bytes: usize,
     /// Read binary columns as text; a value that is not UTF-8 is an error.
     pub binary_as_text: bool,
+    /// The columns to read, by name; values become these types exactly or not at all.
+    pub schema: Option<SchemaRef>,
+    /// With a schema: pass over columns that it lacks, which otherwise are an error.
+    pub ignore_extra: bool,
 }
 
 impl Default for ParquetOptions {
     fn default() -> Self {
-        Self { threads: 1, ahead_bytes: 64 << 20, binary_as_text: false }
+        Self { threads: 1, ahead_bytes: 64 << 20, binary_as_text: false, schema: None, ignore_extra: false }
     }
 }
 
@@ -57,18 +65,32 @@ impl ParquetSource {
     /// # Errors
     /// If a file is not Parquet or damaged, or two files disagree about a column's type.
     pub fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<Self> {
+        Self::open_files(files.iter().cloned().map(ParquetFile::new).collect(), options)
+    }
+
+    pub(crate) fn open_files(files: Vec<ParquetFile>, options: &ParquetOptions) -> Result<Self> {
         let mut union = Union::default();
         let mut footers: Vec<Footer> = Vec::with_capacity(files.len());
-        for path in files {
-            let mut footer = Footer::read(path, options.binary_as_text)?;
-            union.add(path, &footer.schema)?;
+        for file in files {
+            let mut footer = Footer::read(file, options.binary_as_text)?;
+            match &options.schema {
+                Some(schema) => check_columns(schema, &footer, options.ignore_extra)?,
+                None => union.add(&footer.file.path, &footer.schema)?,
+            }
             // Thousands of files of one kind share one schema.
             if let Some(last) = footers.last().filter(|last| last.schema == footer.schema) {
                 footer.schema = Arc::clone(&last.schema);
             }
             footers.push(footer);
         }
-        let schema: SchemaRef = Arc::new(union.finish());
+        let schema = match &options.schema {
+            Some(schema) => given_schema(schema),
+            None => Arc::new(union.finish()),
+        };
+        let missing = |field: &&FieldRef| footers.iter().all(|f| f.schema.index_of(field.name()).is_err());
+        if let Some(field) = schema.fields().iter().find(missing).filter(|_| !footers.is_empty()) {
+            return Err(IngestError::MissingColumn { column: field.name().clone() });
+        }
         let totals = Totals {
             rows: Some(footers.iter().flat_map(|f| &f.row_groups).map(|g| g.rows).sum()),
             bytes: Some(footers.iter().map(|f| f.bytes).sum()),
@@ -86,21 +108,28 @@ impl ParquetSource {
             for (row_group, group) in footer.row_groups.iter().enumerate() {
                 tasks.push(Task { file, row_group, rows: group.rows, bytes: group.bytes });
             }
-            plans.push(Plan { path: footer.path, columns: mapping });
+            plans.push(Plan { file: footer.file, columns: mapping });
         }
         let threads = options.threads.clamp(1, 64);
         let (tasks, plans): (Arc<[Task]>, Arc<[Plan]>) = (tasks.into(), plans.into());
         let workers = (0..threads)
-            .map(|_| Decoder::new(Arc::clone(&tasks), Arc::clone(&plans), Arc::clone(&schema), options.binary_as_text))
+            .map(|_| Decoder::new(Arc::clone(&tasks), Arc::clone(&plans), Arc::clone(&schema), options.clone()))
             .collect();
-        let ahead = Ahead::start(tasks.len(), options.ahead_bytes, workers)
+        let ahead = Ahead::start((0..tasks.len()).map(Ok), options.ahead_bytes, workers)
             .map_err(|e| IngestError::os(Path::new("reader"), "start a thread", e))?;
         Ok(Self { schema, totals, position: Position::default(), ahead })
     }
+}
 
-    /// Whether a column holds binaries.
-    pub fn is_binary(&self, column: usize) -> bool {
-        self.schema.fields().get(column).is_some_and(|f| matches!(f.data_type(), DataType::BinaryView))
+/// Whether a schema that was given has all columns of a file, each of which has its own name.
+fn check_columns(schema: &Schema, footer: &Footer, ignore_extra: bool) -> Result<()> {
+    Union::default().add(&footer.file.path, &footer.schema)?;
+    let path = || footer.file.path.display().to_string();
+    match footer.schema.fields().iter().find(|field| schema.index_of(field.name()).is_err()) {
+        Some(extra) if !ignore_extra => {
+            Err(IngestError::ExtraColumn { path: path(), column: extra.name().clone() })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What every reader of foreign files looks like to an import.
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 
 use crate::error::Result;
 
@@ -22,6 +22,16 @@ pub trait BatchSource: Send {
 
     /// How much of it the batches returned so far make up.
     fn position(&self) -> Position;
+
+    /// Records left out so far because they could not be read.
+    fn rejects(&self) -> u64 {
+        0
+    }
+
+    /// Whether a column holds binaries.
+    fn is_binary(&self, column: usize) -> bool {
+        self.schema().fields().get(column).is_some_and(|f| matches!(f.data_type(), DataType::BinaryView))
+    }
 }
 
 /// How much an input holds.

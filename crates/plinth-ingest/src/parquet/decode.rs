@@ -1,7 +1,5 @@
 //! One row group of one file to batches of the united schema.
 
-use std::fs::File;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -13,10 +11,13 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 use parquet::basic::{Encoding, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
+use super::file::{Handle, ParquetFile};
 use super::footer::{load, one_line, reader_options};
 use crate::ahead::{Item, Worker};
 use crate::error::{IngestError, Result};
+use crate::parquet::ParquetOptions;
 use crate::schema::value_type;
+use crate::text::strict_text;
 
 /// Decoded bytes a batch aims at.
 const BATCH_BYTES: u64 = 8 << 20;
@@ -37,7 +38,7 @@ pub(super) struct Task {
 /// A file and where the united columns are in it.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) path: PathBuf,
+    pub(super) file: ParquetFile,
     pub(super) columns: Arc<[Option<usize>]>,
 }
 
@@ -46,25 +47,25 @@ pub(super) struct Decoder {
     tasks: Arc<[Task]>,
     plans: Arc<[Plan]>,
     schema: SchemaRef,
-    binary_as_text: bool,
-    open: Option<(usize, File, ArrowReaderMetadata)>,
+    options: ParquetOptions,
+    open: Option<(usize, Handle, ArrowReaderMetadata)>,
 }
 
 impl Decoder {
-    pub(super) fn new(tasks: Arc<[Task]>, plans: Arc<[Plan]>, schema: SchemaRef, binary_as_text: bool) -> Self {
-        Self { tasks, plans, schema, binary_as_text, open: None }
+    pub(super) fn new(tasks: Arc<[Task]>, plans: Arc<[Plan]>, schema: SchemaRef, options: ParquetOptions) -> Self {
+        Self { tasks, plans, schema, options, open: None }
     }
 
     fn decode(&mut self, task: &Task, give: &mut dyn FnMut(Item<(RecordBatch, u64)>) -> bool) -> Result<()> {
         let Some(plan) = self.plans.get(task.file) else { return Ok(()) };
-        let path = &plan.path;
+        let path = &plan.file.path;
         let damaged = |e: &dyn std::fmt::Display| {
             IngestError::damaged(path, format!("row group {}: {}", task.row_group, one_line(e)))
         };
         let (file, metadata) = match &self.open {
             Some((at, file, metadata)) if *at == task.file => (file, metadata.clone()),
             _ => {
-                let (file, metadata) = load(path)?;
+                let (file, metadata) = load(&plan.file)?;
                 let (_, file, metadata) = self.open.insert((task.file, file, metadata));
                 (&*file, metadata.clone())
             }
@@ -79,7 +80,7 @@ impl Decoder {
             .with_batch_size(batch_rows(self.open.as_ref().map(|(.., m)| m.metadata().as_ref()), task))
             .build()
             .map_err(|e| damaged(&e))?;
-        let mut adapter = Adapter::new(plan, Arc::clone(&self.schema), self.binary_as_text);
+        let mut adapter = Adapter::new(plan, Arc::clone(&self.schema), &self.options);
         let (mut rows, mut bytes) = (0u64, 0u64);
         for batch in reader {
             let batch = adapter.adapt(&batch.map_err(|e| damaged(&e))?)?;
@@ -100,15 +101,15 @@ impl Decoder {
     }
 }
 
-impl Worker<(RecordBatch, u64), IngestError> for Decoder {
-    fn run(&mut self, task: usize, give: &mut dyn FnMut(Item<(RecordBatch, u64)>) -> bool) -> Result<()> {
+impl Worker<usize, (RecordBatch, u64), IngestError> for Decoder {
+    fn run(&mut self, &task: &usize, give: &mut dyn FnMut(Item<(RecordBatch, u64)>) -> bool) -> Result<()> {
         let tasks = Arc::clone(&self.tasks);
         tasks.get(task).map_or(Ok(()), |task| self.decode(task, give))
     }
 
-    fn panicked(&self, task: usize) -> IngestError {
-        let task = self.tasks.get(task);
-        let path = task.and_then(|task| self.plans.get(task.file)).map(|plan| plan.path.as_path());
+    fn panicked(&self, task: Option<&usize>) -> IngestError {
+        let task = task.and_then(|task| self.tasks.get(*task));
+        let path = task.and_then(|task| self.plans.get(task.file)).map(|plan| plan.file.path.as_path());
         let row_group = task.map_or(0, |task| task.row_group);
         IngestError::damaged(
             path.unwrap_or_else(|| std::path::Path::new("input")),
@@ -181,15 +182,15 @@ fn memory_size(batch: &RecordBatch) -> usize {
 struct Adapter<'a> {
     plan: &'a Plan,
     schema: SchemaRef,
-    binary_as_text: bool,
+    options: &'a ParquetOptions,
     /// Per united column, the last dictionary's values as read and as handed on: one array for the whole chunk.
     dictionaries: Vec<Option<(ArrayRef, ArrayRef)>>,
 }
 
 impl<'a> Adapter<'a> {
-    fn new(plan: &'a Plan, schema: SchemaRef, binary_as_text: bool) -> Self {
+    fn new(plan: &'a Plan, schema: SchemaRef, options: &'a ParquetOptions) -> Self {
         let dictionaries = vec![None; schema.fields().len()];
-        Self { plan, schema, binary_as_text, dictionaries }
+        Self { plan, schema, options, dictionaries }
     }
 
     fn adapt(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
@@ -202,6 +203,9 @@ impl<'a> Adapter<'a> {
                 None => new_null_array(field.data_type(), batch.num_rows()),
                 Some(array) => self.convert(at, field, array)?,
             };
+            if !field.is_nullable() && array.logical_null_count() > 0 {
+                return Err(self.value_error(field, &"holds nulls, where a value is needed"));
+            }
             fields.push(if array.data_type() == field.data_type() {
                 Arc::clone(field)
             } else {
@@ -211,7 +215,7 @@ impl<'a> Adapter<'a> {
         }
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
-            .map_err(|e| IngestError::damaged(&self.plan.path, one_line(&e)))
+            .map_err(|e| IngestError::damaged(&self.plan.file.path, one_line(&e)))
     }
 
     fn convert(&mut self, at: usize, field: &Field, array: &ArrayRef) -> Result<ArrayRef> {
@@ -220,6 +224,12 @@ impl<'a> Adapter<'a> {
         }
         if !matches!(array.data_type(), DataType::Dictionary(..)) {
             return self.cast(field, array);
+        }
+        if !matches!(field.data_type(), DataType::Utf8View | DataType::BinaryView) {
+            // Dictionaries stay such for text and binaries only.
+            let values = array.as_dictionary::<Int32Type>().values().data_type();
+            let flat = cast_with_options(array, values, &CastOptions::default()).map_err(|e| self.value_error(field, &e))?;
+            return self.cast(field, &flat);
         }
         let dictionary = array.as_dictionary::<Int32Type>();
         let values = dictionary.values();
@@ -244,15 +254,29 @@ impl<'a> Adapter<'a> {
     }
 
     fn cast(&self, field: &Field, array: &ArrayRef) -> Result<ArrayRef> {
+        let (from, to) = (array.data_type(), field.data_type());
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        cast_with_options(array, field.data_type(), &options).map_err(|e| self.value_error(field, &e))
+        let plain = |array, to| cast_with_options(array, to, &options).map_err(|e| self.value_error(field, &e));
+        let value_type = value_type(from, self.options.binary_as_text);
+        // Without a schema that was given, types only ever widen.
+        if self.options.schema.is_none() || value_type == *to {
+            return plain(array, to);
+        }
+        if value_type == DataType::Utf8View && !to.is_nested() {
+            return strict_text(array, to).map_err(|e| self.value_error(field, &e));
+        }
+        let converted = plain(array, to)?;
+        if plain(&converted, from)?.as_ref() != array.as_ref() {
+            return Err(self.value_error(field, &format!("holds values of type {from} that {to} can't hold exactly")));
+        }
+        Ok(converted)
     }
 
     fn value_error(&self, field: &Field, error: &dyn std::fmt::Display) -> IngestError {
         let mut what = one_line(error);
-        if self.binary_as_text && matches!(field.data_type(), DataType::Utf8View) && what.contains("UTF") {
+        if self.options.binary_as_text && matches!(field.data_type(), DataType::Utf8View) && what.contains("UTF") {
             what = format!("holds bytes that are not UTF-8 ({what}); import it without --binary-as-text");
         }
-        IngestError::Value { path: self.plan.path.display().to_string(), column: field.name().clone(), what }
+        IngestError::Value { path: self.plan.file.path.display().to_string(), column: field.name().clone(), what }
     }
 }

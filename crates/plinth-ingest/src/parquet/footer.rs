@@ -1,20 +1,21 @@
 //! What an import needs to know of a Parquet file before reading it.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::ParquetStatisticsPolicy;
+use parquet::file::reader::Length;
 
+use super::file::{Handle, ParquetFile};
 use crate::error::{IngestError, Result};
 use crate::schema::value_type;
 
 /// A file's rows, bytes and columns.
 #[derive(Debug)]
 pub(super) struct Footer {
-    pub(super) path: PathBuf,
+    pub(super) file: ParquetFile,
     /// Its length.
     pub(super) bytes: u64,
     /// Its columns in value types.
@@ -31,9 +32,9 @@ pub(super) struct RowGroup {
 
 impl Footer {
     /// Reads a file's footer.
-    pub(super) fn read(path: &Path, binary_as_text: bool) -> Result<Self> {
-        let (file, metadata) = load(path)?;
-        let bytes = file.metadata().map_err(|e| IngestError::os(path, "read the length of", e))?.len();
+    pub(super) fn read(file: ParquetFile, binary_as_text: bool) -> Result<Self> {
+        let (handle, metadata) = load(&file)?;
+        let (path, bytes) = (&file.path, handle.len());
         let fields =
             metadata.schema().fields().iter().map(|field| {
                 Field::new(field.name(), value_type(field.data_type(), binary_as_text), field.is_nullable())
@@ -45,22 +46,20 @@ impl Footer {
                 .map_err(|_| IngestError::damaged(path, "damaged Parquet footer: a negative number of rows"))?;
             row_groups.push(RowGroup { rows, bytes: u64::try_from(group.compressed_size()).unwrap_or(0).min(bytes) });
         }
-        Ok(Self { path: path.to_path_buf(), bytes, schema, row_groups })
+        Ok(Self { file, bytes, schema, row_groups })
     }
 }
 
 /// Opens a file and reads its footer; statistics and page indexes are left out.
-pub(super) fn load(path: &Path) -> Result<(File, ArrowReaderMetadata)> {
-    let file = File::open(path).map_err(|e| IngestError::os(path, "open", e))?;
-    if file.metadata().is_ok_and(|m| m.is_dir()) {
-        return Err(IngestError::damaged(path, "is a directory, not a Parquet file"));
-    }
+pub(super) fn load(file: &ParquetFile) -> Result<(Handle, ArrowReaderMetadata)> {
+    let path = &file.path;
+    let handle = file.open()?;
     let options = reader_options();
     // The parser of damaged footers is somebody else's: a panic in it is an error of the file.
-    let metadata = std::panic::catch_unwind(|| ArrowReaderMetadata::load(&file, options))
+    let metadata = std::panic::catch_unwind(AssertUnwindSafe(|| ArrowReaderMetadata::load(&handle, options)))
         .map_err(|_| IngestError::damaged(path, "damaged Parquet footer"))?
         .map_err(|e| IngestError::damaged(path, format!("not a readable Parquet file: {}", one_line(&e))))?;
-    Ok((file, metadata))
+    Ok((handle, metadata))
 }
 
 pub(super) fn reader_options() -> ArrowReaderOptions {

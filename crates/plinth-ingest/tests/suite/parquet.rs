@@ -1,5 +1,4 @@
 //! Parquet files in, the same rows out.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +32,7 @@ fn properties(row_group: usize) -> WriterProperties {
 }
 
 fn open(files: &[PathBuf], threads: usize, binary_as_text: bool) -> Result<ParquetSource, String> {
-    let options = ParquetOptions { threads, ahead_bytes: 100_000, binary_as_text };
+    let options = ParquetOptions { threads, ahead_bytes: 100_000, binary_as_text, ..ParquetOptions::default() };
     ParquetSource::open(files, &options).map_err(|e| e.to_string())
 }
 

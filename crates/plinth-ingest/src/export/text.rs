@@ -1,0 +1,328 @@
+//! Batches to CSV and NDJSON.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray};
+use arrow_cast::cast;
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+
+use super::BatchSink;
+use super::output::Compressed;
+use crate::error::{IngestError, Result};
+
+/// Bytes of text gathered before they are written.
+const GATHER: usize = 1 << 20;
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Style {
+    Csv { delimiter: u8 },
+    Ndjson,
+}
+
+/// Writes rows as text.
+pub(super) struct TextSink {
+    /// In the types that are written.
+    schema: SchemaRef,
+    output: Compressed,
+    style: Style,
+    buffer: Vec<u8>,
+}
+
+impl TextSink {
+    pub(super) fn new(output: Compressed, schema: &SchemaRef, style: Style) -> Result<Self> {
+        let mut buffer = Vec::new();
+        if let Style::Csv { delimiter } = style {
+            if !delimiter.is_ascii() || matches!(delimiter, b'"' | b'\n' | b'\r' | 0) {
+                let what = "the delimiter has to be an ASCII character, not a quote or a line end".to_owned();
+                return Err(IngestError::Option { what });
+            }
+            for (at, field) in schema.fields().iter().enumerate() {
+                if at > 0 {
+                    buffer.push(delimiter);
+                }
+                csv_text(&mut buffer, field.name(), delimiter);
+            }
+            buffer.push(b'\n');
+        }
+        let field = |f: &FieldRef| Field::new(f.name(), written(f.data_type()), f.is_nullable());
+        let schema = Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()));
+        Ok(Self { schema, output, style, buffer })
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
+        let mut columns = Vec::with_capacity(batch.num_columns());
+        for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
+            let values = Values::new(array).map_err(|e| unwritable(field.name(), &e))?;
+            let mut key = Vec::new();
+            json_string(&mut key, field.name());
+            columns.push((field, key, values));
+        }
+        for row in 0..batch.num_rows() {
+            match self.style {
+                Style::Csv { delimiter } => {
+                    for (at, (field, _, values)) in columns.iter().enumerate() {
+                        if at > 0 {
+                            self.buffer.push(delimiter);
+                        }
+                        values.csv(row, &mut self.buffer, delimiter).map_err(|e| unwritable(field.name(), &e))?;
+                    }
+                }
+                Style::Ndjson => {
+                    self.buffer.push(b'{');
+                    for (at, (field, key, values)) in columns.iter().enumerate() {
+                        if at > 0 {
+                            self.buffer.push(b',');
+                        }
+                        self.buffer.extend_from_slice(key);
+                        self.buffer.push(b':');
+                        values.json(row, &mut self.buffer).map_err(|e| unwritable(field.name(), &e))?;
+                    }
+                    self.buffer.push(b'}');
+                }
+            }
+            self.buffer.push(b'\n');
+            if self.buffer.len() >= GATHER {
+                self.output.write_all(&self.buffer)?;
+                self.buffer.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl BatchSink for TextSink {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let batch = plain(batch, &self.schema)?;
+        self.rows(&batch)
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<u64> {
+        self.output.write_all(&self.buffer)?;
+        self.output.complete()
+    }
+}
+
+fn unwritable(column: &str, e: &ArrowError) -> IngestError {
+    let what = e.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    IngestError::Unwritable { column: column.to_owned(), what }
+}
+
+/// A batch in the types of a schema, dictionaries resolved.
+pub(super) fn plain(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    if batch.schema_ref() == schema {
+        return Ok(batch.clone());
+    }
+    let wrong = |e: &ArrowError| unwritable("", e);
+    if batch.num_columns() != schema.fields().len() {
+        let what = format!("{} columns where {} are expected", batch.num_columns(), schema.fields().len());
+        return Err(wrong(&ArrowError::SchemaError(what)));
+    }
+    let columns = batch.columns().iter().zip(schema.fields()).map(|(array, field)| {
+        if array.data_type() == field.data_type() {
+            return Ok(Arc::clone(array));
+        }
+        cast(array, field.data_type()).map_err(|e| unwritable(field.name(), &e))
+    });
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(|e| wrong(&e))
+}
+
+/// The type in which values are written: text and lists of one kind, instants in UTC, durations as numbers.
+fn written(data_type: &DataType) -> DataType {
+    let field = |f: &FieldRef| Arc::new(f.as_ref().clone().with_data_type(written(f.data_type())));
+    match data_type {
+        DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, Some("+00:00".into())),
+        DataType::Duration(_) => DataType::Int64,
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Dictionary(_, values) => written(values),
+        DataType::RunEndEncoded(_, values) => written(values.data_type()),
+        DataType::List(item) | DataType::ListView(item) => DataType::List(field(item)),
+        DataType::LargeList(item) | DataType::LargeListView(item) => DataType::LargeList(field(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(field(item), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(field(entries), *sorted),
+        other => other.clone(),
+    }
+}
+
+/// An array that is written value by value.
+struct Values<'a> {
+    array: &'a dyn Array,
+    kind: Kind<'a>,
+}
+
+enum Kind<'a> {
+    Text(&'a StringViewArray),
+    /// `bare` in JSON are those that need no quotes.
+    Shown { formatter: ArrayFormatter<'a>, bare: bool },
+    List(Box<Values<'a>>),
+    /// With the keys as JSON has them.
+    Struct(Vec<(Vec<u8>, Values<'a>)>),
+    Map { keys: Box<Values<'a>>, values: Box<Values<'a>> },
+}
+
+impl<'a> Values<'a> {
+    fn new(array: &'a dyn Array) -> Result<Self, ArrowError> {
+        let inner = |array: &'a ArrayRef| Ok::<_, ArrowError>(Box::new(Self::new(array.as_ref())?));
+        let kind = match array.data_type() {
+            DataType::Utf8View => Kind::Text(array.as_string_view()),
+            DataType::List(_) => Kind::List(inner(array.as_list::<i32>().values())?),
+            DataType::LargeList(_) => Kind::List(inner(array.as_list::<i64>().values())?),
+            DataType::FixedSizeList(..) => Kind::List(inner(array.as_fixed_size_list().values())?),
+            DataType::Struct(fields) => {
+                let members = fields.iter().zip(array.as_struct().columns()).map(|(field, column)| {
+                    let mut key = Vec::new();
+                    json_string(&mut key, field.name());
+                    Ok((key, Self::new(column.as_ref())?))
+                });
+                Kind::Struct(members.collect::<Result<_, ArrowError>>()?)
+            }
+            DataType::Map(..) => {
+                let map = array.as_map();
+                Kind::Map { keys: inner(map.keys())?, values: inner(map.values())? }
+            }
+            data_type => {
+                let bare = data_type.is_numeric() || matches!(data_type, DataType::Boolean);
+                let options = FormatOptions::new().with_display_error(false);
+                Kind::Shown { formatter: ArrayFormatter::try_new(array, &options)?, bare }
+            }
+        };
+        Ok(Self { array, kind })
+    }
+
+    /// A scalar as text; `scratch` may hold it.
+    fn text<'s>(&'s self, row: usize, scratch: &'s mut String) -> Result<&'s str, ArrowError> {
+        match &self.kind {
+            Kind::Text(texts) => Ok(texts.value(row)),
+            Kind::Shown { formatter, .. } => {
+                *scratch = formatter.value(row).try_to_string()?;
+                Ok(scratch)
+            }
+            _ => Err(ArrowError::SchemaError("nested values have no place here".to_owned())),
+        }
+    }
+
+    fn csv(&self, row: usize, to: &mut Vec<u8>, delimiter: u8) -> Result<(), ArrowError> {
+        if self.array.is_valid(row) {
+            csv_text(to, self.text(row, &mut String::new())?, delimiter);
+        }
+        Ok(())
+    }
+
+    fn json(&self, row: usize, to: &mut Vec<u8>) -> Result<(), ArrowError> {
+        if self.array.is_null(row) {
+            to.extend_from_slice(b"null");
+            return Ok(());
+        }
+        match &self.kind {
+            Kind::Text(texts) => json_string(to, texts.value(row)),
+            Kind::Shown { bare, .. } => {
+                let mut scratch = String::new();
+                let text = self.text(row, &mut scratch)?;
+                // NaN and the infinities are no JSON.
+                let special = text.trim_start_matches('-').starts_with(['N', 'i']);
+                if *bare && !special { to.extend_from_slice(text.as_bytes()) } else { json_string(to, text) }
+            }
+            Kind::List(items) => {
+                to.push(b'[');
+                for (at, item) in range(self.array, row).enumerate() {
+                    if at > 0 {
+                        to.push(b',');
+                    }
+                    items.json(item, to)?;
+                }
+                to.push(b']');
+            }
+            Kind::Struct(members) => {
+                to.push(b'{');
+                for (at, (key, values)) in members.iter().enumerate() {
+                    if at > 0 {
+                        to.push(b',');
+                    }
+                    to.extend_from_slice(key);
+                    to.push(b':');
+                    values.json(row, to)?;
+                }
+                to.push(b'}');
+            }
+            Kind::Map { keys, values } => {
+                to.push(b'{');
+                for (at, entry) in range(self.array, row).enumerate() {
+                    if at > 0 {
+                        to.push(b',');
+                    }
+                    json_string(to, keys.text(entry, &mut String::new())?);
+                    to.push(b':');
+                    values.json(entry, to)?;
+                }
+                to.push(b'}');
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the elements of a list or map are among all elements.
+fn range(array: &dyn Array, row: usize) -> std::ops::Range<usize> {
+    let bounds = |offsets: &[i32]| match offsets {
+        [start, end, ..] => usize::try_from(*start).unwrap_or(0)..usize::try_from(*end).unwrap_or(0),
+        _ => 0..0,
+    };
+    match array.data_type() {
+        DataType::List(_) => bounds(array.as_list::<i32>().offsets().get(row..).unwrap_or_default()),
+        DataType::Map(..) => bounds(array.as_map().offsets().get(row..).unwrap_or_default()),
+        DataType::LargeList(_) => match array.as_list::<i64>().offsets().get(row..) {
+            Some([start, end, ..]) => usize::try_from(*start).unwrap_or(0)..usize::try_from(*end).unwrap_or(0),
+            _ => 0..0,
+        },
+        DataType::FixedSizeList(_, size) => {
+            let size = usize::try_from(*size).unwrap_or(0);
+            let start = usize::try_from(array.as_fixed_size_list().value_offset(row)).unwrap_or(0);
+            start..start + size
+        }
+        _ => 0..0,
+    }
+}
+
+/// A field that is not null: in quotes where it is empty or could be taken for something else.
+fn csv_text(to: &mut Vec<u8>, text: &str, delimiter: u8) {
+    let bytes = text.as_bytes();
+    let special = |b: &u8| *b == delimiter || matches!(b, b'"' | b'\n' | b'\r');
+    if !bytes.is_empty() && !bytes.iter().any(special) && !text.starts_with('\u{feff}') {
+        to.extend_from_slice(bytes);
+        return;
+    }
+    to.push(b'"');
+    for byte in bytes {
+        if *byte == b'"' {
+            to.push(b'"');
+        }
+        to.push(*byte);
+    }
+    to.push(b'"');
+}
+
+/// A text between quotes, as JSON has it.
+pub(crate) fn json_string(to: &mut Vec<u8>, text: &str) {
+    to.push(b'"');
+    let mut rest = text.as_bytes();
+    while let Some(at) = rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..0x20)) {
+        let (plain, tail) = rest.split_at(at);
+        to.extend_from_slice(plain);
+        match tail.first() {
+            Some(b'\n') => to.extend_from_slice(b"\\n"),
+            Some(b'\r') => to.extend_from_slice(b"\\r"),
+            Some(b'\t') => to.extend_from_slice(b"\\t"),
+            Some(byte @ (b'"' | b'\\')) => to.extend_from_slice(&[b'\\', *byte]),
+            Some(byte) => to.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            None => {}
+        }
+        rest = tail.get(1..).unwrap_or_default();
+    }
+    to.extend_from_slice(rest);
+    to.push(b'"');
+}

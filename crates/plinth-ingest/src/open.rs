@@ -1,0 +1,201 @@
+//! One way in for every format.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+
+use crate::error::{IngestError, Result};
+use crate::format::{FileFormat, of_name};
+use crate::inputs::{STDIN, expand_as};
+use crate::parquet::{ParquetFile, ParquetOptions, ParquetSource};
+use crate::source::BatchSource;
+use crate::text::TextSource;
+use crate::text::stream::{Input, Spooled};
+
+/// How to read foreign files.
+#[derive(Clone, Debug)]
+pub struct SourceOptions {
+    /// The format, whatever the extensions.
+    pub format: Option<FileFormat>,
+    /// The columns to read, by name; values become these types exactly or not at all. Without one, the files (or a sample
+    /// of them) say what there is.
+    pub schema: Option<SchemaRef>,
+    /// With a schema: pass over columns of the input that it lacks, which otherwise are an error.
+    pub ignore_extra: bool,
+    /// What to infer the schema of text from.
+    pub sample: Sample,
+    /// Threads that decode ahead of the consumer (at least one is used).
+    pub threads: usize,
+    /// Bytes of decoded batches that may wait for the consumer.
+    pub ahead_bytes: usize,
+    /// Read binary columns of Parquet as text; a value that is not UTF-8 is an error.
+    pub binary_as_text: bool,
+    /// How CSV and TSV are written.
+    pub csv: CsvOptions,
+    /// What becomes of records that can't be read.
+    pub rejects: Rejects,
+    /// The most bytes a record of text may have.
+    pub record_bytes: usize,
+    /// Where standard input is kept if it has to be read twice.
+    pub spill: PathBuf,
+    /// Bytes of text decoded at a time; for tests.
+    #[doc(hidden)]
+    pub piece_bytes: Option<usize>,
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        Self {
+            format: None,
+            schema: None,
+            ignore_extra: false,
+            sample: Sample::Rows(20_000),
+            threads: 1,
+            ahead_bytes: 64 << 20,
+            binary_as_text: false,
+            csv: CsvOptions::default(),
+            rejects: Rejects::Error,
+            record_bytes: 64 << 20,
+            spill: PathBuf::from("."),
+            piece_bytes: None,
+        }
+    }
+}
+
+/// What a schema is inferred from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sample {
+    /// About so many rows, the first of each file. A later row that does not fit is [`IngestError::Surprise`].
+    Rows(u64),
+    /// All rows; the files are read twice.
+    Everything,
+}
+
+/// How CSV and TSV are written.
+#[derive(Clone, Debug)]
+pub struct CsvOptions {
+    /// What separates fields; a comma for CSV and a tab for TSV if nothing is said.
+    pub delimiter: Option<u8>,
+    /// Whether the first record names the columns; otherwise they are `column1`, `column2` and so on.
+    pub header: bool,
+    /// What encloses fields, if anything.
+    pub quote: Option<u8>,
+    /// The unquoted fields that stand for null. A field that is empty is null anyway where its type has no empty value.
+    pub nulls: Vec<String>,
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        Self { delimiter: None, header: true, quote: Some(b'"'), nulls: vec![String::new()] }
+    }
+}
+
+/// What becomes of records that can't be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejects {
+    /// The first is an error.
+    Error,
+    /// They are left out, counted, and written down as NDJSON.
+    Collect {
+        /// The file they go to; emptied first.
+        to: PathBuf,
+        /// How many there may be.
+        max: Option<u64>,
+    },
+}
+
+/// Opens files, directories, patterns, or `-` for standard input, all of one format, as one stream of batches.
+///
+/// # Errors
+/// If an input is missing, damaged or of another format than the others, if a schema can't be inferred or does not meet
+/// the files; with one line that says what, where, and what to do.
+pub fn open<P: AsRef<Path>>(inputs: &[P], options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
+    open_with(inputs, options, std::io::stdin())
+}
+
+/// As [`open`], with something else for standard input.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with<P: AsRef<Path>>(
+    inputs: &[P],
+    options: &SourceOptions,
+    stdin: impl Read + Send + 'static,
+) -> Result<Box<dyn BatchSource>> {
+    if inputs.iter().any(|input| input.as_ref() == Path::new(STDIN)) {
+        if inputs.len() > 1 {
+            return Err(IngestError::Option { what: "standard input (-) can't be read together with files".to_owned() });
+        }
+        return open_stream(stdin, options);
+    }
+    let files = expand_as(inputs, options.format)?;
+    let format = one_format(&files, options.format)?;
+    if format == FileFormat::Parquet {
+        return open_parquet(files.into_iter().map(ParquetFile::new).collect(), options);
+    }
+    let inputs = files.into_iter().map(Input::file).collect();
+    Ok(Box::new(TextSource::open(inputs, format, options)?))
+}
+
+/// The format that all files have.
+fn one_format(files: &[PathBuf], told: Option<FileFormat>) -> Result<FileFormat> {
+    let mut first: Option<(&Path, FileFormat)> = None;
+    for path in files {
+        let (format, compression) = of_name(path);
+        let display = || path.display().to_string();
+        let format = told.or(format).ok_or_else(|| IngestError::UnknownFormat { path: display() })?;
+        if let (FileFormat::Parquet, Some(compression)) = (format, compression) {
+            let what = format!("Parquet within .{} can't be read; decompress it first", compression.extension());
+            return Err(IngestError::damaged(path, what));
+        }
+        match first {
+            None => first = Some((path, format)),
+            Some((other, other_format)) if other_format != format => {
+                return Err(IngestError::MixedFormats {
+                    first: other.display().to_string(),
+                    first_format: other_format,
+                    second: display(),
+                    second_format: format,
+                });
+            }
+            Some(_) => {}
+        }
+    }
+    first.map(|(_, format)| format).ok_or_else(|| IngestError::Option { what: "no input given".to_owned() })
+}
+
+fn open_stream(mut stdin: impl Read + Send + 'static, options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
+    let name = Path::new("standard input");
+    let mut head = Vec::new();
+    stdin.by_ref().take(16).read_to_end(&mut head).map_err(|e| IngestError::os(name, "read", e))?;
+    let parquet = head.starts_with(b"PAR1").then_some(FileFormat::Parquet);
+    // An object opens nothing but NDJSON; everything else could be CSV of some kind.
+    let json = head.starts_with(b"{").then_some(FileFormat::Ndjson);
+    let format = options.format.or(parquet).or(json);
+    let format = format.ok_or_else(|| IngestError::UnknownFormat { path: name.display().to_string() })?;
+    if format == FileFormat::Parquet {
+        let spooled = Arc::new(Spooled::copy(&head, stdin, &options.spill)?);
+        return open_parquet(vec![ParquetFile::spooled(name.to_path_buf(), spooled)], options);
+    }
+    if options.schema.is_some() {
+        let input = Input::stream(head, Box::new(stdin));
+        return Ok(Box::new(TextSource::open(vec![input], format, options)?));
+    }
+    // It can't be read once more if a sample turns out to have been too small.
+    let options = SourceOptions { sample: Sample::Everything, ..options.clone() };
+    let input = Input::spooled(&head, Spooled::copy(&head, stdin, &options.spill)?);
+    Ok(Box::new(TextSource::open(vec![input], format, &options)?))
+}
+
+fn open_parquet(files: Vec<ParquetFile>, options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
+    let parquet = ParquetOptions {
+        threads: options.threads,
+        ahead_bytes: options.ahead_bytes,
+        binary_as_text: options.binary_as_text,
+        schema: options.schema.clone(),
+        ignore_extra: options.ignore_extra,
+    };
+    Ok(Box::new(ParquetSource::open_files(files, &parquet)?))
+}

@@ -1,0 +1,361 @@
+//! Pieces to batches, and to what a schema is inferred from.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::BooleanBufferBuilder;
+use arrow_schema::{DataType, SchemaRef};
+
+use super::bad_record;
+use super::csv::{Boundaries, Fields, without_line_end};
+use super::infer::Objects;
+use super::json::{Cursor, Kind, check};
+use super::node::{Fault, Rows, Rules};
+use super::scalar::column;
+use super::split::{Cutting, Piece};
+use crate::ahead::{Item, Worker};
+use crate::error::{BadRecord, IngestError, Result};
+use crate::open::{Rejects, SourceOptions};
+
+/// Decoded bytes of a batch, about.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// Rows of a batch.
+const BATCH_ROWS: std::ops::RangeInclusive<usize> = 64..=65_536;
+
+/// Bytes of a bad record that are kept.
+const KEPT: usize = 64 << 10;
+
+/// The columns, and how to find them in a file.
+#[derive(Debug)]
+pub(super) struct Layout {
+    schema: SchemaRef,
+    by_name: HashMap<String, usize>,
+    rules: Rules,
+    cutting: Cutting,
+    nulls: Vec<String>,
+    collect: bool,
+    batch_rows: usize,
+    /// Whether inference left rows out.
+    sampled: bool,
+    /// Per column, whether any file had it.
+    seen: Vec<AtomicBool>,
+}
+
+impl Layout {
+    pub(super) fn new(schema: SchemaRef, rules: Rules, cutting: Cutting, options: &SourceOptions) -> Self {
+        let columns = schema.fields().len();
+        Self {
+            by_name: schema.fields().iter().enumerate().map(|(at, f)| (f.name().clone(), at)).collect(),
+            rules,
+            cutting,
+            nulls: options.csv.nulls.clone(),
+            collect: matches!(options.rejects, Rejects::Collect { .. }),
+            batch_rows: (BATCH_BYTES / (16 * columns.max(1))).clamp(*BATCH_ROWS.start(), *BATCH_ROWS.end()),
+            sampled: !rules.given,
+            seen: (0..columns).map(|_| AtomicBool::new(false)).collect(),
+            schema,
+        }
+    }
+
+    /// Where the fields of a file's records go.
+    pub(super) fn columns(&self, path: &Path, names: &[String]) -> Result<Vec<Option<usize>>> {
+        let column = |name: &String| match self.by_name.get(name) {
+            Some(at) => {
+                self.saw(*at);
+                Ok(Some(*at))
+            }
+            None if self.rules.ignore_extra => Ok(None),
+            None => Err(IngestError::ExtraColumn { path: path.display().to_string(), column: name.clone() }),
+        };
+        names.iter().map(column).collect()
+    }
+
+    fn saw(&self, column: usize) {
+        if let Some(seen) = self.seen.get(column) {
+            seen.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether every column was found somewhere.
+    pub(super) fn check_all_seen(&self) -> Result<()> {
+        let columns = self.schema.fields().iter().zip(&self.seen);
+        match columns.into_iter().find(|(_, seen)| self.rules.given && !seen.load(Ordering::Relaxed)) {
+            Some((field, _)) => Err(IngestError::MissingColumn { column: field.name().clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What became of a piece.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) batch: Option<RecordBatch>,
+    pub(super) bad: Vec<BadRecord>,
+    /// Bytes of the file as stored.
+    pub(super) stored: u64,
+}
+
+/// Goes through the records of a piece; the callback answers whether it wants more.
+fn records(piece: &Piece, cutting: Cutting, mut record: impl FnMut(u64, u64, &[u8]) -> Result<bool>) -> Result<()> {
+    let bytes = piece.bytes.as_slice();
+    let mut boundaries = Boundaries::new(cutting.dialect);
+    let (mut start, mut line) = (0, piece.line);
+    while start < bytes.len() {
+        boundaries.quoted = false;
+        let end = boundaries.next(bytes, start, true).unwrap_or(bytes.len());
+        let whole = bytes.get(start..end).unwrap_or_default();
+        let lines = match cutting.dialect.quote {
+            None => 1,
+            Some(_) => memchr::memchr_iter(b'\n', whole).count() as u64,
+        };
+        if !record(line, piece.offset + start as u64, without_line_end(whole))? {
+            return Ok(());
+        }
+        line += lines;
+        start = end;
+    }
+    Ok(())
+}
+
+/// Whether a line stands for no record.
+fn is_blank(record: &[u8], columns: Option<usize>) -> bool {
+    match columns {
+        // The only field of such a record may be empty.
+        Some(1) => false,
+        Some(_) => record.is_empty(),
+        None => record.trim_ascii().is_empty(),
+    }
+}
+
+/// The text of a record, if it is one of the right size.
+fn text(record: &[u8], cutting: Cutting) -> Result<&str, String> {
+    if record.len() > cutting.record {
+        return Err(too_large(cutting.record));
+    }
+    std::str::from_utf8(record).map_err(|e| format!("not UTF-8 text (at byte {} of the record)", e.valid_up_to()))
+}
+
+fn too_large(limit: usize) -> String {
+    format!("larger than the {limit} bytes a record may have")
+}
+
+/// Checks that a record is a JSON object.
+fn object(text: &str) -> Result<(), String> {
+    check(text).map_err(|(at, what)| format!("broken JSON: {what} (at byte {at} of the record)"))?;
+    if Cursor::new(text).kind() == Kind::Object { Ok(()) } else { Err("not a JSON object".to_owned()) }
+}
+
+/// Takes the fields of a record apart and counts them.
+fn split_fields(fields: &mut Fields, text: &str, cutting: Cutting, expected: usize) -> Result<(), String> {
+    fields.parse(text, cutting.dialect)?;
+    match fields.iter(text).len() {
+        found if found == expected => Ok(()),
+        found => Err(format!("{found} fields where the file has {expected} columns")),
+    }
+}
+
+/// Decodes pieces on one thread.
+pub(super) struct Decoder {
+    layout: Arc<Layout>,
+    rows: Rows,
+    fields: Fields,
+    /// Where the fields go, of the file it is at.
+    columns: Option<(Arc<[String]>, Vec<Option<usize>>)>,
+}
+
+impl Decoder {
+    pub(super) fn new(layout: Arc<Layout>, rows: Rows) -> Self {
+        Self { layout, rows, fields: Fields::default(), columns: None }
+    }
+
+    fn decode(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Decoded>) -> bool) -> Result<()> {
+        let Self { layout, rows, fields, columns } = self;
+        let cutting = layout.cutting;
+        if let Some(names) = &piece.names
+            && !columns.as_ref().is_some_and(|(of, _)| Arc::ptr_eq(of, names))
+        {
+            *columns = Some((Arc::clone(names), layout.columns(&piece.path, names)?));
+        }
+        let columns = columns.as_ref().filter(|_| piece.names.is_some()).map(|(_, columns)| columns.as_slice());
+        let mut bad = Vec::new();
+        let mut keep = BooleanBufferBuilder::new(0);
+        let mut stored = piece.stored;
+        let mut reject = |line: u64, offset: u64, raw: &[u8], len: u64, fault: Fault| {
+            let bad_one = BadRecord {
+                path: piece.path.display().to_string(),
+                line,
+                offset,
+                column: (!fault.column.is_empty()).then(|| fault.column.join(".")),
+                reason: fault.why.into_owned(),
+                raw: raw.get(..raw.len().min(KEPT)).unwrap_or_default().to_vec(),
+                len,
+            };
+            let surprise = fault.misfit && layout.sampled;
+            if surprise || !layout.collect {
+                return Err(bad_record(bad_one, surprise));
+            }
+            bad.push(bad_one);
+            Ok(())
+        };
+        let broken = |why: String| Fault { column: Vec::new(), why: why.into(), misfit: false };
+        if let Some(len) = piece.oversized {
+            reject(piece.line, piece.offset, &piece.bytes, len, broken(too_large(cutting.record)))?;
+            give(Item { bytes: piece.bytes.len(), value: Decoded { batch: None, bad, stored } });
+            return Ok(());
+        }
+        let mut wanted = true;
+        // Batches and rejects of one piece go together, so the order of either does not depend on the batches' size.
+        let mut full = Vec::new();
+        records(piece, cutting, |line, offset, record| {
+            if is_blank(record, columns.map(<[_]>::len)) {
+                return Ok(true);
+            }
+            let taken = text(record, cutting).and_then(|text| match columns {
+                Some(columns) => {
+                    split_fields(fields, text, cutting, columns.len())?;
+                    Ok(rows.push_fields(fields.iter(text), columns, &layout.nulls))
+                }
+                None => {
+                    object(text)?;
+                    Ok(rows.push_json(text))
+                }
+            });
+            let fault = match taken {
+                Ok(Ok(())) => {
+                    keep.append(true);
+                    None
+                }
+                Ok(Err(fault)) => {
+                    keep.append(false);
+                    Some(fault)
+                }
+                Err(why) => Some(broken(why)),
+            };
+            if let Some(fault) = fault {
+                reject(line, offset, record, record.len() as u64, fault)?;
+            }
+            if rows.len() >= layout.batch_rows {
+                full.push(finish(rows, &mut keep, piece)?);
+            }
+            Ok(true)
+        })?;
+        if rows.len() > 0 || full.is_empty() {
+            full.push(finish(rows, &mut keep, piece)?);
+        }
+        for (at, seen) in rows.seen().enumerate() {
+            if seen {
+                layout.saw(at);
+            }
+        }
+        let mut bad = Some(bad);
+        for batch in full {
+            wanted = wanted && {
+                let bad = bad.take().unwrap_or_default();
+                let bytes = batch.get_array_memory_size() + bad.iter().map(|b| b.raw.len() + 256).sum::<usize>();
+                give(Item { bytes, value: Decoded { batch: Some(batch), bad, stored: std::mem::take(&mut stored) } })
+            };
+        }
+        Ok(())
+    }
+}
+
+fn finish(rows: &mut Rows, keep: &mut BooleanBufferBuilder, piece: &Piece) -> Result<RecordBatch> {
+    rows.finish(keep).map_err(|e| IngestError::damaged(&piece.path, e.to_string()))
+}
+
+impl Worker<Piece, Decoded, IngestError> for Decoder {
+    fn run(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Decoded>) -> bool) -> Result<()> {
+        self.decode(piece, give)
+    }
+
+    fn panicked(&self, piece: Option<&Piece>) -> IngestError {
+        panicked(piece)
+    }
+}
+
+fn panicked(piece: Option<&Piece>) -> IngestError {
+    match piece {
+        Some(piece) => IngestError::damaged(&piece.path, format!("the reader gave up near line {}", piece.line)),
+        None => IngestError::damaged(Path::new("input"), "the reader gave up on damaged data"),
+    }
+}
+
+/// Looks at pieces to infer a schema. Records that can't be read are left to the decoder.
+pub(super) struct Sampler {
+    cutting: Cutting,
+    nulls: Vec<String>,
+    fields: Fields,
+}
+
+impl Sampler {
+    pub(super) fn new(cutting: Cutting, nulls: Vec<String>) -> Self {
+        Self { cutting, nulls, fields: Fields::default() }
+    }
+
+    /// Takes at most `limit` records of a piece and says how many it took.
+    pub(super) fn look(&mut self, piece: &Piece, limit: u64, to: &mut Objects) -> u64 {
+        let Self { cutting, nulls, fields } = self;
+        let names = piece.names.as_deref();
+        for name in names.unwrap_or_default() {
+            let _ = to.column(name);
+        }
+        let mut taken = 0;
+        if piece.oversized.is_some() {
+            return 1;
+        }
+        // The callback raises no errors.
+        let _ = records(piece, *cutting, |_, _, record| {
+            if is_blank(record, names.map(<[_]>::len)) {
+                return Ok(true);
+            }
+            taken += 1;
+            if let Ok(text) = text(record, *cutting) {
+                match names {
+                    Some(names) if split_fields(fields, text, *cutting, names.len()).is_ok() => {
+                        for (name, field) in names.iter().zip(fields.iter(text)) {
+                            let null = !field.quoted && nulls.iter().any(|null| null == field.text);
+                            if let Some(seen) = to.column(name).filter(|_| !null) {
+                                seen.field(field.text);
+                            }
+                        }
+                    }
+                    None if object(text).is_ok() => to.json(&mut Cursor::new(text)),
+                    _ => {}
+                }
+            }
+            Ok(taken < limit)
+        });
+        taken
+    }
+}
+
+impl Worker<Piece, Objects, IngestError> for Sampler {
+    fn run(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Objects>) -> bool) -> Result<()> {
+        let mut objects = Objects::default();
+        self.look(piece, u64::MAX, &mut objects);
+        give(Item { value: objects, bytes: 0 });
+        Ok(())
+    }
+
+    fn panicked(&self, piece: Option<&Piece>) -> IngestError {
+        panicked(piece)
+    }
+}
+
+/// Text values as values of a type, as strictly as those of text files.
+pub(crate) fn strict_text(values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, String> {
+    let texts = arrow_cast::cast(values, &DataType::Utf8View).map_err(|e| e.to_string())?;
+    let texts = arrow_array::cast::AsArray::as_string_view(&texts);
+    let mut column = column(data_type, true).ok_or_else(|| format!("text can't become {data_type}"))?;
+    for at in 0..texts.len() {
+        match texts.is_valid(at) {
+            true => column.push(texts.value(at)).map_err(|why| format!("{why}: {}", crate::error::excerpt(texts.value(at).as_bytes())))?,
+            false => column.push_null(),
+        }
+    }
+    Ok(column.finish())
+}

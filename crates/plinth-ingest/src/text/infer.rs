@@ -1,0 +1,342 @@
+//! The types of text, from what is seen of it.
+//!
+//! A [`Seen`] says which kinds of values a column had. Two of them are united by taking both together, so a schema does not
+//! depend on how the rows were cut, and what it is inferred from fits it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Fields, TimeUnit};
+
+use super::json::{Cursor, Kind};
+use super::scalar::{EXACT_IN_DOUBLE, Form, boolean, form};
+use super::time;
+
+/// Keys a nested object may have as a struct; one with more is a kind of map and stays JSON text.
+const STRUCT_FIELDS: usize = 1_000;
+
+/// The largest integer of 38 digits.
+const DECIMAL_MAX: u128 = 10u128.pow(38) - 1;
+
+/// The values of a column, by kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    booleans: bool,
+    integers: Option<Integers>,
+    floats: bool,
+    /// NaN and infinities, in text that is not JSON.
+    specials: bool,
+    dates: bool,
+    moments: Option<Moments>,
+    zoned: Option<Moments>,
+    /// Text of no other kind.
+    texts: bool,
+    /// Elements of arrays.
+    list: Option<Box<Seen>>,
+    object: Option<Objects>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Integers {
+    min: i128,
+    max: i128,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Moments {
+    /// Whether any needs nanoseconds.
+    fine: bool,
+    /// Whether all fit into 64 bits of nanoseconds.
+    fit_nanos: bool,
+}
+
+/// Columns by name, in the order they were seen first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Objects {
+    names: Vec<String>,
+    by_name: HashMap<String, usize>,
+    seen: Vec<Seen>,
+}
+
+impl Seen {
+    /// A field of CSV.
+    pub(crate) fn field(&mut self, text: &str) {
+        // Quotes around nothing make an empty text among texts, and nothing among numbers.
+        if text.is_empty() {
+            return;
+        }
+        match form(text) {
+            Some(_) => self.number(text),
+            None if boolean(text).is_some() => self.booleans = true,
+            None => self.text(text),
+        }
+    }
+
+    fn number(&mut self, text: &str) {
+        match form(text) {
+            Some(Form::Integer) => match text.parse::<i128>() {
+                Ok(value) if value.unsigned_abs() <= DECIMAL_MAX => {
+                    let range = Integers { min: value, max: value };
+                    self.integers = unite(self.integers, Some(range), Integers::unite);
+                }
+                _ => self.texts = true,
+            },
+            Some(Form::Float) if text.parse::<f64>().is_ok_and(f64::is_finite) => self.floats = true,
+            Some(Form::Special) => self.specials = true,
+            _ => self.texts = true,
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        // Cheap first: most text is no date.
+        let digit = text.as_bytes().first().is_some_and(u8::is_ascii_digit) && text.len() >= 10;
+        if digit && time::date(text).is_some() {
+            self.dates = true;
+        } else if let Some(moment) = digit.then(|| time::moment(text)).flatten() {
+            let seen = Moments {
+                fine: moment.nanos % 1_000 != 0,
+                fit_nanos: moment.in_units(1_000_000_000).is_some(),
+            };
+            let to = if moment.zoned { &mut self.zoned } else { &mut self.moments };
+            *to = unite(*to, Some(seen), Moments::unite);
+        } else {
+            self.texts = true;
+        }
+    }
+
+    /// A checked JSON value.
+    fn json(&mut self, value: &mut Cursor<'_>) {
+        match value.kind() {
+            Kind::Null => drop(value.raw()),
+            Kind::Bool => {
+                let _ = value.raw();
+                self.booleans = true;
+            }
+            Kind::Number => self.number(value.raw()),
+            Kind::String => self.text(&value.string()),
+            Kind::Array => {
+                let items = self.list.get_or_insert_default();
+                value.elements(|element| items.json(element));
+            }
+            Kind::Object => self.object.get_or_insert_default().json(value),
+        }
+    }
+
+    /// Takes another's values too.
+    pub(crate) fn unite(&mut self, other: Self) {
+        self.booleans |= other.booleans;
+        self.integers = unite(self.integers, other.integers, Integers::unite);
+        self.floats |= other.floats;
+        self.specials |= other.specials;
+        self.dates |= other.dates;
+        self.moments = unite(self.moments, other.moments, Moments::unite);
+        self.zoned = unite(self.zoned, other.zoned, Moments::unite);
+        self.texts |= other.texts;
+        if let Some(list) = other.list {
+            self.list.get_or_insert_default().unite(*list);
+        }
+        if let Some(object) = other.object {
+            self.object.get_or_insert_default().unite(object);
+        }
+    }
+
+    /// The type that holds every value as it is; text where there is no other.
+    fn data_type(self) -> DataType {
+        let numbers = self.integers.is_some() || self.floats;
+        let kinds = [
+            self.booleans,
+            numbers,
+            // Alone they are words.
+            self.specials && !numbers,
+            self.dates,
+            self.moments.is_some(),
+            self.zoned.is_some(),
+            self.texts,
+            self.list.is_some(),
+            self.object.is_some(),
+        ];
+        if kinds.iter().filter(|kind| **kind).count() != 1 {
+            return DataType::Utf8View;
+        }
+        if self.booleans {
+            return DataType::Boolean;
+        }
+        if numbers {
+            return number_type(self.integers, self.floats || self.specials);
+        }
+        if self.dates {
+            return DataType::Date32;
+        }
+        if let Some(moments) = self.moments.or(self.zoned) {
+            let zone = self.zoned.map(|_| Arc::from("UTC"));
+            return match (moments.fine, moments.fit_nanos) {
+                (false, _) => DataType::Timestamp(TimeUnit::Microsecond, zone),
+                (true, true) => DataType::Timestamp(TimeUnit::Nanosecond, zone),
+                (true, false) => DataType::Utf8View,
+            };
+        }
+        if let Some(items) = self.list {
+            return DataType::List(Arc::new(Field::new_list_field(items.data_type(), true)));
+        }
+        match self.object {
+            Some(object) if (1..=STRUCT_FIELDS).contains(&object.names.len()) => DataType::Struct(object.fields()),
+            _ => DataType::Utf8View,
+        }
+    }
+}
+
+fn number_type(integers: Option<Integers>, floats: bool) -> DataType {
+    match integers {
+        Some(range) if floats => {
+            let exact = -i128::from(EXACT_IN_DOUBLE)..=i128::from(EXACT_IN_DOUBLE);
+            let exact = exact.contains(&range.min) && exact.contains(&range.max);
+            if exact { DataType::Float64 } else { DataType::Utf8View }
+        }
+        Some(Integers { min, max }) => match (i64::try_from(min), i64::try_from(max)) {
+            (Ok(_), Ok(_)) => DataType::Int64,
+            _ if u64::try_from(min).is_ok() && u64::try_from(max).is_ok() => DataType::UInt64,
+            _ => DataType::Decimal128(38, 0),
+        },
+        None => DataType::Float64,
+    }
+}
+
+impl Integers {
+    fn unite(self, other: Self) -> Self {
+        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
+    }
+}
+
+impl Moments {
+    fn unite(self, other: Self) -> Self {
+        Self { fine: self.fine || other.fine, fit_nanos: self.fit_nanos && other.fit_nanos }
+    }
+}
+
+fn unite<T>(a: Option<T>, b: Option<T>, both: impl Fn(T, T) -> T) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(both(a, b)),
+        (a, b) => a.or(b),
+    }
+}
+
+impl Objects {
+    /// How many columns there are.
+    pub(crate) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// The column of a name, new if need be.
+    pub(crate) fn column(&mut self, name: &str) -> Option<&mut Seen> {
+        let at = match self.by_name.get(name) {
+            Some(at) => *at,
+            None => {
+                self.by_name.insert(name.to_owned(), self.names.len());
+                self.names.push(name.to_owned());
+                self.seen.push(Seen::default());
+                self.names.len() - 1
+            }
+        };
+        self.seen.get_mut(at)
+    }
+
+    /// A checked JSON object.
+    pub(crate) fn json(&mut self, value: &mut Cursor<'_>) {
+        let mut expected = 0;
+        value.members(|key, member| {
+            let at = match self.names.get(expected) {
+                Some(name) if *name == key => Some(expected),
+                _ => None,
+            };
+            let seen = match at {
+                Some(at) => self.seen.get_mut(at),
+                None => self.column(&key),
+            };
+            match seen {
+                Some(seen) => seen.json(member),
+                None => drop(member.raw()),
+            }
+            expected += 1;
+        });
+    }
+
+    /// Takes another's columns too.
+    pub(crate) fn unite(&mut self, other: Self) {
+        for (name, theirs) in other.names.iter().zip(other.seen) {
+            if let Some(ours) = self.column(name) {
+                ours.unite(theirs);
+            }
+        }
+    }
+
+    /// The columns and their types.
+    pub(crate) fn fields(self) -> Fields {
+        let fields = self.names.into_iter().zip(self.seen);
+        fields.map(|(name, seen)| Field::new(name, seen.data_type(), true)).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[&str]) -> DataType {
+        let mut seen = Seen::default();
+        values.iter().for_each(|value| seen.field(value));
+        // However the values are cut, the type is the same.
+        let mut united = Seen::default();
+        for value in values {
+            let mut one = Seen::default();
+            one.field(value);
+            united.unite(one);
+        }
+        let data_type = seen.data_type();
+        assert_eq!(data_type, united.data_type());
+        data_type
+    }
+
+    fn json(values: &[&str]) -> DataType {
+        let mut seen = Seen::default();
+        values.iter().for_each(|value| seen.json(&mut Cursor::new(value)));
+        seen.data_type()
+    }
+
+    #[test]
+    fn fields_have_the_narrowest_type_that_keeps_them_as_they_are() {
+        use DataType::*;
+        let utc = || Some(Arc::from("UTC"));
+        assert_eq!(of(&[]), Utf8View);
+        assert_eq!(of(&["", "1", "-5"]), Int64);
+        assert_eq!(of(&["1", "18446744073709551615"]), UInt64);
+        assert_eq!(of(&["-1", "18446744073709551615"]), Decimal128(38, 0));
+        assert_eq!(of(&[&"9".repeat(39)]), Utf8View);
+        assert_eq!(of(&["1", "1.5", "NaN"]), Float64);
+        assert_eq!(of(&["9007199254740992", "0.5"]), Float64);
+        assert_eq!(of(&["9007199254740993", "0.5"]), Utf8View);
+        assert_eq!(of(&["1", "1e999"]), Utf8View);
+        assert_eq!(of(&["NaN"]), Utf8View);
+        assert_eq!(of(&["1", "007"]), Utf8View);
+        assert_eq!(of(&["true", "FALSE"]), Boolean);
+        assert_eq!(of(&["true", "1"]), Utf8View);
+        assert_eq!(of(&["2024-01-01", "0001-12-31"]), Date32);
+        assert_eq!(of(&["2024-01-01", "2024-01-01 10:00"]), Utf8View);
+        assert_eq!(of(&["2024-01-01T10:00:00", "2024-01-01 10:00"]), Timestamp(TimeUnit::Microsecond, None));
+        assert_eq!(of(&["2024-01-01T10:00:00Z", "2024-01-01T10:00+02"]), Timestamp(TimeUnit::Microsecond, utc()));
+        assert_eq!(of(&["2024-01-01T10:00:00.123456789Z"]), Timestamp(TimeUnit::Nanosecond, utc()));
+        assert_eq!(of(&["2024-01-01T10:00:00.123456789", "2900-01-01T10:00"]), Utf8View);
+        assert_eq!(of(&["2024-01-01T10:00:00Z", "2024-01-01T10:00:00"]), Utf8View);
+    }
+
+    #[test]
+    fn json_has_structs_and_lists() {
+        let list = |item| DataType::List(Arc::new(Field::new_list_field(item, true)));
+        assert_eq!(json(&["[1,2]", "[]", "[0.5,null]"]), list(DataType::Float64));
+        assert_eq!(json(&["[]"]), list(DataType::Utf8View));
+        assert_eq!(json(&["\"1\"", "2"]), DataType::Utf8View);
+        assert_eq!(json(&["\"1\""]), DataType::Utf8View);
+        assert_eq!(json(&["{}"]), DataType::Utf8View);
+        let fields = vec![Field::new("b", DataType::Int64, true), Field::new("a", list(DataType::Boolean), true)];
+        assert_eq!(json(&["{}", r#"{"b":1}"#, r#"{"a":[true],"b":null}"#]), DataType::Struct(fields.into()));
+    }
+}

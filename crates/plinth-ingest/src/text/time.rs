@@ -1,0 +1,185 @@
+//! ISO 8601 dates, times and timestamps, strictly.
+
+/// A point in time as spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// Seconds since 1970-01-01T00:00:00, local where there is no zone, else UTC.
+    pub(crate) seconds: i64,
+    pub(crate) nanos: u32,
+    /// Whether a zone was given.
+    pub(crate) zoned: bool,
+}
+
+impl Moment {
+    /// In units of `per_second`, if it is a whole number of them and fits.
+    pub(crate) fn in_units(self, per_second: i64) -> Option<i64> {
+        let nanos_per_unit = 1_000_000_000 / per_second;
+        let nanos = i64::from(self.nanos);
+        if nanos % nanos_per_unit != 0 {
+            return None;
+        }
+        let value = i128::from(self.seconds) * i128::from(per_second) + i128::from(nanos / nanos_per_unit);
+        i64::try_from(value).ok()
+    }
+}
+
+/// What is left of a text while it is taken apart.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    fn eat(&mut self, byte: u8) -> Option<()> {
+        let (first, rest) = self.0.split_first()?;
+        (*first == byte).then(|| self.0 = rest)
+    }
+
+    /// Exactly `count` digits.
+    fn number(&mut self, count: usize) -> Option<i64> {
+        let (digits, rest) = self.0.split_at_checked(count)?;
+        let value = digits
+            .iter()
+            .try_fold(0i64, |value, d| d.is_ascii_digit().then(|| value * 10 + i64::from(d.wrapping_sub(b'0'))))?;
+        self.0 = rest;
+        Some(value)
+    }
+
+    /// `2024-02-29`; a year of more than four digits, or before 0, has a sign.
+    fn date(&mut self) -> Option<i64> {
+        let sign = match self.0.first()? {
+            b'-' => Some(-1),
+            b'+' => Some(1),
+            _ => None,
+        };
+        if sign.is_some() {
+            self.0 = self.0.get(1..)?;
+        }
+        let digits = self.0.iter().take_while(|b| b.is_ascii_digit()).count();
+        if digits < 4 || digits > if sign.is_some() { 9 } else { 4 } {
+            return None;
+        }
+        let year = self.number(digits)? * sign.unwrap_or(1);
+        self.eat(b'-')?;
+        let month = self.number(2)?;
+        self.eat(b'-')?;
+        let day = self.number(2)?;
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let last = match month {
+            2 => 28 + i64::from(leap),
+            4 | 6 | 9 | 11 => 30,
+            1..=12 => 31,
+            _ => return None,
+        };
+        (1..=last).contains(&day).then(|| days(year, month, day))
+    }
+
+    /// `12:34`, `12:34:56` or `12:34:56.789`: seconds and nanoseconds.
+    fn time(&mut self) -> Option<(i64, u32)> {
+        let hour = self.number(2)?;
+        self.eat(b':')?;
+        let minute = self.number(2)?;
+        let (mut second, mut nanos) = (0, 0u32);
+        if self.eat(b':').is_some() {
+            second = self.number(2)?;
+            if self.eat(b'.').is_some() {
+                let digits = self.0.iter().take_while(|b| b.is_ascii_digit()).count();
+                let (fraction, rest) = self.0.split_at_checked(digits)?;
+                // What a nanosecond can't hold must be nothing.
+                if fraction.is_empty() || fraction.iter().skip(9).any(|d| *d != b'0') {
+                    return None;
+                }
+                nanos = (0..9).fold(0, |value, at| {
+                    value * 10 + u32::from(fraction.get(at).map_or(0, |d| d.wrapping_sub(b'0')))
+                });
+                self.0 = rest;
+            }
+        }
+        (hour < 24 && minute < 60 && second < 60).then_some((hour * 3600 + minute * 60 + second, nanos))
+    }
+
+    /// `Z`, `+02`, `+0200` or `+02:00`: seconds ahead of UTC.
+    fn zone(&mut self) -> Option<i64> {
+        if self.eat(b'Z').or_else(|| self.eat(b'z')).is_some() {
+            return Some(0);
+        }
+        let sign = if self.eat(b'+').is_some() { 1 } else { self.eat(b'-').map(|()| -1)? };
+        let hours = self.number(2)?;
+        let mut minutes = 0;
+        if !self.0.is_empty() {
+            let _ = self.eat(b':');
+            minutes = self.number(2)?;
+        }
+        (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+    }
+}
+
+/// Days from 1970-01-01 in the proleptic Gregorian calendar.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    // Years that start in March have the leap day at their end.
+    let year = if month <= 2 { year - 1 } else { year };
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
+}
+
+/// A date as days since 1970-01-01.
+pub(crate) fn date(text: &str) -> Option<i64> {
+    let mut rest = Rest(text.as_bytes());
+    let days = rest.date()?;
+    rest.0.is_empty().then_some(days)
+}
+
+/// A time of day as nanoseconds since midnight.
+pub(crate) fn time(text: &str) -> Option<i64> {
+    let mut rest = Rest(text.as_bytes());
+    let (seconds, nanos) = rest.time()?;
+    rest.0.is_empty().then_some(seconds * 1_000_000_000 + i64::from(nanos))
+}
+
+/// A date and a time of day, `T` or one space between them, with or without a zone.
+pub(crate) fn moment(text: &str) -> Option<Moment> {
+    let mut rest = Rest(text.as_bytes());
+    let days = rest.date()?;
+    rest.eat(b'T').or_else(|| rest.eat(b' '))?;
+    let (seconds, nanos) = rest.time()?;
+    let mut moment = Moment { seconds: days * 86_400 + seconds, nanos, zoned: false };
+    if !rest.0.is_empty() {
+        moment.seconds -= rest.zone()?;
+        moment.zoned = true;
+    }
+    rest.0.is_empty().then_some(moment)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calendar() {
+        assert_eq!(date("1970-01-01"), Some(0));
+        assert_eq!(date("2000-02-29"), Some(11_016));
+        assert_eq!(date("1969-12-31"), Some(-1));
+        assert_eq!(date("0000-03-01"), Some(-719_468));
+        assert_eq!(date("-0001-01-01"), Some(-719_893));
+        assert_eq!(date("+10000-01-01"), Some(2_932_897));
+        for bad in ["", "2023-02-29", "1900-02-29", "2024-13-01", "2024-00-01", "2024-1-01", "24-01-01", "10000-01-01"] {
+            assert_eq!(date(bad), None, "{bad}");
+        }
+        assert_eq!(date("2024-01-01 "), None);
+    }
+
+    #[test]
+    fn moments() {
+        let at = |text| moment(text).unwrap();
+        assert_eq!(at("1970-01-01T00:00:01.5"), Moment { seconds: 1, nanos: 500_000_000, zoned: false });
+        assert_eq!(at("1970-01-01 02:00:00+02:00"), Moment { seconds: 0, nanos: 0, zoned: true });
+        assert_eq!(at("1969-12-31T22:30-0130"), Moment { seconds: 0, nanos: 0, zoned: true });
+        assert_eq!(at("1970-01-01T00:00Z").seconds, 0);
+        assert_eq!(at("1970-01-01T00:00:00.1234567890").nanos, 123_456_789);
+        for bad in ["1970-01-01", "1970-01-01T", "1970-01-01T24:00", "1970-01-01T00:00:60", "1970-01-01T00:00:00.", "1970-01-01T00:00:00.1234567891", "1970-01-01T00:00+", "1970-01-01T00:00 Z"] {
+            assert_eq!(moment(bad), None, "{bad}");
+        }
+        assert_eq!(at("1969-12-31T23:59:59.999").in_units(1_000), Some(-1));
+        assert_eq!(at("1969-12-31T23:59:59.999").in_units(1), None);
+        assert_eq!(time("23:59:59.000000001"), Some(86_399_000_000_001));
+        assert_eq!(time("24:00"), None);
+    }
+}
