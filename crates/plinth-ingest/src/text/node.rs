@@ -164,13 +164,16 @@ impl Node {
             Shape::Map { key, value: values, ends, .. } if kind == Kind::Object => {
                 let mut end = ends.last().copied().unwrap_or(0);
                 value.members(|name, member| {
-                    end += 1;
-                    if let Shape::Scalar(keys, _) = &mut key.shape
-                        && let Err(why) = keys.push(&name)
-                    {
-                        keys.push_null();
-                        first(&mut outcome, Err(Fault::misfit(why)));
+                    // Keys are never null: with a key that is refused the whole entry goes.
+                    let taken = match &mut key.shape {
+                        Shape::Scalar(keys, _) => keys.push(&name),
+                        _ => Err("keys are scalars".into()),
+                    };
+                    if let Err(why) = taken {
+                        let _ = member.raw();
+                        return first(&mut outcome, Err(Fault::misfit(why)));
                     }
+                    end += 1;
                     first(&mut outcome, values.push(member, rules));
                 });
                 ends.push(end);
@@ -242,7 +245,11 @@ fn relaxed_type(data_type: &DataType) -> DataType {
         DataType::FixedSizeList(item, size) => DataType::FixedSizeList(relaxed(item), *size),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(relaxed).collect()),
         DataType::Map(entries, sorted) => {
-            let pairs = relaxed_type(entries.data_type());
+            let pairs = match entries.data_type() {
+                DataType::Struct(pair) => pair.iter().enumerate().map(|(at, f)| if at == 0 { Arc::clone(f) } else { relaxed(f) }),
+                _ => return data_type.clone(),
+            };
+            let pairs = DataType::Struct(pairs.collect());
             DataType::Map(Arc::new(entries.as_ref().clone().with_data_type(pairs)), *sorted)
         }
         other => other.clone(),
