@@ -143,7 +143,7 @@ def parse_answer(text, form, schema):
                 values = list(parse_json(line).values())
                 rows.append(values)
     else:
-        rows = [[v if v != "" else None for v in row] for row in list(csv.reader(io.StringIO(text)))[1:]]
+        rows = [[v if v != "" else None for v in row or [""]] for row in list(csv.reader(io.StringIO(text)))[1:]]
     for row in rows:
         if len(row) != len(types):
             raise ValueError(f"{len(types)} columns in DuckDB, {len(row)} in Plinth")

@@ -134,12 +134,14 @@ impl FileColumns {
                 Found::Missing(data_type) => data_type,
             };
             let DataType::Struct(fields) = data_type else { return None };
-            let (_, field) = fields.find(&name)?;
+            let field = Arc::clone(fields.find(&name)?.1);
             let here = match &found {
-                Found::Stored(Leaf { stored: DataType::Struct(fields), .. }) => fields.find(&name),
+                Found::Stored(Leaf { stored: DataType::Struct(fields), .. }) => {
+                    fields.find(&name).map(|(_, field)| field.data_type().clone())
+                }
                 _ => None,
             };
-            found = match (found, here.map(|(_, field)| field.data_type().clone())) {
+            found = match (found, here) {
                 (Found::Stored(leaf), Some(stored)) if !stored.is_null() => {
                     let field = Arc::new(field.as_ref().clone().with_nullable(true));
                     Found::Stored(Leaf { path: leaf.path.child(name), field, stored })

@@ -16,7 +16,9 @@ use datafusion_physical_expr_common::sort_expr::{LexRequirement, OrderingRequire
 use datafusion_physical_plan::execution_plan::{EvaluationType, SchedulingType, execute_input_stream};
 use datafusion_physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricCategory, MetricsSet};
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion_physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion_physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+};
 use futures::StreamExt;
 use plinth_format::{FileSummary, Writer, WriterOptions};
 use plinth_table::Appender;
@@ -136,7 +138,7 @@ async fn pour<O: Output>(
 
 /// Sends everything. Returns early without an error if the writer has gone: it has the reason.
 async fn feed(streams: Vec<SendableRecordBatchStream>, to_writer: mpsc::Sender<Message>) -> Result<()> {
-    let mut tasks = JoinSet::new();
+    let mut tasks: JoinSet<Result<()>> = JoinSet::new();
     for (lane, mut stream) in streams.into_iter().enumerate() {
         let to_writer = to_writer.clone();
         tasks.spawn(async move {

@@ -128,15 +128,21 @@ pub(crate) struct SqlArgs {
     /// Statements, separated by semicolons; may be given more than once
     #[arg(short, long, value_name = "SQL")]
     pub(crate) command: Vec<String>,
-    /// A file of statements, run after those of -c (without either, statements are read from standard input)
+    /// A file of statements, run after those of -c (without either: a shell on a terminal, else statements on standard input)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// A folder whose files are tables named by their stems; CREATE TABLE ... AS SELECT writes into it
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
-    /// How to print rows [default: table on a terminal, csv elsewhere]
+    /// How to print rows [default: as the output file's name says, else table on a terminal, csv elsewhere]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
+    /// Write rows to a file, which replaces what has its name once it is complete
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// A value for a placeholder: 1=42 for $1, name=text for $name; may be given more than once
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_param)]
+    pub(crate) param: Vec<(String, String)>,
     /// Most memory for operators, such as 512MB or 2GiB [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
@@ -154,12 +160,18 @@ pub(crate) struct SqlArgs {
 /// How rows are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Aligned columns, at most 10,000 rows
+    /// Aligned columns; of many rows the first (and, on a terminal, the last)
     Table,
-    /// A header line, then a line a row; NULL is empty
+    /// A header line, then a line a row; NULL is empty, empty text is ""
     Csv,
+    /// As csv, with tabs
+    Tsv,
     /// One object a line
     Json,
+    /// A table in Markdown
+    Markdown,
+    /// A Parquet file of one result
+    Parquet,
 }
 
 /// How timings are printed.
@@ -220,6 +232,15 @@ pub(crate) struct DemoArgs {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
+}
+
+fn parse_param(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => {
+            Ok((name.strip_prefix('$').unwrap_or(name).to_owned(), value.to_owned()))
+        }
+        _ => Err("NAME=VALUE is expected".to_owned()),
+    }
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {

@@ -16,7 +16,7 @@ use plinth_ingest::{BatchSource, IngestError, Sample, SourceOptions};
 use crate::cli::ImportArgs;
 use crate::error::{Failure, Result, catching};
 use crate::progress::Progress;
-use crate::{columns, interrupt, machine, units};
+use crate::{interrupt, machine, units};
 use memory::Shares;
 use output::Output;
 use probe::TextProbe;

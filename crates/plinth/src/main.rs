@@ -11,6 +11,7 @@ mod machine;
 mod progress;
 mod reading;
 mod session;
+mod shell;
 mod sql;
 mod table;
 mod units;

@@ -2,7 +2,9 @@
 
 mod database;
 mod engine;
+mod params;
 mod statements;
+mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +25,10 @@ use datafusion_session::SessionStore;
 use crate::error::{Failure, Result};
 use database::Database;
 
+pub(crate) use engine::plinth_files;
+pub(crate) use params::Params;
 pub(crate) use statements::parse;
+pub(crate) use watch::{Done, Watch};
 
 /// How to set up a session.
 #[derive(Clone, Debug)]
@@ -41,6 +46,7 @@ pub(crate) struct Session {
     context: SessionContext,
     database: Arc<Database>,
     threads: usize,
+    watch: Arc<Watch>,
 }
 
 impl Session {
@@ -66,17 +72,35 @@ impl Session {
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit), largest)))
             .build_arc()?;
+        let watch = Arc::new(Watch::default());
         let mut state: SessionState = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
             .with_default_features()
+            .with_physical_optimizer_rule(Arc::clone(&watch) as _)
             .with_catalog_list(catalogs)
             .build();
         state.register_file_format(engine::format_factory(), true)?;
         state.table_factories_mut().insert("PLINTH".to_owned(), Arc::new(DefaultTableFactory::new()));
         let context = SessionContext::new_with_state(state);
         by_path.session_store().with_state(context.state_weak_ref());
-        Ok(Self { context, database, threads: options.threads })
+        Ok(Self { context, database, threads: options.threads, watch })
+    }
+
+    /// The engine's session: its tables and functions.
+    pub(crate) fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// The names of tables that need no path.
+    pub(crate) fn table_names(&self) -> Vec<String> {
+        use datafusion::catalog::SchemaProvider;
+        self.database.table_names()
+    }
+
+    /// A look at the plan that runs.
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
     }
 
     /// Makes a table of Parquet files known by a name.

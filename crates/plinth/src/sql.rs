@@ -1,43 +1,108 @@
 //! `plinth sql`: statements in, rows out.
 
-mod print;
+pub(crate) mod gather;
+pub(crate) mod grid;
+pub(crate) mod output;
+mod pager;
+pub(crate) mod print;
+pub(crate) mod run;
+mod text;
+
+pub(crate) use pager::command as pager_command;
 
 use std::io::{IsTerminal, Read};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 
 use crate::cli::{Format, SqlArgs, Timings};
 use crate::error::{Failure, Result};
-use crate::session::{Session, SessionOptions, block_on, parse};
-use crate::{interrupt, machine, units};
-use print::Printer;
+use crate::progress::QueryProgress;
+use crate::session::{Params, Session, SessionOptions, block_on, parse};
+use crate::{interrupt, machine, shell, units};
+use gather::Limits;
+use grid::Paint;
+use output::Output;
+use print::{Look, Printer};
+
+/// Rows a table shows on a terminal that has no pager: half of them the first, half the last.
+pub(crate) const SCREEN_ROWS: usize = 40;
+/// Rows a table shows elsewhere: their widths must be known before the first is printed.
+const TABLE_ROWS: usize = 10_000;
 
 /// Runs the command.
 pub(crate) fn run(args: &SqlArgs) -> Result {
-    let text = read_statements(args)?;
-    let statements = parse(&text)?;
     let options = SessionOptions {
         db: args.db.clone(),
         memory: args.memory.unwrap_or_else(machine::default_memory),
         threads: args.threads.unwrap_or_else(machine::threads),
     };
+    let given = !args.command.is_empty() || args.file.is_some();
+    if !given && std::io::stdin().is_terminal() {
+        if args.repeat > 1 || args.timings.is_some() {
+            return Err(Failure::new("--repeat and --timings need statements: give them with -c or -f"));
+        }
+        return shell::run(args, &options);
+    }
+    let statements = parse(&read_statements(args)?)?;
     interrupt::listen()?;
-    let terminal = std::io::stdout().is_terminal();
-    let format = args.format.unwrap_or(if terminal { Format::Table } else { Format::Csv });
-    let mut printer = Printer::new(format);
-    let result = block_on(options.threads, async {
-        let session = Session::new(&options)?;
+    let terminal = std::io::stdout().is_terminal() && args.output.is_none();
+    let format = default_format(args.format, args.output.as_deref());
+    let out = match &args.output {
+        Some(path) => Output::file(path)?,
+        None => Output::stdout(),
+    };
+    let batch = Batch {
+        params: Params::new(args.param.iter().cloned()),
+        repeat: args.repeat,
+        summary: terminal && args.timings.is_none() && format == Format::Table,
+        look: look(terminal, "--format csv or json prints all"),
+    };
+    refuse_binary(format, &out)?;
+    let mut printer = Printer::new(format, out);
+    let result = block_on(options.threads, batch.run(&options, statements, &mut printer));
+    let seconds = match result {
+        // The writer below wraps the error of a pipe nobody reads until it can't be told apart.
+        Err(Failure::Message(_)) if printer.output().is_broken() => return Err(Failure::BrokenPipe),
+        other => other?,
+    };
+    printer.finish()?;
+    if let Some(Timings::Json) = args.timings {
+        eprintln!("{}", timings(&seconds));
+    }
+    Ok(())
+}
+
+/// Statements that run one after the other, without anybody there to answer.
+struct Batch {
+    params: Params,
+    repeat: u32,
+    summary: bool,
+    look: Look,
+}
+
+impl Batch {
+    async fn run(
+        &self,
+        options: &SessionOptions,
+        statements: Vec<Statement>,
+        printer: &mut Printer,
+    ) -> Result<Vec<Duration>> {
+        let session = Arc::new(Session::new(options)?);
         let mut seconds = Vec::new();
         let last = statements.len().saturating_sub(1);
         for (at, statement) in statements.into_iter().enumerate() {
-            let runs = if at == last { args.repeat } else { 1 };
+            let runs = if at == last { self.repeat } else { 1 };
             for run in 1..=runs {
                 let started = Instant::now();
-                let mut stream = session.execute(statement.clone()).await?;
                 let rows = if run == runs {
-                    printer.print(stream).await?
+                    print(&session, statement.clone(), &self.params, printer, &self.look).await?.unwrap_or(0)
                 } else {
+                    let mut stream = run::start(&session, statement.clone(), &self.params).await?;
                     let mut rows = 0;
                     while let Some(batch) = stream.next().await {
                         rows += batch?.num_rows() as u64;
@@ -48,21 +113,88 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
                 if at == last {
                     seconds.push(elapsed);
                 }
-                if terminal && args.timings.is_none() && format == Format::Table && run == runs {
+                if self.summary && run == runs {
+                    printer.flush()?;
                     eprintln!("{} in {}", units::counted(rows, "row"), units::duration(elapsed));
                 }
             }
         }
-        printer.finish()?;
+        printer.flush()?;
         Ok(seconds)
-    });
-    let seconds = match result {
-        // The writer below wraps the error of a pipe nobody reads until it can't be told apart.
-        Err(Failure::Message(_)) if printer.is_broken() => return Err(Failure::BrokenPipe),
-        other => other?,
+    }
+}
+
+/// Runs a statement and prints its rows; a bar shows how far it is if it takes long. Returns how many rows came, if any could.
+pub(crate) async fn print(
+    session: &Arc<Session>,
+    statement: Statement,
+    params: &Params,
+    printer: &mut Printer,
+    look: &Look,
+) -> Result<Option<u64>> {
+    let watched = Arc::clone(session);
+    let progress = QueryProgress::new(move || watched.watch().done());
+    let writes = writes(&statement);
+    let result = async {
+        let stream = run::start(session, statement, params).await?;
+        if writes && printer.holds_one() { drain(stream).await } else { printer.print(stream, look, &|| progress.clear()).await }
     };
-    if let Some(Timings::Json) = args.timings {
-        eprintln!("{}", timings(&seconds));
+    let result = result.await;
+    session.watch().forget();
+    result
+}
+
+/// Whether a statement writes rows elsewhere, and answers how many.
+fn writes(statement: &Statement) -> bool {
+    use datafusion::sql::sqlparser::ast;
+    match statement {
+        Statement::CopyTo(_) => true,
+        Statement::Statement(statement) => {
+            matches!(statement.as_ref(), ast::Statement::CreateTable(_) | ast::Statement::Insert(_))
+        }
+        _ => false,
+    }
+}
+
+/// Runs a statement for what it does alone.
+async fn drain(mut stream: SendableRecordBatchStream) -> Result<Option<u64>> {
+    while let Some(batch) = stream.next().await {
+        batch?;
+    }
+    Ok(None)
+}
+
+/// The format asked for, else what suits the place rows go to.
+pub(crate) fn default_format(asked: Option<Format>, output: Option<&Path>) -> Format {
+    let elsewhere = output.is_some() || !std::io::stdout().is_terminal();
+    let default = if elsewhere { Format::Csv } else { Format::Table };
+    asked.or_else(|| output.and_then(output::format_of)).unwrap_or(default)
+}
+
+/// How tables look on standard output, if that is a terminal, and elsewhere.
+pub(crate) fn look(terminal: bool, hint: &'static str) -> Look {
+    let half = SCREEN_ROWS / 2;
+    let pipe = Limits { first: TABLE_ROWS, last: 0 };
+    Look {
+        width: if terminal { terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)) } else { None },
+        limits: if terminal { Limits { first: half, last: half } } else { pipe },
+        paint: Paint { on: terminal && colours() },
+        vertical: false,
+        pager: None,
+        hint,
+    }
+}
+
+/// Whether terminals are to show colours.
+pub(crate) fn colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Parquet would fill a terminal with rubbish.
+pub(crate) fn refuse_binary(format: Format, out: &Output) -> Result {
+    if format == Format::Parquet && out.is_stdout() && std::io::stdout().is_terminal() {
+        return Err(Failure::new("Parquet is nothing for a terminal: give a file with --output, in the shell with \\o"));
     }
     Ok(())
 }
@@ -80,11 +212,7 @@ fn read_statements(args: &SqlArgs) -> Result<String> {
     }
     if args.command.is_empty() && args.file.is_none() {
         let mut text = String::new();
-        let mut stdin = std::io::stdin();
-        if stdin.is_terminal() {
-            return Err(Failure::new("nothing to run: give statements with -c or -f, or on standard input"));
-        }
-        stdin.read_to_string(&mut text).map_err(|e| Failure::new(format!("standard input: {e}")))?;
+        std::io::stdin().read_to_string(&mut text).map_err(|e| Failure::new(format!("standard input: {e}")))?;
         parts.push(text);
     }
     // A part may or may not end with its semicolon, and may end in a comment.

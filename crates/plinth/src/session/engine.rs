@@ -40,6 +40,14 @@ pub(super) fn is_plinth(table: &Arc<dyn TableProvider>) -> bool {
         || any.downcast_ref::<ListingTable>().is_some_and(|t| t.options().format.get_ext().ends_with("plinth"))
 }
 
+/// The Plinth files a table is made of, if it is: how many, their rows and their bytes.
+pub(crate) fn plinth_files(table: &Arc<dyn TableProvider>) -> Option<(u64, u64, u64)> {
+    let any: &dyn Any = table.as_ref();
+    let table = any.downcast_ref::<PlinthTable>()?;
+    let (files, bytes) = table.files().fold((0, 0), |(n, bytes), (_, file)| (n + 1, bytes + file.byte_len()));
+    Some((files, table.num_rows(), bytes))
+}
+
 /// Writes what a plan produces to a Plinth file.
 pub(super) async fn write(
     plan: &Arc<dyn ExecutionPlan>,

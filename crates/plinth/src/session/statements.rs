@@ -17,7 +17,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use plinth_format::WriterOptions;
 
 use super::database::Entry;
-use super::{Session, engine};
+use super::{Params, Session, engine};
 use crate::error::{Failure, Result};
 use crate::interrupt;
 
@@ -33,8 +33,18 @@ impl Session {
     /// Plans and starts a statement. Rows come as the stream is polled; statements without rows are over when this
     /// returns.
     pub(crate) async fn execute(&self, statement: Statement) -> Result<SendableRecordBatchStream> {
+        self.execute_with(statement, &Params::default()).await
+    }
+
+    /// As [`Session::execute`], with values for the statement's placeholders.
+    pub(crate) async fn execute_with(
+        &self,
+        statement: Statement,
+        params: &Params,
+    ) -> Result<SendableRecordBatchStream> {
         let plan = self.context.state().statement_to_plan(statement).await.map_err(explain_missing)?;
         refuse_changes(&plan)?;
+        let plan = params.bind(plan)?;
         if let LogicalPlan::Copy(copy) = &plan {
             interrupt::writes_into(folder_of(&copy.output_url));
         }

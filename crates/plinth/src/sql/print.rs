@@ -1,152 +1,222 @@
-//! Rows to standard output.
+//! Rows in one of the formats.
 
-use std::cell::Cell;
-use std::io::{BufWriter, Stdout, Write};
-use std::rc::Rc;
+use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use datafusion::arrow::csv;
 use datafusion::arrow::json;
-use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
 
+use super::gather::{Gather, Limits};
+use super::grid::Paint;
+use super::output::Output;
+use super::pager;
+use super::text::Lines;
 use crate::cli::Format;
-use crate::error::Result;
-use crate::units;
+use crate::error::{Failure, Result};
+use crate::{interrupt, units};
 
-/// Rows an aligned table shows: their widths must be known before the first is printed.
-const TABLE_ROWS: usize = 10_000;
+/// How tables look.
+#[derive(Clone, Debug)]
+pub(crate) struct Look {
+    /// The width of the screen, if there is one to fit.
+    pub(crate) width: Option<usize>,
+    pub(crate) limits: Limits,
+    pub(crate) paint: Paint,
+    /// One value a line.
+    pub(crate) vertical: bool,
+    /// A pager, for what has more lines than the screen.
+    pub(crate) pager: Option<(String, usize)>,
+    /// How to see what is left out.
+    pub(crate) hint: &'static str,
+}
 
 /// Prints the rows of statement after statement.
 pub(crate) struct Printer {
     format: Format,
-    out: BufWriter<Pipe>,
-    broken: Rc<Cell<bool>>,
+    out: Output,
+    /// A result was written; a Parquet file holds no second.
+    written: bool,
+    /// Of the last result something was written, and not all.
+    partial: bool,
 }
 
-/// Standard output that remembers that nobody reads it: the writers above turn its errors into text.
-struct Pipe {
-    out: Stdout,
-    broken: Rc<Cell<bool>>,
-}
-
-impl Pipe {
-    fn note<T>(&self, result: std::io::Result<T>) -> std::io::Result<T> {
-        if result.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
-            self.broken.set(true);
-        }
-        result
-    }
-}
-
-impl Write for Pipe {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let result = self.out.write(bytes);
-        self.note(result)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        let result = self.out.flush();
-        self.note(result)
-    }
-}
+/// Called before the first row is printed, to clear the way.
+pub(crate) type Clear<'a> = &'a (dyn Fn() + Sync);
 
 impl Printer {
-    pub(crate) fn new(format: Format) -> Self {
-        let broken = Rc::new(Cell::new(false));
-        let pipe = Pipe { out: std::io::stdout(), broken: Rc::clone(&broken) };
-        Self { format, out: BufWriter::with_capacity(1 << 16, pipe), broken }
+    pub(crate) fn new(format: Format, out: Output) -> Self {
+        Self { format, out, written: false, partial: false }
     }
 
-    /// Whether whoever read the output went away.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.broken.get()
+    /// Prints in another format from now on.
+    pub(crate) fn set_format(&mut self, format: Format) {
+        self.format = format;
     }
 
-    /// Prints all rows as they come (a table: when they are all there). Returns how many came.
-    pub(crate) async fn print(&mut self, mut stream: SendableRecordBatchStream) -> Result<u64> {
+    /// Whether the output has room for one result, and none for how many rows other statements wrote elsewhere.
+    pub(crate) fn holds_one(&self) -> bool {
+        self.format == Format::Parquet
+    }
+
+    /// Where the rows go.
+    pub(crate) fn output(&self) -> &Output {
+        &self.out
+    }
+
+    /// Whether a part of a result was written, and the rest was not.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.partial
+    }
+
+    /// Prints all rows as they come (a table: when it is known which are shown). Returns how many came, None for a
+    /// statement that has none to give.
+    pub(crate) async fn print(
+        &mut self,
+        mut stream: SendableRecordBatchStream,
+        look: &Look,
+        clear: Clear<'_>,
+    ) -> Result<Option<u64>> {
         let schema = stream.schema();
         if schema.fields().is_empty() {
             // Statements without rows.
             while let Some(batch) = stream.next().await {
                 batch?;
             }
-            return Ok(0);
+            return Ok(None);
         }
+        let to_stdout = self.out.is_stdout();
+        let clear = || {
+            if to_stdout {
+                clear();
+            }
+        };
+        let mut rows = 0;
+        if self.format == Format::Table {
+            let mut gather = Gather::new(look.limits);
+            while !gather.is_full()
+                && let Some(batch) = next(&mut stream).await?
+            {
+                gather.push(&batch);
+            }
+            drop(stream);
+            clear();
+            (self.written, self.partial) = (true, true);
+            let rows = self.table(gather, &schema, look)?;
+            self.partial = false;
+            return Ok(Some(rows));
+        }
+        // Nothing is printed of what fails before its first row.
+        let mut batch = next(&mut stream).await?;
+        clear();
+        if self.written && self.format == Format::Parquet {
+            return Err(Failure::new("a Parquet file holds one result; write the next to another"));
+        }
+        (self.written, self.partial) = (true, true);
         match self.format {
-            Format::Table => self.print_table(stream).await,
-            Format::Csv => {
-                let mut rows = 0;
-                let mut writer = csv::WriterBuilder::new().with_header(true).build(&mut self.out);
-                // The header is due even where no row follows.
-                writer.write(&flatten(&RecordBatch::new_empty(schema), is_flat)?)?;
-                while let Some(batch) = stream.next().await {
-                    let batch = batch?;
-                    rows += batch.num_rows() as u64;
-                    writer.write(&flatten(&batch, is_flat)?)?;
+            Format::Table => {}
+            Format::Csv | Format::Tsv | Format::Markdown => {
+                let lines = match self.format {
+                    Format::Csv => Lines::Separated(','),
+                    Format::Tsv => Lines::Separated('\t'),
+                    _ => Lines::Markdown,
+                };
+                lines.head(&mut self.out, &schema)?;
+                while let Some(some) = batch {
+                    rows += some.num_rows() as u64;
+                    lines.rows(&mut self.out, &some)?;
+                    batch = next(&mut stream).await?;
                 }
-                Ok(rows)
             }
             Format::Json => {
-                let mut rows = 0;
                 let builder = json::WriterBuilder::new().with_explicit_nulls(true);
                 let mut writer = builder.build::<_, json::writer::LineDelimited>(&mut self.out);
-                while let Some(batch) = stream.next().await {
-                    let batch = batch?;
-                    rows += batch.num_rows() as u64;
-                    writer.write(&flatten(&batch, is_json)?)?;
+                while let Some(some) = batch {
+                    rows += some.num_rows() as u64;
+                    writer.write(&flatten(&some)?)?;
+                    batch = next(&mut stream).await?;
                 }
                 writer.finish()?;
-                Ok(rows)
+            }
+            Format::Parquet => {
+                let zstd = Compression::ZSTD(ZstdLevel::default());
+                let properties = WriterProperties::builder().set_compression(zstd).build();
+                let mut writer = ArrowWriter::try_new(&mut self.out, schema, Some(properties)).map_err(Failure::new)?;
+                while let Some(some) = batch {
+                    rows += some.num_rows() as u64;
+                    writer.write(&some).map_err(Failure::new)?;
+                    batch = next(&mut stream).await?;
+                }
+                writer.close().map_err(Failure::new)?;
             }
         }
+        self.partial = false;
+        Ok(Some(rows))
     }
 
-    async fn print_table(&mut self, mut stream: SendableRecordBatchStream) -> Result<u64> {
-        let schema = stream.schema();
-        let mut batches = vec![RecordBatch::new_empty(schema)];
-        let mut rows = 0;
-        let mut more = false;
-        while let Some(batch) = stream.next().await {
-            let batch = batch?;
-            let room = TABLE_ROWS - rows;
-            more = batch.num_rows() > room;
-            let batch = batch.slice(0, batch.num_rows().min(room));
-            rows += batch.num_rows();
-            batches.push(batch);
-            if more {
-                break;
+    fn table(&mut self, gather: Gather, schema: &Arc<Schema>, look: &Look) -> Result<u64> {
+        let rows = gather.rows();
+        let pipe = look.limits.last == 0;
+        let limit = if look.vertical { None } else { look.width };
+        let mut grid = gather.grid(schema, limit)?;
+        // Where nothing follows the gap a line on standard error tells of it.
+        let gap = if pipe { grid.gap.take() } else { None };
+        let (mut lines, columns) = if look.vertical {
+            (grid.vertical(look.width, look.paint), 0)
+        } else {
+            grid.table(look.width, look.paint)
+        };
+        let mut note = String::new();
+        if columns > 0 {
+            note = format!("… {} more; {}", units::counted(columns as u64, "column"), look.hint);
+        } else if grid.gap.is_some() {
+            note = format!("… {}", look.hint);
+        }
+        if !note.is_empty() {
+            let note = look.width.map_or(note.clone(), |width| super::grid::cut(&note, width));
+            lines.push(look.paint.style("2", &note));
+        }
+        if let Some((command, height)) = &look.pager
+            && self.out.is_stdout()
+            && lines.len() + 2 > *height
+        {
+            self.out.flush()?;
+            if pager::show(command, &lines) {
+                return Ok(rows);
             }
         }
-        let options = FormatOptions::new().with_null("NULL").with_display_error(true);
-        writeln!(self.out, "{}", pretty_format_batches_with_options(&batches, &options)?)?;
-        if more {
-            self.out.flush()?;
-            eprintln!(
-                "only the first {} rows are shown; --format csv or json prints all",
-                units::count(TABLE_ROWS as u64)
-            );
+        for line in &lines {
+            writeln!(self.out, "{line}")?;
         }
-        Ok(rows as u64)
+        if let Some((shown, _)) = gap {
+            self.out.flush()?;
+            eprintln!("only the first {} are shown; --format csv or json prints all", units::counted(shown as u64, "row"));
+            return Ok(shown as u64);
+        }
+        Ok(rows)
+    }
+
+    /// Hands over what was written so far.
+    pub(crate) fn flush(&mut self) -> Result {
+        Ok(self.out.flush()?)
     }
 
     /// Writes what is left.
-    pub(crate) fn finish(&mut self) -> Result {
-        Ok(self.out.flush()?)
+    pub(crate) fn finish(self) -> Result {
+        self.out.finish()
     }
 }
 
-/// Types that CSV can hold in a cell.
-fn is_flat(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(_, values) => is_flat(values),
-        DataType::Union(..) | DataType::RunEndEncoded(..) => false,
-        other => !other.is_nested(),
-    }
+/// The next rows, unless the user asked to stop: a result that comes faster than it is printed leaves no other moment.
+async fn next(stream: &mut SendableRecordBatchStream) -> Result<Option<RecordBatch>> {
+    interrupt::check()?;
+    Ok(stream.next().await.transpose()?)
 }
 
 /// Types that the JSON writer knows.
@@ -172,16 +242,16 @@ fn is_json(data_type: &DataType) -> bool {
     }
 }
 
-/// Columns that the format has no form for, as the text a table would show.
-fn flatten(batch: &RecordBatch, fits: fn(&DataType) -> bool) -> Result<RecordBatch, ArrowError> {
+/// Columns that JSON has no form for, as the text a table would show.
+fn flatten(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
-    if schema.fields().iter().all(|f| fits(f.data_type())) {
+    if schema.fields().iter().all(|f| is_json(f.data_type())) {
         return Ok(batch.clone());
     }
     let mut fields = Vec::with_capacity(schema.fields().len());
     let mut columns = Vec::with_capacity(schema.fields().len());
     for (field, column) in schema.fields().iter().zip(batch.columns()) {
-        if fits(field.data_type()) {
+        if is_json(field.data_type()) {
             fields.push(Arc::clone(field));
             columns.push(Arc::clone(column));
         } else {

@@ -1,0 +1,80 @@
+//! A statement on its way: work on the runtime's threads, rows in the caller's.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::error::{DataFusionError, Result as EngineResult};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
+use datafusion::sql::parser::Statement;
+use futures::channel::{mpsc, oneshot};
+use futures::{FutureExt, SinkExt, Stream, StreamExt};
+
+use crate::error::{Failure, Result};
+use crate::session::{Params, Session};
+
+/// Batches that wait for their reader.
+const AHEAD: usize = 2;
+
+/// Starts a statement. The thread that waits for its rows does none of its work, and so hears the user at any moment;
+/// dropping the stream ends the work.
+pub(crate) async fn start(
+    session: &Arc<Session>,
+    statement: Statement,
+    params: &Params,
+) -> Result<SendableRecordBatchStream> {
+    let (session, params) = (Arc::clone(session), params.clone());
+    let (started, schema) = oneshot::channel();
+    let (mut sender, batches) = mpsc::channel(AHEAD);
+    let task = SpawnedTask::spawn(async move {
+        let mut stream = match session.execute_with(statement, &params).await {
+            Ok(stream) => stream,
+            Err(failure) => return drop(started.send(Err(failure))),
+        };
+        if started.send(Ok(stream.schema())).is_err() {
+            return;
+        }
+        while let Some(batch) = stream.next().await {
+            if sender.send(batch).await.is_err() {
+                return;
+            }
+        }
+    });
+    match schema.await {
+        Ok(schema) => Ok(Box::pin(Rows { schema: schema?, batches, task: Some(task) })),
+        // The panic hook has told what happened.
+        Err(_) => Err(Failure::new(PANICKED)),
+    }
+}
+
+const PANICKED: &str = "the statement was given up: see above";
+
+struct Rows {
+    schema: SchemaRef,
+    batches: mpsc::Receiver<EngineResult<RecordBatch>>,
+    /// Asked when the batches end, whether it came to its end too.
+    task: Option<SpawnedTask<()>>,
+}
+
+impl Stream for Rows {
+    type Item = EngineResult<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(batch) = std::task::ready!(self.batches.poll_next_unpin(context)) {
+            return Poll::Ready(Some(batch));
+        }
+        let Some(task) = &mut self.task else { return Poll::Ready(None) };
+        let ended = std::task::ready!(task.poll_unpin(context));
+        self.task = None;
+        Poll::Ready(ended.is_err().then(|| Err(DataFusionError::Execution(PANICKED.to_owned()))))
+    }
+}
+
+impl RecordBatchStream for Rows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
