@@ -112,7 +112,8 @@ impl QueryProgress {
                 return;
             }
             let known = done().and_then(|done| done.of_rows).is_some_and(|rows| rows > 0);
-            let template = if known { "{bar:24.cyan/dim} {percent:>3} %  {msg}" } else { "{spinner:.cyan} {msg}" };
+            let template =
+                if known { "{bar:16.cyan/dim} {percent:>3} %  {wide_msg}" } else { "{spinner:.cyan} {wide_msg}" };
             let bar = bar(1_000, template);
             loop {
                 let done = done().unwrap_or_default();
@@ -160,8 +161,7 @@ fn describe(done: Done, elapsed: Duration) -> String {
     if done.bytes > 0 {
         text.push_str(&format!("  {}", units::bytes(done.bytes)));
     }
-    text.push_str(&format!("  {}  Ctrl-C cancels", units::duration(elapsed)));
-    text
+    format!("{}  Ctrl-C cancels  {text}", units::duration(elapsed))
 }
 
 #[cfg(test)]
@@ -173,12 +173,15 @@ mod tests {
         let done = Done { rows: 1_500, of_rows: Some(6_000), bytes: 2_000_000 };
         assert_eq!(per_mille(done), 250);
         let text = describe(done, Duration::from_millis(1_500));
-        assert_eq!(text, "1,500 of 6,000 rows  2.00 MB  1.50 s  Ctrl-C cancels");
+        assert_eq!(text, "1.50 s  Ctrl-C cancels  1,500 of 6,000 rows  2.00 MB");
         // Several reads of one table: more than all there is.
         let done = Done { rows: 9, of_rows: Some(6), bytes: 0 };
         assert_eq!(per_mille(done), 1_000);
-        assert_eq!(describe(done, Duration::from_secs(1)), "6 of 6 rows  1.00 s  Ctrl-C cancels");
+        assert_eq!(describe(done, Duration::from_secs(1)), "1.00 s  Ctrl-C cancels  6 of 6 rows");
         let done = Done { rows: 9, of_rows: None, bytes: 0 };
-        assert_eq!((per_mille(done), describe(done, Duration::from_secs(1))), (1_000, "9 rows read  1.00 s  Ctrl-C cancels".to_owned()));
+        assert_eq!(
+            (per_mille(done), describe(done, Duration::from_secs(1))),
+            (1_000, "1.00 s  Ctrl-C cancels  9 rows read".to_owned())
+        );
     }
 }

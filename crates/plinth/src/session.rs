@@ -4,6 +4,7 @@ mod database;
 mod engine;
 mod params;
 mod statements;
+mod stop;
 mod watch;
 
 use std::path::PathBuf;

@@ -137,7 +137,11 @@ pub(crate) async fn print(
     let writes = writes(&statement);
     let result = async {
         let stream = run::start(session, statement, params).await?;
-        if writes && printer.holds_one() { drain(stream).await } else { printer.print(stream, look, &|| progress.clear()).await }
+        if writes && printer.holds_one() {
+            drain(stream).await
+        } else {
+            printer.print(stream, look, &|| progress.clear()).await
+        }
     };
     let result = result.await;
     session.watch().forget();
@@ -194,7 +198,9 @@ pub(crate) fn colours() -> bool {
 /// Parquet would fill a terminal with rubbish.
 pub(crate) fn refuse_binary(format: Format, out: &Output) -> Result {
     if format == Format::Parquet && out.is_stdout() && std::io::stdout().is_terminal() {
-        return Err(Failure::new("Parquet is nothing for a terminal: give a file with --output, in the shell with \\o"));
+        return Err(Failure::new(
+            "Parquet is nothing for a terminal: give a file with --output, in the shell with \\o",
+        ));
     }
     Ok(())
 }

@@ -269,7 +269,10 @@ fn csv_and_json_are_exact() {
     assert_eq!(plinth(&dir, &["sql", "--format", "tsv", "-c", empty]).ok().stdout, "t\tn\n\"\"\t\n");
     let markdown = "| t | n |\n| --- | --- |\n|  | NULL |\n";
     assert_eq!(plinth(&dir, &["sql", "--format", "markdown", "-c", empty]).ok().stdout, markdown);
-    assert_eq!(plinth(&dir, &["sql", "--format", "json", "-c", "SELECT 'NaN'::double AS f"]).ok().stdout, "{\"f\":null}\n");
+    assert_eq!(
+        plinth(&dir, &["sql", "--format", "json", "-c", "SELECT 'NaN'::double AS f"]).ok().stdout,
+        "{\"f\":null}\n"
+    );
     // No rows: a header, and nothing.
     let none = "SELECT 1 AS a WHERE false";
     assert_eq!(plinth(&dir, &["sql", "--format", "csv", "-c", none]).ok().stdout, "a\n");
@@ -329,8 +332,11 @@ fn placeholders_take_values() {
     assert_eq!(answer("SELECT count(*) FROM 'a.parquet' WHERE city = $city AND id < $n", &["$city=Bern", "n=20"]), "5");
     assert_eq!(answer("SELECT count(*) FROM (SELECT id FROM 'a.parquet' LIMIT $n)", &["n=7"]), "7");
     assert_eq!(answer("SELECT count(*) FROM 'a.parquet' WHERE day >= $day", &["day=2022-01-08"]), "100");
-    assert_eq!(answer("SELECT $1 || $2", &["1=a=b", "2='; DROP"]), "a=b'; DROP");
-    assert_eq!(answer("SELECT count(*) FROM 'a.parquet' WHERE id IN (SELECT id FROM 'a.parquet' WHERE id < $1)", &["1=5"]), "5");
+    assert_eq!(answer("SELECT 'x' || $1", &["1=a='; DROP"]), "xa='; DROP");
+    assert_eq!(
+        answer("SELECT count(*) FROM 'a.parquet' WHERE id IN (SELECT id FROM 'a.parquet' WHERE id < $1)", &["1=5"]),
+        "5"
+    );
     last("SELECT $missing", &[]).fails(1, "plinth: no value for $missing: ");
     last("SELECT id FROM 'a.parquet' WHERE id < $1", &["1=many"]).fails(1, "plinth: $1 is \"many\", which is no ");
     assert_eq!(last("SELECT 1", &["nothing"]).code, Some(2));

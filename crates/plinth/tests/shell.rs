@@ -137,7 +137,8 @@ fn ctrl_c_ends_the_query_and_keeps_the_shell() {
     let mut play = Play::new(&[]).with("PLINTH_HISTORY", "");
     for query in endless {
         // The bar tells that it runs.
-        play = play.send(query).send("\r").expect("Ctrl-C cancels").send(CTRL_C).expect("error: cancelled").expect(PROMPT);
+        play =
+            play.send(query).send("\r").expect("Ctrl-C cancels").send(CTRL_C).expect("error: cancelled").expect(PROMPT);
         play = play.ask("SELECT 40 + 2 AS answer;", "    42");
     }
     // Twice at a prompt: how to leave.

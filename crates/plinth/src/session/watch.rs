@@ -8,20 +8,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
-/// Operators that make many rows of few: what gathers their rows may not come back to its scheduler for minutes, and
-/// so not hear that it was cancelled.
-const MULTIPLIERS: [&str; 7] = [
-    "CrossJoinExec",
-    "NestedLoopJoinExec",
-    "HashJoinExec",
-    "SortMergeJoinExec",
-    "PiecewiseMergeJoin",
-    "UnnestExec",
-    "RecursiveQueryExec",
-];
+use super::stop::stoppable;
 
 /// Remembers the last plan; the optimizer's last rule.
 #[derive(Debug, Default)]
@@ -79,10 +68,9 @@ impl PhysicalOptimizerRule for Watch {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan
             .transform_up(|node| {
-                Ok(if MULTIPLIERS.contains(&node.name()) {
-                    Transformed::yes(Arc::new(CooperativeExec::new(node)) as Arc<dyn ExecutionPlan>)
-                } else {
-                    Transformed::no(node)
+                Ok(match stoppable(&node)? {
+                    Some(other) => Transformed::yes(other),
+                    None => Transformed::no(node),
                 })
             })?
             .data;

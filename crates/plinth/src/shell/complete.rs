@@ -31,14 +31,15 @@ pub(super) fn complete(line: &str, cursor: usize, names: &dyn Names) -> (usize, 
     let open = tokens(before).open.map(|place| Places::new(before).of(place));
     let inside = open.and_then(|at| before.get(at..)).map(str::trim_start).unwrap_or_default();
     if inside.starts_with('\'') {
-        return FilenameCompleter::new().complete_path(inside, inside.len()).map_or((cursor, Vec::new()), |(at, paths)| {
-            (cursor - inside.len() + at, paths)
-        });
+        return FilenameCompleter::new()
+            .complete_path(inside, inside.len())
+            .map_or((cursor, Vec::new()), |(at, paths)| (cursor - inside.len() + at, paths));
     }
     if inside.starts_with("/*") || inside.starts_with('$') {
         return (cursor, Vec::new());
     }
-    let word_start = |text: &str| text.len() - text.chars().rev().take_while(|c| is_word(*c)).map(char::len_utf8).sum::<usize>();
+    let word_start =
+        |text: &str| text.len() - text.chars().rev().take_while(|c| is_word(*c)).map(char::len_utf8).sum::<usize>();
     let start = if inside.starts_with('"') { cursor - inside.len() } else { word_start(before) };
     let word = before.get(start..).unwrap_or_default();
     let sentence = Sentence::around(line, start);
@@ -135,14 +136,18 @@ impl Sentence {
                         from = matches!(token, Token::LParen);
                         continue;
                     };
-                    while let (Some(Token::Period), Some(part)) = (tokens.get(at), tokens.get(at + 1).and_then(|t| name(t))) {
+                    while let (Some(Token::Period), Some(part)) =
+                        (tokens.get(at), tokens.get(at + 1).and_then(|t| name(t)))
+                    {
                         table = format!("{table}.{part}");
                         at += 2;
                     }
                     if tokens.get(at).and_then(|t| keyword(t)).as_deref() == Some("AS") {
                         at += 1;
                     }
-                    let alias = tokens.get(at).filter(|t| matches!(t, Token::Word(w) if w.quote_style.is_some() || !is_keyword(&w.value)));
+                    let alias = tokens
+                        .get(at)
+                        .filter(|t| matches!(t, Token::Word(w) if w.quote_style.is_some() || !is_keyword(&w.value)));
                     let alias = alias.and_then(|t| name(t));
                     at += usize::from(alias.is_some());
                     self.tables.push((table, alias));
@@ -179,7 +184,10 @@ impl Words<'_> {
             let aliased = sentence.tables.iter().find(|(_, alias)| alias.as_ref() == Some(qualifier));
             let table = aliased.map_or(qualifier, |(table, _)| table);
             found.extend(self.identifiers(self.names.columns(table).unwrap_or_default()));
-        } else if matches!(sentence.previous.as_deref(), Some("FROM" | "JOIN" | "INTO" | "UPDATE" | "TABLE" | "DESCRIBE")) {
+        } else if matches!(
+            sentence.previous.as_deref(),
+            Some("FROM" | "JOIN" | "INTO" | "UPDATE" | "TABLE" | "DESCRIBE")
+        ) {
             found.extend(self.identifiers(self.names.tables()));
             found.extend(self.identifiers(sentence.queries.clone()));
         } else {
@@ -259,7 +267,11 @@ mod tests {
         let cursor = line.find('|').unwrap();
         let line = line.replace('|', "");
         let (start, found) = complete(&line, cursor, &Fixed);
-        found.iter().map(|pair| format!("{}{}", &line[..start], pair.replacement)).map(|l| l[start..].to_owned()).collect()
+        found
+            .iter()
+            .map(|pair| format!("{}{}", &line[..start], pair.replacement))
+            .map(|l| l[start..].to_owned())
+            .collect()
     }
 
     #[test]
@@ -299,8 +311,14 @@ mod tests {
         std::fs::write(dir.path().join("some file.plinth"), "").unwrap();
         let path = dir.path().display();
         let expected = [format!("{path}/some file.plinth'")];
-        assert_eq!(at_bar(&format!("SELECT * FROM '{path}/so|")).first().map(|p| p.trim_end_matches('\'')), expected.first().map(|p| p.trim_end_matches('\'')));
-        assert_eq!(at_bar(&format!("\\i {path}/so|")).first().map(|p| p.trim_end_matches('\'')), expected.first().map(|p| p.trim_end_matches('\'')));
+        assert_eq!(
+            at_bar(&format!("SELECT * FROM '{path}/so|")).first().map(|p| p.trim_end_matches('\'')),
+            expected.first().map(|p| p.trim_end_matches('\''))
+        );
+        assert_eq!(
+            at_bar(&format!("\\i {path}/so|")).first().map(|p| p.trim_end_matches('\'')),
+            expected.first().map(|p| p.trim_end_matches('\''))
+        );
     }
 
     proptest! {

@@ -4,16 +4,18 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
 
 /// Words that are highlighted and completed. A parser of SQL knows a thousand, most of which are common names of columns.
+#[rustfmt::skip]
 pub(super) const KEYWORDS: [&str; 108] = [
-    "ALL", "ALTER", "ANALYZE", "AND", "ANTI", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "COLUMNS", "COPY", "CREATE",
-    "CROSS", "CUBE", "CURRENT", "DEALLOCATE", "DELETE", "DESC", "DESCRIBE", "DISTINCT", "DROP", "ELSE", "END", "ESCAPE",
-    "EXCEPT", "EXCLUDE", "EXECUTE", "EXISTS", "EXPLAIN", "EXTERNAL", "EXTRACT", "FALSE", "FETCH", "FILTER", "FIRST",
-    "FOLLOWING", "FROM", "FULL", "GROUP", "GROUPING", "HAVING", "ILIKE", "IN", "INNER", "INSERT", "INTERSECT",
-    "INTERVAL", "INTO", "IS", "JOIN", "LAST", "LATERAL", "LEFT", "LIKE", "LIMIT", "LOCATION", "NATURAL", "NOT", "NULL",
-    "NULLS", "OFFSET", "ON", "OPTIONS", "OR", "ORDER", "OUTER", "OVER", "PARTITION", "PARTITIONED", "PRECEDING",
-    "PREPARE", "QUALIFY", "RANGE", "RECURSIVE", "REPLACE", "RESPECT", "RIGHT", "ROLLUP", "ROW", "ROWS", "SELECT",
-    "SEMI", "SET", "SETS", "SHOW", "SIMILAR", "SOME", "STORED", "TABLE", "TABLES", "THEN", "TO", "TRUE", "TRY_CAST",
-    "UNBOUNDED", "UNION", "UNNEST", "UPDATE", "USING", "VALUES", "VERBOSE", "VIEW", "WHEN", "WHERE", "WINDOW", "WITH",
+    "ALL", "ALTER", "ANALYZE", "AND", "ANTI", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "COLUMNS", "COPY",
+    "CREATE", "CROSS", "CUBE", "CURRENT", "DEALLOCATE", "DELETE", "DESC", "DESCRIBE", "DISTINCT", "DROP", "ELSE",
+    "END", "ESCAPE", "EXCEPT", "EXCLUDE", "EXECUTE", "EXISTS", "EXPLAIN", "EXTERNAL", "EXTRACT", "FALSE", "FETCH",
+    "FILTER", "FIRST", "FOLLOWING", "FROM", "FULL", "GROUP", "GROUPING", "HAVING", "ILIKE", "IN", "INNER", "INSERT",
+    "INTERSECT", "INTERVAL", "INTO", "IS", "JOIN", "LAST", "LATERAL", "LEFT", "LIKE", "LIMIT", "LOCATION",
+    "NATURAL", "NOT", "NULL", "NULLS", "OFFSET", "ON", "OPTIONS", "OR", "ORDER", "OUTER", "OVER", "PARTITION",
+    "PARTITIONED", "PRECEDING", "PREPARE", "QUALIFY", "RANGE", "RECURSIVE", "REPLACE", "RESPECT", "RIGHT", "ROLLUP",
+    "ROW", "ROWS", "SELECT", "SEMI", "SET", "SETS", "SHOW", "SIMILAR", "SOME", "STORED", "TABLE", "TABLES", "THEN",
+    "TO", "TRUE", "TRY_CAST", "UNBOUNDED", "UNION", "UNNEST", "UPDATE", "USING", "VALUES", "VERBOSE", "VIEW",
+    "WHEN", "WHERE", "WINDOW", "WITH",
 ];
 
 /// Whether a word is one of [`KEYWORDS`].

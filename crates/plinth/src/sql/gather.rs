@@ -73,10 +73,10 @@ impl Gather {
             *oldest = oldest.slice(surplus, oldest.num_rows() - surplus);
             self.tail_rows -= surplus;
         }
-        let columns = schema.fields().iter().map(|field| Column {
-            name: Cell::new(field.name(), limit),
-            right: field.data_type().is_numeric(),
-        });
+        let columns = schema
+            .fields()
+            .iter()
+            .map(|field| Column { name: Cell::new(field.name(), limit), right: field.data_type().is_numeric() });
         let mut grid = Grid { columns: columns.collect(), ..Grid::default() };
         for batch in self.head.iter().chain(&self.tail) {
             add_rows(&mut grid, batch, limit)?;

@@ -167,11 +167,8 @@ impl Printer {
         let mut grid = gather.grid(schema, limit)?;
         // Where nothing follows the gap a line on standard error tells of it.
         let gap = if pipe { grid.gap.take() } else { None };
-        let (mut lines, columns) = if look.vertical {
-            (grid.vertical(look.width, look.paint), 0)
-        } else {
-            grid.table(look.width, look.paint)
-        };
+        let (mut lines, columns) =
+            if look.vertical { (grid.vertical(look.width, look.paint), 0) } else { grid.table(look.width, look.paint) };
         let mut note = String::new();
         if columns > 0 {
             note = format!("… {} more; {}", units::counted(columns as u64, "column"), look.hint);
@@ -196,7 +193,10 @@ impl Printer {
         }
         if let Some((shown, _)) = gap {
             self.out.flush()?;
-            eprintln!("only the first {} are shown; --format csv or json prints all", units::counted(shown as u64, "row"));
+            eprintln!(
+                "only the first {} are shown; --format csv or json prints all",
+                units::counted(shown as u64, "row")
+            );
             return Ok(shown as u64);
         }
         Ok(rows)
