@@ -21,8 +21,8 @@ use plinth_format::{File, WriterOptions};
 use plinth_table::{Listed, Snapshot, TableFolder};
 
 use crate::error::from_format;
-use crate::source::PlinthSource;
 use crate::sink::WriteExec;
+use crate::source::PlinthSource;
 use crate::{location, statistics};
 
 /// A table over an ordered list of Plinth files whose columns are united by name; a column that a file lacks is null

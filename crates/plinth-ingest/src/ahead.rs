@@ -70,14 +70,8 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
         W: Worker<P, T, E>,
         F: Iterator<Item = Result<P, E>> + Send + 'static,
     {
-        let state = State {
-            next: 0,
-            ended: false,
-            current: 0,
-            queues: BTreeMap::new(),
-            waiting_bytes: 0,
-            cancelled: false,
-        };
+        let state =
+            State { next: 0, ended: false, current: 0, queues: BTreeMap::new(), waiting_bytes: 0, cancelled: false };
         let ahead = workers.len().saturating_mul(4).max(2);
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), limit, ahead });
         let feed = Arc::new(Mutex::new(feed));

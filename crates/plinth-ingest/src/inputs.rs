@@ -179,8 +179,10 @@ mod tests {
         std::fs::create_dir(root.join("empty")).unwrap();
         let message = |name: &str| expand(&[root.join(name)]).unwrap_err().to_string();
         assert!(message("missing.parquet").ends_with("missing.parquet: no such file or directory"));
-        assert!(message("data.xlsx").ends_with("can't import .xlsx files; known: .parquet, .parq, .pq, .csv, .tsv, .ndjson, .jsonl, .json \
-             (text also with .gz, .zst, .lz4, .bz2)"));
+        assert!(message("data.xlsx").ends_with(
+            "can't import .xlsx files; known: .parquet, .parq, .pq, .csv, .tsv, .ndjson, .jsonl, .json \
+             (text also with .gz, .zst, .lz4, .bz2)"
+        ));
         assert!(message("data").contains("a file without an extension"));
         assert!(message("empty").starts_with("nothing to import in "));
         assert!(message("*.parquet").ends_with("matches no file"));

@@ -126,7 +126,9 @@ pub fn open_with<P: AsRef<Path>>(
 ) -> Result<Box<dyn BatchSource>> {
     if inputs.iter().any(|input| input.as_ref() == Path::new(STDIN)) {
         if inputs.len() > 1 {
-            return Err(IngestError::Option { what: "standard input (-) can't be read together with files".to_owned() });
+            return Err(IngestError::Option {
+                what: "standard input (-) can't be read together with files".to_owned(),
+            });
         }
         return open_stream(stdin, options);
     }

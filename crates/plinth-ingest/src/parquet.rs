@@ -126,9 +126,7 @@ fn check_columns(schema: &Schema, footer: &Footer, ignore_extra: bool) -> Result
     Union::default().add(&footer.file.path, &footer.schema)?;
     let path = || footer.file.path.display().to_string();
     match footer.schema.fields().iter().find(|field| schema.index_of(field.name()).is_err()) {
-        Some(extra) if !ignore_extra => {
-            Err(IngestError::ExtraColumn { path: path(), column: extra.name().clone() })
-        }
+        Some(extra) if !ignore_extra => Err(IngestError::ExtraColumn { path: path(), column: extra.name().clone() }),
         _ => Ok(()),
     }
 }

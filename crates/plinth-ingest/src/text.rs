@@ -85,14 +85,12 @@ impl TextSource {
         let workers = (0..options.threads.clamp(1, 64))
             .map(|_| Ok(Decoder::new(Arc::clone(&layout), rows()?)))
             .collect::<Result<Vec<_>>>()?;
-        if let Some(nested) = schema.fields().iter().find(|f| format != FileFormat::Ndjson && f.data_type().is_nested()) {
+        if let Some(nested) = schema.fields().iter().find(|f| format != FileFormat::Ndjson && f.data_type().is_nested())
+        {
             return Err(unreadable(&schema, nested.name(), format));
         }
-        let totals = Totals {
-            rows: None,
-            bytes: inputs.iter().map(|input| input.bytes()).sum(),
-            files: inputs.len() as u64,
-        };
+        let totals =
+            Totals { rows: None, bytes: inputs.iter().map(|input| input.bytes()).sum(), files: inputs.len() as u64 };
         let rejects = match &options.rejects {
             Rejects::Error => None,
             Rejects::Collect { to, max } => Some(RejectsFile::create(to, *max)?),
@@ -156,7 +154,10 @@ pub(crate) fn given_schema(schema: &Schema) -> SchemaRef {
 
 fn unreadable(schema: &Schema, column: &str, format: FileFormat) -> IngestError {
     let data_type = schema.field_with_name(column).map(|f| f.data_type().to_string()).unwrap_or_default();
-    IngestError::Unwritable { column: column.to_owned(), what: format!("{format} can't hold values of type {data_type}") }
+    IngestError::Unwritable {
+        column: column.to_owned(),
+        what: format!("{format} can't hold values of type {data_type}"),
+    }
 }
 
 fn cutting(format: FileFormat, options: &SourceOptions) -> Result<Cutting> {

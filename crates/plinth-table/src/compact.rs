@@ -6,17 +6,16 @@
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 
-use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::SchemaRef;
 use plinth_format::{FormatError, Result, Writer, WriterOptions};
 
 use crate::folder::{Listed, Snapshot, TableFile, TableFolder};
 use crate::journal::Journal;
+use crate::rows::read;
 use crate::union::SchemaUnion;
-use crate::{lock, names, widen};
+use crate::{lock, names};
 
 /// Batches that may wait between reading and writing.
 const AHEAD: usize = 8;
@@ -195,7 +194,9 @@ impl Rewriting<'_> {
         let total_bytes = self.run.iter().map(|file| file.identity.len).sum();
         std::thread::scope(|scope| {
             let (to_writer, batches) = sync_channel(AHEAD);
-            let reader = scope.spawn(move || read(self.run, schema, &to_writer));
+            // A writer that has failed has the reason.
+            let send = move |batch, bytes| Ok(to_writer.send((batch, bytes)).is_ok());
+            let reader = scope.spawn(move || read(self.run, schema, send));
             let mut bytes = 0;
             for (batch, read) in batches {
                 bytes += read;
@@ -255,32 +256,6 @@ impl Rewriting<'_> {
         })?;
         Ok(Journal { by, replaced })
     }
-}
-
-/// Sends all rows of files as batches of the table's schema, each with the bytes of the file that it stands for.
-fn read(files: &[TableFile], schema: &SchemaRef, to_writer: &SyncSender<(RecordBatch, u64)>) -> Result<()> {
-    for TableFile { file, identity, .. } in files {
-        let (mut rows, mut told) = (0u128, 0u64);
-        for batch in file.scan().batches()? {
-            let batch = batch?;
-            let columns = schema.fields().iter().map(|field| match batch.column_by_name(field.name()) {
-                Some(column) => widen(column, field.data_type()),
-                None => Ok(new_null_array(field.data_type(), batch.num_rows())),
-            });
-            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-            let wide = RecordBatch::try_new_with_options(Arc::clone(schema), columns.collect::<Result<_>>()?, &options)
-                .map_err(|e| FormatError::InvalidArgument(format!("{}: {e}", file.name())))?;
-            rows += batch.num_rows() as u128;
-            let share = u128::from(identity.len) * rows / u128::from(file.num_rows().max(1));
-            let share = u64::try_from(share).unwrap_or(identity.len);
-            if to_writer.send((wide, share - told)).is_err() {
-                // The writer has failed, and has the reason.
-                return Ok(());
-            }
-            told = share;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod folder;
 mod journal;
 mod lock;
 mod names;
+mod rows;
 mod union;
 mod widen;
 
@@ -21,6 +22,7 @@ pub use compact::{CompactOptions, CompactProgress, CompactSummary, compact};
 pub use folder::{Listed, Snapshot, TableFile, TableFolder};
 pub use plinth_format::{FormatError, Result};
 pub use plinth_io::Identity;
+pub use rows::read;
 pub use union::{SchemaUnion, can_widen};
 pub use widen::widen;
 

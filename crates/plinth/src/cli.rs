@@ -21,6 +21,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Turn Parquet, CSV and NDJSON files into a Plinth file
     Import(Box<ImportArgs>),
+    /// Write a Plinth table, or foreign files, as Parquet, CSV, TSV or NDJSON
+    #[command(visible_alias = "convert")]
+    Export(Box<ExportArgs>),
     /// Answer SQL over Plinth, Parquet, CSV and JSON files
     Sql(SqlArgs),
     /// Show where a Plinth file's bytes are
@@ -58,6 +61,36 @@ pub(crate) struct ImportArgs {
     #[arg(long)]
     pub(crate) compact: bool,
     /// Threads that decode and encode [default: all cores]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    pub(crate) threads: Option<usize>,
+    /// Most memory, such as 512MB or 2GiB [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub(crate) memory: Option<u64>,
+    /// No progress bar and no summary
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Plinth files, or a folder of them; or files that import reads, or - for standard input
+    #[arg(required = true, value_name = "INPUT")]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// The file to write, whose name says the format and, for text, a compression (events.csv.gz); - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) to: PathBuf,
+    /// The format, whatever the name of the file
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to_format: Option<ForeignFormat>,
+    /// The columns to write [default: all]
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub(crate) columns: Vec<String>,
+    /// Replace the output if it exists
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Threads that read foreign files [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
     /// Most memory, such as 512MB or 2GiB [default: a quarter of the machine's]

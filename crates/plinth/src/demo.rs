@@ -9,11 +9,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use plinth_encoding::Effort;
-use plinth_ingest::inputs;
+use plinth_ingest::{SourceOptions, inputs};
 
 use crate::cli::DemoArgs;
 use crate::error::{Failure, Result};
-use crate::import::Job;
+use crate::import::{Job, Target};
 use crate::session::{Session, SessionOptions, block_on};
 use crate::table::{Align, Table};
 use crate::{interrupt, machine, units};

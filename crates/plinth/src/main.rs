@@ -4,6 +4,7 @@ mod cli;
 mod compact;
 mod demo;
 mod error;
+mod export;
 mod import;
 mod inspect;
 mod interrupt;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     error::quiet_panics();
     let result = match Cli::parse().command {
         Command::Import(args) => import::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Sql(args) => sql::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),

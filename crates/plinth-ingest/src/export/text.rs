@@ -158,11 +158,17 @@ struct Values<'a> {
 enum Kind<'a> {
     Text(&'a StringViewArray),
     /// `bare` in JSON are those that need no quotes.
-    Shown { formatter: ArrayFormatter<'a>, bare: bool },
+    Shown {
+        formatter: ArrayFormatter<'a>,
+        bare: bool,
+    },
     List(Box<Values<'a>>),
     /// With the keys as JSON has them.
     Struct(Vec<(Vec<u8>, Values<'a>)>),
-    Map { keys: Box<Values<'a>>, values: Box<Values<'a>> },
+    Map {
+        keys: Box<Values<'a>>,
+        values: Box<Values<'a>>,
+    },
 }
 
 impl<'a> Values<'a> {

@@ -228,7 +228,8 @@ impl<'a> Adapter<'a> {
         if !matches!(field.data_type(), DataType::Utf8View | DataType::BinaryView) {
             // Dictionaries stay such for text and binaries only.
             let values = array.as_dictionary::<Int32Type>().values().data_type();
-            let flat = cast_with_options(array, values, &CastOptions::default()).map_err(|e| self.value_error(field, &e))?;
+            let flat =
+                cast_with_options(array, values, &CastOptions::default()).map_err(|e| self.value_error(field, &e))?;
             return self.cast(field, &flat);
         }
         let dictionary = array.as_dictionary::<Int32Type>();

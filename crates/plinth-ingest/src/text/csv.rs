@@ -183,7 +183,8 @@ mod tests {
             Broken,
         }
         let mut records = Vec::new();
-        let (mut raw, mut fields, mut field, mut at, mut quoted) = (String::new(), vec![], String::new(), At::Start, false);
+        let (mut raw, mut fields, mut field, mut at, mut quoted) =
+            (String::new(), vec![], String::new(), At::Start, false);
         let mut characters = text.chars().peekable();
         let mut broken = false;
         while let Some(c) = characters.next() {

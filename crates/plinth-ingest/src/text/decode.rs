@@ -353,7 +353,9 @@ pub(crate) fn strict_text(values: &ArrayRef, data_type: &DataType) -> Result<Arr
     let mut column = column(data_type, true).ok_or_else(|| format!("text can't become {data_type}"))?;
     for at in 0..texts.len() {
         match texts.is_valid(at) {
-            true => column.push(texts.value(at)).map_err(|why| format!("{why}: {}", crate::error::excerpt(texts.value(at).as_bytes())))?,
+            true => column
+                .push(texts.value(at))
+                .map_err(|why| format!("{why}: {}", crate::error::excerpt(texts.value(at).as_bytes())))?,
             false => column.push_null(),
         }
     }

@@ -93,10 +93,7 @@ impl Seen {
         if digit && time::date(text).is_some() {
             self.dates = true;
         } else if let Some(moment) = digit.then(|| time::moment(text)).flatten() {
-            let seen = Moments {
-                fine: moment.nanos % 1_000 != 0,
-                fit_nanos: moment.in_units(1_000_000_000).is_some(),
-            };
+            let seen = Moments { fine: moment.nanos % 1_000 != 0, fit_nanos: moment.in_units(1_000_000_000).is_some() };
             let to = if moment.zoned { &mut self.zoned } else { &mut self.moments };
             *to = unite(*to, Some(seen), Moments::unite);
         } else {

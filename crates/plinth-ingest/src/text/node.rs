@@ -129,7 +129,8 @@ impl Node {
                     (Spelling::Number | Spelling::Bool, Kind::String) if rules.given => column.push(&value.string()),
                     (expected, kind) => {
                         let _ = value.raw();
-                        Err(format!("a JSON {} where a {} is expected", kind_name(kind), spelling_name(expected)).into())
+                        Err(format!("a JSON {} where a {} is expected", kind_name(kind), spelling_name(expected))
+                            .into())
                     }
                 };
                 return taken.map_err(|why| {
@@ -179,7 +180,8 @@ impl Node {
                 ends.push(end);
             }
             shape => {
-                let expected = if matches!(shape, Shape::List { .. } | Shape::FixedList { .. }) { "array" } else { "object" };
+                let expected =
+                    if matches!(shape, Shape::List { .. } | Shape::FixedList { .. }) { "array" } else { "object" };
                 let _ = value.raw();
                 self.pad();
                 return Err(Fault::misfit(format!("a JSON {} where an {expected} is expected", kind_name(kind))));
@@ -246,7 +248,9 @@ fn relaxed_type(data_type: &DataType) -> DataType {
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(relaxed).collect()),
         DataType::Map(entries, sorted) => {
             let pairs = match entries.data_type() {
-                DataType::Struct(pair) => pair.iter().enumerate().map(|(at, f)| if at == 0 { Arc::clone(f) } else { relaxed(f) }),
+                DataType::Struct(pair) => {
+                    pair.iter().enumerate().map(|(at, f)| if at == 0 { Arc::clone(f) } else { relaxed(f) })
+                }
                 _ => return data_type.clone(),
             };
             let pairs = DataType::Struct(pairs.collect());
@@ -332,7 +336,8 @@ impl Members {
             if let Some(last) = seen.get_mut(at) {
                 if *last == *values {
                     let _ = member.raw();
-                    let fault = Fault { column: vec![key.into_owned()], why: "the key occurs twice".into(), misfit: false };
+                    let fault =
+                        Fault { column: vec![key.into_owned()], why: "the key occurs twice".into(), misfit: false };
                     first(&mut outcome, Err(fault));
                     return;
                 }
@@ -386,7 +391,9 @@ impl Rows {
         let mut outcome = Ok(());
         for (field, at) in fields.zip(columns) {
             let Some(at) = *at else { continue };
-            let (Some(node), Some(seen)) = (self.members.nodes.get_mut(at), self.members.seen.get_mut(at)) else { continue };
+            let (Some(node), Some(seen)) = (self.members.nodes.get_mut(at), self.members.seen.get_mut(at)) else {
+                continue;
+            };
             *seen = self.members.values;
             let Shape::Scalar(column, _) = &mut node.shape else { continue };
             let null = !field.quoted && nulls.iter().any(|null| null == field.text);
@@ -427,7 +434,8 @@ impl Rows {
             // With the bad rows gone, parts that must not be null are not.
             if kept.data_type() == field.data_type() { Ok(kept) } else { arrow_cast::cast(&kept, field.data_type()) }
         };
-        let columns = columns.into_iter().zip(self.schema.fields()).map(finish).collect::<Result<Vec<_>, ArrowError>>()?;
+        let columns =
+            columns.into_iter().zip(self.schema.fields()).map(finish).collect::<Result<Vec<_>, ArrowError>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(keep.true_count()));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
     }

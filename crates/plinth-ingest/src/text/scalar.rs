@@ -199,7 +199,9 @@ where
             return Err("not a whole number".into());
         }
         text.parse().map_err(|e: std::num::ParseIntError| match e.kind() {
-            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => format!("outside the range of {}", T::DATA_TYPE).into(),
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => {
+                format!("outside the range of {}", T::DATA_TYPE).into()
+            }
             // Unsigned types call a sign an invalid digit.
             _ if form(text) == Some(Form::Integer) => format!("outside the range of {}", T::DATA_TYPE).into(),
             _ => "not a whole number".into(),

@@ -86,9 +86,8 @@ impl Rest<'_> {
                 if fraction.is_empty() || fraction.iter().skip(9).any(|d| *d != b'0') {
                     return None;
                 }
-                nanos = (0..9).fold(0, |value, at| {
-                    value * 10 + u32::from(fraction.get(at).map_or(0, |d| d.wrapping_sub(b'0')))
-                });
+                nanos = (0..9)
+                    .fold(0, |value, at| value * 10 + u32::from(fraction.get(at).map_or(0, |d| d.wrapping_sub(b'0'))));
                 self.0 = rest;
             }
         }
@@ -160,7 +159,8 @@ mod tests {
         assert_eq!(date("0000-03-01"), Some(-719_468));
         assert_eq!(date("-0001-01-01"), Some(-719_893));
         assert_eq!(date("+10000-01-01"), Some(2_932_897));
-        for bad in ["", "2023-02-29", "1900-02-29", "2024-13-01", "2024-00-01", "2024-1-01", "24-01-01", "10000-01-01"] {
+        for bad in ["", "2023-02-29", "1900-02-29", "2024-13-01", "2024-00-01", "2024-1-01", "24-01-01", "10000-01-01"]
+        {
             assert_eq!(date(bad), None, "{bad}");
         }
         assert_eq!(date("2024-01-01 "), None);
@@ -174,7 +174,16 @@ mod tests {
         assert_eq!(at("1969-12-31T22:30-0130"), Moment { seconds: 0, nanos: 0, zoned: true });
         assert_eq!(at("1970-01-01T00:00Z").seconds, 0);
         assert_eq!(at("1970-01-01T00:00:00.1234567890").nanos, 123_456_789);
-        for bad in ["1970-01-01", "1970-01-01T", "1970-01-01T24:00", "1970-01-01T00:00:60", "1970-01-01T00:00:00.", "1970-01-01T00:00:00.1234567891", "1970-01-01T00:00+", "1970-01-01T00:00 Z"] {
+        for bad in [
+            "1970-01-01",
+            "1970-01-01T",
+            "1970-01-01T24:00",
+            "1970-01-01T00:00:60",
+            "1970-01-01T00:00:00.",
+            "1970-01-01T00:00:00.1234567891",
+            "1970-01-01T00:00+",
+            "1970-01-01T00:00 Z",
+        ] {
             assert_eq!(moment(bad), None, "{bad}");
         }
         assert_eq!(at("1969-12-31T23:59:59.999").in_units(1_000), Some(-1));

@@ -21,7 +21,8 @@ fn cells<T: Clone + std::fmt::Debug>(of: impl Strategy<Value = T>, rows: usize) 
 }
 
 /// Text with everything that could be taken for something else.
-const TEXT: &str = "[a-c,;\"'\t\r\n\\\\{}\\[\\]:0-9. \u{0}\u{1f}\u{7f}é\u{feff}\u{1f600}]{0,12}|null|true|NaN|\\PC{0,20}";
+const TEXT: &str =
+    "[a-c,;\"'\t\r\n\\\\{}\\[\\]:0-9. \u{0}\u{1f}\u{7f}é\u{feff}\u{1f600}]{0,12}|null|true|NaN|\\PC{0,20}";
 
 /// Columns of every scalar type that text can hold.
 fn scalars(rows: usize) -> impl Strategy<Value = Vec<(&'static str, ArrayRef)>> {
@@ -34,7 +35,10 @@ fn scalars(rows: usize) -> impl Strategy<Value = Vec<(&'static str, ArrayRef)>> 
         cells(prop::num::f32::ANY, rows),
         cells(prop_oneof![prop::num::f64::ANY, (-1000i32..1000).prop_map(f64::from)], rows),
         cells(any::<i128>().prop_map(|v| v % 10i128.pow(38)), rows),
-        cells(any::<(i128, i64)>().prop_map(|(a, b)| i256::from_i128(a).wrapping_mul(i256::from_i128(i128::from(b)))), rows),
+        cells(
+            any::<(i128, i64)>().prop_map(|(a, b)| i256::from_i128(a).wrapping_mul(i256::from_i128(i128::from(b)))),
+            rows,
+        ),
         cells(any::<u16>(), rows),
     );
     let times = (
@@ -47,11 +51,8 @@ fn scalars(rows: usize) -> impl Strategy<Value = Vec<(&'static str, ArrayRef)>> 
         cells(any::<i64>(), rows),
         cells((-1000i32..1000, -1000i32..1000, -1_000_000_000_000i64..1_000_000_000_000), rows),
     );
-    let bytes = (
-        cells(TEXT, rows),
-        cells(prop::collection::vec(any::<u8>(), 0..20), rows),
-        cells(any::<[u8; 3]>(), rows),
-    );
+    let bytes =
+        (cells(TEXT, rows), cells(prop::collection::vec(any::<u8>(), 0..20), rows), cells(any::<[u8; 3]>(), rows));
     (numbers, times, bytes).prop_map(|(n, t, b)| {
         let half = |bits: &u16| <Float16Type as ArrowPrimitiveType>::Native::from_bits(*bits);
         let intervals = t.7.iter().map(|v| v.map(|(m, d, n)| IntervalMonthDayNano::new(m, d, n)));
@@ -67,7 +68,14 @@ fn scalars(rows: usize) -> impl Strategy<Value = Vec<(&'static str, ArrayRef)>> 
             ("u64", Arc::new(UInt64Array::from(n.3))),
             ("f32", Arc::new(Float32Array::from(n.4.iter().map(|v| v.map(quiet32)).collect::<Vec<_>>()))),
             ("f64", Arc::new(Float64Array::from(n.5.iter().map(|v| v.map(quiet64)).collect::<Vec<_>>()))),
-            ("f16", Arc::new(n.8.iter().map(|v| v.as_ref().map(half).map(|h| if h.is_nan() { half(&0x7e00) } else { h })).collect::<Float16Array>())),
+            (
+                "f16",
+                Arc::new(
+                    n.8.iter()
+                        .map(|v| v.as_ref().map(half).map(|h| if h.is_nan() { half(&0x7e00) } else { h }))
+                        .collect::<Float16Array>(),
+                ),
+            ),
             ("d128", Arc::new(Decimal128Array::from(n.6).with_precision_and_scale(38, 7).unwrap())),
             ("d256", Arc::new(Decimal256Array::from(n.7).with_precision_and_scale(76, -3).unwrap())),
             ("date", Arc::new(Date32Array::from(t.0))),
@@ -97,8 +105,13 @@ fn quiet64(v: f64) -> f64 {
 /// A list of structs, a fixed list and a map.
 fn nested(rows: usize) -> impl Strategy<Value = Vec<(&'static str, ArrayRef)>> {
     let lists = prop::collection::vec(prop::option::weighted(0.8, 0usize..4), rows);
-    (lists, prop::collection::vec(any::<Option<i32>>(), rows * 4), prop::collection::vec(TEXT, rows * 4), cells(any::<bool>(), rows)).prop_map(
-        move |(lengths, numbers, texts, valid)| {
+    (
+        lists,
+        prop::collection::vec(any::<Option<i32>>(), rows * 4),
+        prop::collection::vec(TEXT, rows * 4),
+        cells(any::<bool>(), rows),
+    )
+        .prop_map(move |(lengths, numbers, texts, valid)| {
             let offsets = || OffsetBuffer::<i32>::from_lengths(lengths.iter().map(|l| l.unwrap_or(0)));
             let total: usize = lengths.iter().map(|l| l.unwrap_or(0)).sum();
             let nulls = || Some(NullBuffer::from(lengths.iter().map(Option::is_some).collect::<Vec<_>>()));
@@ -114,10 +127,10 @@ fn nested(rows: usize) -> impl Strategy<Value = Vec<(&'static str, ArrayRef)>> {
             let map = MapArray::new(entries, offsets(), pairs, nulls(), false);
             let values: ArrayRef = Arc::new(Int32Array::from(numbers[..rows * 2].to_vec()));
             let nulls = NullBuffer::from(valid.iter().map(Option::is_some).collect::<Vec<_>>());
-            let fixed = FixedSizeListArray::new(Arc::new(Field::new("item", DataType::Int32, true)), 2, values, Some(nulls));
+            let fixed =
+                FixedSizeListArray::new(Arc::new(Field::new("item", DataType::Int32, true)), 2, values, Some(nulls));
             vec![("list", Arc::new(list) as ArrayRef), ("map", Arc::new(map)), ("pair", Arc::new(fixed))]
-        },
-    )
+        })
 }
 
 fn batch(columns: &[(&'static str, ArrayRef)]) -> RecordBatch {

@@ -104,8 +104,14 @@ fn nothing_is_lost_in_numbers() {
         assert!(error(&[json(bad)], &int).contains("column \"a\""), "{bad}");
     }
     assert_eq!(lines(&read(&[json("\"9007199254740993\"")], &int).unwrap()), [r#"{"a":9007199254740993}"#]);
-    let wide = read(&[json("9007199254740993,\"b\":18446744073709551615,\"c\":123456789012345678901234567890")], &SourceOptions::default());
-    assert_eq!(lines(&wide.unwrap()), [r#"{"a":9007199254740993,"b":18446744073709551615,"c":123456789012345678901234567890}"#]);
+    let wide = read(
+        &[json("9007199254740993,\"b\":18446744073709551615,\"c\":123456789012345678901234567890")],
+        &SourceOptions::default(),
+    );
+    assert_eq!(
+        lines(&wide.unwrap()),
+        [r#"{"a":9007199254740993,"b":18446744073709551615,"c":123456789012345678901234567890}"#]
+    );
     // A double would take the last digit; a code would lose its zeros.
     let mixed = write(dir.path(), "x.csv", "a,b\n9007199254740993,007\n0.5,8\n");
     let mixed = read(&[mixed], &SourceOptions::default()).unwrap();
@@ -131,7 +137,10 @@ fn columns_of_files_are_united_by_name() {
     assert_eq!(Some(all.schema()), expected);
     assert_eq!(lines(&all), [r#"{"a":1.0,"b":"x","c":null}"#, r#"{"a":2.5,"b":null,"c":"2024-01-31"}"#]);
     write(dir.path(), "5.csv", "a\ntrue\n");
-    assert_eq!(read(&[dir.path()], &SourceOptions::default()).unwrap().schema().field(0).data_type(), &DataType::Utf8View);
+    assert_eq!(
+        read(&[dir.path()], &SourceOptions::default()).unwrap().schema().field(0).data_type(),
+        &DataType::Utf8View
+    );
     write(dir.path(), "6.ndjson", "{}");
     assert!(error(&[dir.path()], &SourceOptions::default()).contains("import one format at a time"));
 }
@@ -160,7 +169,9 @@ fn a_given_schema_takes_columns_by_name() {
         assert_eq!(lines(&read(&[path], &with(&both[1..], true)).unwrap()), [r#"{"a":7}"#]);
         let missing = [("a", DataType::Int16), ("b", DataType::Utf8), ("z", DataType::Int16)];
         assert_eq!(error(&[path], &with(&missing, false)), "column \"z\" of the schema is in no input file");
-        assert!(error(&[path], &with(&[("a", DataType::Int16), ("b", DataType::Int16)], false)).contains("column \"b\""));
+        assert!(
+            error(&[path], &with(&[("a", DataType::Int16), ("b", DataType::Int16)], false)).contains("column \"b\"")
+        );
     }
     // Parquet values are held to the same: exactly or not at all.
     let batch = RecordBatch::try_from_iter([("a", Arc::new(Float64Array::from(vec![1.0, 3.7])) as ArrayRef)]).unwrap();
@@ -176,7 +187,9 @@ fn a_given_schema_takes_columns_by_name() {
 fn what_the_sample_did_not_show_is_a_surprise() {
     let dir = tempfile::tempdir().unwrap();
     let rows: String = (0..1000).map(|i| format!("{{\"a\":{i}}}\n")).collect();
-    for (odd, expected) in [("{\"a\":1.5}", DataType::Float64), ("{\"a\":\"x\"}", DataType::Utf8View), ("{\"b\":1}", DataType::Int64)] {
+    for (odd, expected) in
+        [("{\"a\":1.5}", DataType::Float64), ("{\"a\":\"x\"}", DataType::Utf8View), ("{\"b\":1}", DataType::Int64)]
+    {
         let path = write(dir.path(), "x.jsonl", format!("{rows}{odd}\n"));
         for rejects in [Rejects::Error, Rejects::Collect { to: dir.path().join("rejects"), max: None }] {
             let sampled = SourceOptions { sample: Sample::Rows(100), rejects, ..SourceOptions::default() };
@@ -196,7 +209,8 @@ fn what_the_sample_did_not_show_is_a_surprise() {
     }
 }
 
-const BAD_CSV: &str = "id,name,when\n1,a,2024-01-01\n2,b\nx,c,2024-01-01\n\n4,\"d\"x,2024-01-01\n5,\"e\ne\",2024-02-30\n6,f,\n";
+const BAD_CSV: &str =
+    "id,name,when\n1,a,2024-01-01\n2,b\nx,c,2024-01-01\n\n4,\"d\"x,2024-01-01\n5,\"e\ne\",2024-02-30\n6,f,\n";
 
 #[test]
 fn bad_records_are_errors_or_written_down() {
@@ -241,11 +255,11 @@ fn records_that_are_too_large_are_passed_over() {
     let dir = tempfile::tempdir().unwrap();
     let huge = "z\n".repeat(50_000);
     let csv = write(dir.path(), "x.csv", format!("a,b\n1,x\n2,\"{huge}\"\n3,y\n"));
-    let json = write(dir.path(), "x.ndjson", format!("{{\"a\":1}}\n{{\"a\":\"{}\"}}\n{{\"a\":3}}\n", "z".repeat(100_000)));
-    for (path, types) in [
-        (csv, vec![("a", DataType::Int64), ("b", DataType::Utf8View)]),
-        (json, vec![("a", DataType::Int64)]),
-    ] {
+    let json =
+        write(dir.path(), "x.ndjson", format!("{{\"a\":1}}\n{{\"a\":\"{}\"}}\n{{\"a\":3}}\n", "z".repeat(100_000)));
+    for (path, types) in
+        [(csv, vec![("a", DataType::Int64), ("b", DataType::Utf8View)]), (json, vec![("a", DataType::Int64)])]
+    {
         for piece in [10, 3_000, 1_000_000] {
             let strict = SourceOptions {
                 schema: schema(&types),
@@ -341,7 +355,10 @@ fn json_is_what_the_suite_says() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let content = std::fs::read(&path).unwrap();
         // Within a record there is no line end; in JSON one is as good as a space, except in strings.
-        let one_line: Vec<u8> = content.iter().map(|b| if matches!(b, b'\n' | b'\r') && name.starts_with("y_") { b' ' } else { *b }).collect();
+        let one_line: Vec<u8> = content
+            .iter()
+            .map(|b| if matches!(b, b'\n' | b'\r') && name.starts_with("y_") { b' ' } else { *b })
+            .collect();
         let record = [b"{\"a\":", one_line.as_slice(), b"}\n"].concat();
         let file = write(dir.path(), "x.ndjson", record);
         let taken = read(&[&file], &any);
@@ -419,7 +436,8 @@ fn nulls_where_none_may_be_are_bad_records_however_deep() {
     let inner = Field::new("n", DataType::Int32, false);
     let item = Arc::new(Field::new("item", DataType::Struct(vec![inner].into()), false));
     let fields = vec![Field::new("a", DataType::List(item), false)];
-    let path = write(dir.path(), "x.ndjson", "{\"a\":[{\"n\":1}]}\n{\"a\":[{\"n\":null}]}\n{\"a\":[null]}\n{}\n{\"a\":[]}\n");
+    let path =
+        write(dir.path(), "x.ndjson", "{\"a\":[{\"n\":1}]}\n{\"a\":[{\"n\":null}]}\n{\"a\":[null]}\n{}\n{\"a\":[]}\n");
     let options = SourceOptions {
         schema: Some(Arc::new(Schema::new(fields))),
         rejects: Rejects::Collect { to: dir.path().join("rejects"), max: None },

@@ -1,0 +1,172 @@
+//! `plinth export`: tables to Parquet, CSV or NDJSON; and from one of these to another.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
+use plinth_format::FormatError;
+use plinth_ingest::export::{BatchSink, SinkOptions, to_file, to_writer};
+use plinth_ingest::{BatchSource, FileFormat, Sample, SourceOptions};
+use plinth_table::{Snapshot, TableFolder};
+
+use crate::cli::ExportArgs;
+use crate::error::{Failure, Result, catching};
+use crate::progress::Progress;
+use crate::{interrupt, machine, units};
+
+/// Batches that may wait between the thread that reads and the one that writes.
+const AHEAD: usize = 4;
+
+/// Runs the command.
+pub(crate) fn run(args: &ExportArgs) -> Result {
+    interrupt::listen()?;
+    let progress = Progress::new(0, args.quiet);
+    let (rows, bytes) = match plinth_inputs(&args.inputs)? {
+        Some(table) => export_table(args, &table, &progress)?,
+        None => convert(args, &progress)?,
+    };
+    let elapsed = progress.elapsed();
+    drop(progress);
+    if !args.quiet {
+        // A closed standard error is no reason to fail.
+        let to = if is_stdout(&args.to) { "standard output".into() } else { args.to.display().to_string() };
+        let _ = writeln!(
+            std::io::stderr(),
+            "{to}: {} in {} ({}); {}",
+            units::counted(rows, "row"),
+            units::duration(elapsed),
+            units::row_rate(rows, elapsed),
+            units::bytes(bytes),
+        );
+    }
+    Ok(())
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// The inputs as one table, if they are Plinth's.
+fn plinth_inputs(inputs: &[PathBuf]) -> Result<Option<Snapshot>> {
+    if let [folder] = inputs
+        && folder.is_dir()
+        && TableFolder::new(folder).has_files()?
+    {
+        return Ok(Some(TableFolder::new(folder).open(None)?));
+    }
+    let ours = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "plinth");
+    match (inputs.iter().all(ours), inputs.iter().find(|path| ours(path))) {
+        (true, _) => Ok(Some(Snapshot::of_paths(inputs.to_vec())?)),
+        (false, Some(path)) => {
+            Err(Failure::new(format!("{}: Plinth files and others can't be read together", path.display())))
+        }
+        (false, None) => Ok(None),
+    }
+}
+
+/// Which of a table's columns are wanted, where they are.
+fn chosen(schema: &Schema, columns: &[String]) -> Result<Option<Vec<usize>>> {
+    if columns.is_empty() {
+        return Ok(None);
+    }
+    let find = |name: &String| {
+        schema.index_of(name).map_err(|_| {
+            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).take(20).collect();
+            Failure::new(format!("--columns: no column {name:?}; there are {}", names.join(", ")))
+        })
+    };
+    columns.iter().map(find).collect::<Result<_>>().map(Some)
+}
+
+/// Where rows go.
+struct Output {
+    sink: Box<dyn BatchSink>,
+    columns: Option<Vec<usize>>,
+    rows: u64,
+}
+
+impl Output {
+    fn create(args: &ExportArgs, schema: &SchemaRef) -> Result<Self> {
+        let columns = chosen(schema, &args.columns)?;
+        let schema = match &columns {
+            Some(columns) => SchemaRef::new(schema.project(columns)?),
+            None => schema.clone(),
+        };
+        let format = args.to_format.map(FileFormat::from);
+        let options = SinkOptions { format, delimiter: None, replace: args.replace };
+        let sink = if is_stdout(&args.to) {
+            let format = format.ok_or_else(|| Failure::new("give --to-format parquet, csv, tsv or ndjson"))?;
+            if format == FileFormat::Parquet && std::io::stdout().is_terminal() {
+                return Err(Failure::new("Parquet is no text for a terminal: name a file or a pipe"));
+            }
+            to_writer(std::io::stdout(), &schema, format, None, &options)?
+        } else {
+            if let Some(folder) = args.to.parent() {
+                interrupt::writes_into(if folder.as_os_str().is_empty() { ".".into() } else { folder.to_path_buf() });
+            }
+            to_file(&args.to, &schema, &options)?
+        };
+        Ok(Self { sink, columns, rows: 0 })
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result {
+        interrupt::check()?;
+        self.rows += batch.num_rows() as u64;
+        match &self.columns {
+            Some(columns) => self.sink.write(&batch.project(columns)?)?,
+            None => self.sink.write(batch)?,
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(u64, u64)> {
+        interrupt::check()?;
+        Ok((self.rows, self.sink.finish()?))
+    }
+}
+
+/// Reads on a thread of its own: what is read and what is written cost about the same.
+fn export_table(args: &ExportArgs, table: &Snapshot, progress: &Progress) -> Result<(u64, u64)> {
+    let schema = table.schema();
+    let mut output = Output::create(args, &schema)?;
+    progress.expect(table.byte_len());
+    std::thread::scope(|scope| {
+        let (give, batches) = sync_channel(AHEAD);
+        let files = table.files();
+        // A writer that has gone has the reason.
+        let read = move || plinth_table::read(files, &schema, |batch, bytes| Ok(give.send((batch, bytes)).is_ok()));
+        let reader = scope.spawn(read);
+        let mut done = 0;
+        for (batch, bytes) in batches {
+            output.write(&batch)?;
+            done += bytes;
+            progress.show(done, Some(output.rows));
+        }
+        let died = |_| FormatError::InvalidArgument("the thread that reads died".into());
+        reader.join().map_err(died)??;
+        output.finish()
+    })
+}
+
+/// From one foreign format to another.
+fn convert(args: &ExportArgs, progress: &Progress) -> Result<(u64, u64)> {
+    let memory = args.memory.unwrap_or_else(machine::default_memory);
+    let options = SourceOptions {
+        threads: args.threads.unwrap_or_else(machine::threads),
+        ahead_bytes: usize::try_from(memory / 4).unwrap_or(usize::MAX),
+        // Rows that don't fit a sample would be found when half of the output is gone.
+        sample: args.source.sample.unwrap_or(Sample::Everything),
+        ..args.source.options()?
+    };
+    let mut source: Box<dyn BatchSource> = catching(|| plinth_ingest::open(&args.inputs, &options))?;
+    let schema = source.schema().clone();
+    let mut output = Output::create(args, &schema)?;
+    progress.expect(source.totals().bytes.unwrap_or(0));
+    while let Some(batch) = source.next_batch()? {
+        output.write(&batch)?;
+        progress.show(source.position().bytes, Some(output.rows));
+    }
+    output.finish()
+}
