@@ -1,9 +1,10 @@
 """Rows shaped like ClickBench's `hits`, of any number, made from a sample of a few ten thousand rows.
 
-Sessions of the sample's users are drawn at random, moved to another time and day, given to other users and shuffled in time, so that
-neighbours in the sample are no neighbours here. Their texts become variants (text.py) whose number grows with the rows, as do users
-and addresses; hashes follow the texts they belong to; timings are jittered. All else keeps the sample's values. The same sample, seed
-and number of rows give the same rows, in memory bounded by the rows of one day.
+Sessions of the sample's users are drawn at random, moved to another time and day, given to other users and shuffled
+in time, so that neighbours in the sample are no neighbours here. Their texts become variants (text.py) whose number
+grows with the rows, as do users and addresses; hashes follow the texts they belong to; timings are jittered. All else
+keeps the sample's values. The same sample, seed and number of rows give the same rows, in memory bounded by the rows
+of one day.
 """
 
 import argparse
@@ -22,13 +23,17 @@ PIECE = 250_000
 ROW_GROUP = 1_000_000
 ROWS_OF_SESSION = 4
 
-# Shares of a session's texts that stay the sample's own, and that are nobody else's; the others are shared, few of them often.
+# Shares of a session's texts that stay the sample's own, and that are nobody else's; the others are shared, few of
+# them often.
 TEXTS = {"page": (0.30, 0.36), "title": (0.70, 0.10), "referer": (0.30, 0.40), "phrase": (0.20, 0.65)}
 SHARED = 1 << 20
 
-DEVICE = """JavaEnable OS UserAgent ResolutionWidth ResolutionHeight ResolutionDepth FlashMajor FlashMinor FlashMinor2 NetMajor NetMinor
-    UserAgentMajor UserAgentMinor IsMobile MobilePhone MobilePhoneModel WindowClientWidth WindowClientHeight SilverlightVersion1
-    SilverlightVersion2 SilverlightVersion3 SilverlightVersion4 BrowserLanguage BrowserCountry""".split()
+DEVICE = """
+    JavaEnable OS UserAgent ResolutionWidth ResolutionHeight ResolutionDepth FlashMajor FlashMinor FlashMinor2
+    NetMajor NetMinor UserAgentMajor UserAgentMinor IsMobile MobilePhone MobilePhoneModel WindowClientWidth
+    WindowClientHeight SilverlightVersion1 SilverlightVersion2 SilverlightVersion3 SilverlightVersion4
+    BrowserLanguage BrowserCountry
+""".split()
 PERSON = ["Age", "Sex", "Income", "Interests"]
 TIMINGS = ["DNSTiming", "ConnectTiming", "ResponseStartTiming", "ResponseEndTiming", "FetchTiming"]
 
@@ -40,7 +45,9 @@ class Sample:
         self.table = pq.read_table(path).combine_chunks()
         wrong = {n for n in ("UserID", "HID", "EventTime") if n not in self.table.column_names}
         if wrong or self.table.num_rows < 100:
-            raise ValueError(f"{path}: not a sample of hits: {self.table.num_rows} rows, without {sorted(wrong) or 'nothing'}")
+            raise ValueError(
+                f"{path}: not a sample of hits: {self.table.num_rows} rows, without {sorted(wrong) or 'nothing'}"
+            )
         self.table = self.table.sort_by([("UserID", "ascending"), ("EventTime", "ascending"), ("WatchID", "ascending")])
         rows = self.table.num_rows
         user, page, time = self.numbers("UserID"), self.numbers("HID"), self.numbers("EventTime")
@@ -59,7 +66,11 @@ class Sample:
 
     def codes(self, *columns):
         """The distinct texts of some columns, and for each column which of them its rows are."""
-        every = pa.chunked_array([c for name in columns for c in self.table[name].chunks]).combine_chunks().dictionary_encode()
+        every = (
+            pa.chunked_array([c for name in columns for c in self.table[name].chunks])
+            .combine_chunks()
+            .dictionary_encode()
+        )
         codes = every.indices.to_numpy().astype(np.int64)
         return every.dictionary.to_pylist(), np.split(codes, len(columns))
 
@@ -78,7 +89,9 @@ class Hits:
         titles, (self.title,) = sample.codes("Title")
         phrases, (self.phrase,) = sample.codes("SearchPhrase")
         self.texts = [Variants(t, mix(seed, i)) for i, t in enumerate((urls, originals, titles, phrases))]
-        self.fixed = {n: sample.numbers(n) for n in self.schema.names if not pa.types.is_string(self.schema.field(n).type)}
+        self.fixed = {
+            n: sample.numbers(n) for n in self.schema.names if not pa.types.is_string(self.schema.field(n).type)
+        }
 
     def quotas(self):
         """How many rows each day gets: weekends fewer."""
@@ -147,7 +160,9 @@ class Hits:
         # A referer that is a page of the same session is the same text.
         url_variant = self.variant("page", session, url)
         is_page = np.isin(referer, self.url)
-        referer_variant = np.where(is_page, self.variant("page", session, referer), self.variant("referer", session, referer))
+        referer_variant = np.where(
+            is_page, self.variant("page", session, referer), self.variant("referer", session, referer)
+        )
         title_variant = self.variant("title", session, url)
         phrase = self.phrase[source]
         made = {
@@ -158,15 +173,15 @@ class Hits:
             "SearchPhrase": self.text(3, phrase, self.variant("phrase", session, phrase)),
             "EventTime": event,
             "EventDate": np.full(len(source), day, np.uint16),
-            "WatchID": (mix(seed, 1, np.arange(row, row + len(source))) >> np.uint64(2) | np.uint64(1 << 62)).astype(np.int64),
+            "WatchID": (
+                (mix(seed, 1, np.arange(row, row + len(source))) >> np.uint64(2) | np.uint64(1 << 62)).astype(np.int64)
+            ),
         }
         moved = event - fixed["EventTime"][source]
         for name in ("LocalEventTime", "ClientEventTime"):
             made[name] = fixed[name][source] + moved
         known = user < len(sample.user_ids)
-        made["UserID"] = np.where(
-            known, sample.user_ids[np.where(known, user, 0)], mix(seed, 2, user).astype(np.int64)
-        )
+        made["UserID"] = np.where(known, sample.user_ids[np.where(known, user, 0)], mix(seed, 2, user).astype(np.int64))
         for name in ("ClientIP", "RemoteIP"):
             old = fixed[name][source]
             made[name] = (old & ~0xFFF) | (mix(seed, 3, user, old) & np.uint64(0xFFF)).astype(np.int64)

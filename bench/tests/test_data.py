@@ -1,0 +1,70 @@
+import pyarrow.parquet as pq
+import pytest
+from bench.data import events, hits
+from bench.data.text import Variants
+from bench.suites import clickbench
+from bench.suites.growth import counter, slope
+
+import numpy as np
+
+
+def test_variants():
+    texts = ["", "http://example.ru/", "http://example.ru/catalog/page-12?id=34567&q=%D0%BF", "купить шины"]
+    variants = Variants(texts, 7)
+    every = np.arange(len(texts))
+    assert variants.render(every, every * 0).to_pylist() == texts
+    some = variants.render(np.array([2] * 100 + [0]), np.arange(1, 102)).to_pylist()
+    assert len(set(some[:100])) > 90 and some[100] == "" and all(t.startswith("http://example.ru/") for t in some[:100])
+    again = variants.render(np.array([3, 2]), np.array([5, 42])).to_pylist()
+    assert again[1] == some[41]
+
+
+def test_slope():
+    assert slope([(1, 3), (2, 12), (4, 48)]) == pytest.approx(2)
+    assert slope([(1, 3)]) is None and slope([(1, 5), (10, 5), (100, 5)]) == pytest.approx(0)
+
+
+def test_counter_of_a_plan():
+    assert counter("metrics=[metadata_bytes=2.05 K, x=1], metrics=[metadata_bytes=100]", "metadata_bytes") == 2150
+    assert counter("metrics=[]", "metadata_bytes") is None
+
+
+def test_events(tmp_path):
+    files = events.events(tmp_path / "events", 1000, 10, files=3)
+    tables = [pq.read_table(f) for f in files]
+    assert len(files) == 3 and sum(t.num_rows for t in tables) == 1000
+    assert sorted(v for t in tables for v in t["id"].to_pylist()) == list(range(1000))
+    assert len({k for t in tables for k in t["k"].to_pylist()}) == 10
+
+
+def test_all_questions_are_there():
+    real, made = clickbench.queries(99_997_497, False, []), clickbench.queries(1_000_000, True, [])
+    assert len(real) == len(made) == 43
+    assert not any(q.note for q in real) and {q.name for q in made if q.note} >= {
+        "q20",
+        "q21",
+        "q28",
+        "q37",
+        "q41",
+        "q42",
+    }
+    assert all("{" not in text and "@" not in text for q in real + made for text in q.dialects.values())
+
+
+def test_hits_are_like_their_sample(tmp_path, sample):
+    one, two, many = tmp_path / "one.parquet", tmp_path / "two.parquet", tmp_path / "many.parquet"
+    hits.make(sample, one, 20_000)
+    hits.make(sample, two, 20_000)
+    hits.make(sample, many, 80_000)
+    from_sample, few, more = pq.read_table(sample), pq.read_table(one), pq.read_table(many)
+    assert few.equals(pq.read_table(two)), "the same seed makes the same rows"
+    assert few.schema.equals(from_sample.schema) and few.num_rows == 20_000 and more.num_rows == 80_000
+    for name in from_sample.column_names:
+        if len(from_sample[name].unique()) > 1 and name not in ("EventDate", "CounterID"):
+            assert len(more[name].unique()) > 1, f"{name} became constant"
+    for name in ("UserID", "URL", "Title", "Referer", "SearchPhrase"):
+        assert len(more[name].unique()) > 2 * len(few[name].unique()) * 0.7, f"{name} does not grow"
+    pairs = len(set(zip(more["URL"].to_pylist(), more["URLHash"].to_pylist())))
+    assert pairs < 1.1 * len(more["URLHash"].unique()), "a hash belongs to its URL"
+    days, times = more["EventDate"].to_numpy(), more["EventTime"].to_numpy()
+    assert (np.diff(times) >= 0).all() and ((times + hits.ZONE) // hits.DAY == days).all()

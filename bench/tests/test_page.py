@@ -1,0 +1,110 @@
+"""Runs every suite at quick sizes and looks at the page in a browser."""
+
+import html
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# What the browser finds out about a page as wide as a phone.
+LOOK = """
+<script>
+document.querySelector('iframe').onload = () => {
+  const page = document.querySelector('iframe').contentDocument;
+  const all = selector => [...page.querySelectorAll(selector)];
+  const found = {
+    overflow: page.documentElement.scrollWidth - page.documentElement.clientWidth,
+    plots: all('figure svg').map(s => s.getBoundingClientRect()).map(box => [box.width, box.height]),
+    figures: all('figure').map(f => [f.id, f.querySelectorAll('svg').length, f.querySelectorAll('table').length]),
+    rows: page.querySelectorAll('table tr').length,
+    sections: all('section').map(s => s.id),
+    foreign: page.querySelectorAll('script, link, img').length,
+    text: page.body.innerText.length,
+  };
+  const told = document.createElement('pre');
+  told.id = 'found';
+  told.textContent = JSON.stringify(found);
+  document.body.appendChild(told);
+};
+</script>"""
+
+
+@pytest.fixture(scope="session")
+def run(program, tmp_path_factory, request):
+    folder = tmp_path_factory.mktemp("bench")
+    command = [
+        sys.executable,
+        "-m",
+        "bench",
+        "--quick",
+        "--plinth",
+        program,
+        "--folder",
+        folder,
+        "--only",
+        "q01,q06,q22,q34",
+    ]
+    command += ["--suite", "tpch,clickbench,growth,sort", "--axes", "rows,columns,files,threads"]
+    try:
+        command += ["--hits-sample", request.getfixturevalue("sample")]
+    except pytest.skip.Exception as why:
+        print(f"without clickbench: {why}")
+    done = subprocess.run([str(c) for c in command], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return folder
+
+
+def test_figures(run):
+    figures = json.loads((run / "figures.json").read_text())
+    assert [s["suite"] for s in figures["suites"]] == ["tpch", "clickbench", "growth", "sort"]
+    for suite in figures["suites"]:
+        assert not suite.get("disagreements")
+        for query in suite.get("queries", []):
+            assert query["digest"] and "warm" in query["engines"]["plinth"], query["name"]
+    tpch = figures["suites"][0]
+    assert {"Plinth", "Parquet zstd, pyarrow", "Parquet snappy, DuckDB"} <= set(tpch["sizes"])
+    assert tpch["warm"]["plinth-parquet"]["queries"] == 3
+    axes = {of["axis"]: of for of in figures["suites"][2]["axes"]}
+    assert set(axes) == {"rows", "columns", "files", "threads"}
+    assert axes["rows"]["slopes"]["file (bytes)"]["plinth"] == pytest.approx(1, abs=0.4)
+    assert 0 < axes["columns"]["metadata_share"] <= 1
+
+
+def test_page(run, browser, tmp_path):
+    page = (run / "report.html").read_text()
+    outer = tmp_path / "outer.html"
+    outer.write_text(
+        "<!doctype html><meta charset='utf-8'><body><iframe width='375' height='800'"
+        f' srcdoc="{html.escape(page)}"></iframe>{LOOK}'
+    )
+    command = [
+        browser,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--virtual-time-budget=10000",
+        "--dump-dom",
+        f"file://{outer}",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    told = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.S)
+    assert told, done.stderr[-1000:]
+    found = json.loads(html.unescape(told[1]))
+    assert found["overflow"] <= 0 and found["foreign"] == 0 and found["text"] > 2000
+    assert found["plots"] and all(width > 300 and height > 20 for width, height in found["plots"])
+    assert all(plots >= 1 and tables >= 1 for _, plots, tables in found["figures"])
+    have = {identity for identity, *_ in found["figures"]}
+    assert {
+        "tpch-ratio-plinth-parquet",
+        "tpch-times",
+        "tpch-memory",
+        "tpch-sizes",
+        "tpch-import",
+        "growth-rows-0",
+    } <= have
+    assert found["sections"] == ["tpch", "clickbench", "growth", "sort", "setting"] and found["rows"] > 50

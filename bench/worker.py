@@ -1,0 +1,105 @@
+"""A peer that is a Python package, in a process of its own: a request as JSON on standard input, the answer as JSON
+on standard output.
+
+Only the engine is timed: from handing it a query to having all of its rows as Arrow (or, of Polars, as its frame).
+"""
+
+import json
+import sys
+import time
+
+
+def repeated(request, once):
+    seconds = []
+    for _ in range(request["repeat"]):
+        started = time.perf_counter()
+        result = once()
+        seconds.append(time.perf_counter() - started)
+    return result, seconds
+
+
+def duckdb(request):
+    import duckdb
+
+    connection = duckdb.connect(config=_duckdb_config(request))
+    if "database" in request:
+        connection.execute(f"attach '{request['database']}' as bench (read_only); use bench")
+    for name, files in request.get("tables", {}).items():
+        connection.execute(f"create view {name} as select * from read_parquet({files!r})")
+    return repeated(request, lambda: connection.execute(request["sql"]).to_arrow_table())
+
+
+def _duckdb_config(request):
+    config = {"threads": request["threads"]}
+    if request.get("memory"):
+        config["memory_limit"] = request["memory"]
+    return config
+
+
+def duckdb_import(request):
+    """Creates a database of the latest storage version from Parquet files; the time ends when all of it is on disk."""
+    import duckdb
+
+    def once():
+        connection = duckdb.connect(config=_duckdb_config(request))
+        connection.execute(f"attach '{request['database']}' as bench (storage_version 'latest'); use bench")
+        for name, files in request["tables"].items():
+            connection.execute(
+                f"create table {name} as select * from read_parquet({files!r}) {request.get('order', '')}"
+            )
+        connection.execute("checkpoint bench")
+        connection.close()
+
+    return repeated(request, once)
+
+
+def datafusion(request):
+    from datafusion import SessionConfig, SessionContext
+
+    context = SessionContext(SessionConfig().with_target_partitions(request["threads"]))
+    for name, files in request["tables"].items():
+        if len(files) > 1:
+            context.register_listing_table(name, files[0].rsplit("/", 1)[0])
+        else:
+            context.register_parquet(name, files[0])
+
+    def once():
+        frame = context.sql(request["sql"])
+        return frame.to_arrow_table()
+
+    return repeated(request, once)
+
+
+def polars(request):
+    import polars as pl
+
+    frames = {name: pl.scan_parquet(files) for name, files in request["tables"].items()}
+    if "hits" in frames:
+        # Polars' SQL has no function that makes a time of seconds; the column costs nothing where it is not asked for.
+        at = pl.from_epoch("EventTime", time_unit="s").alias("EventTimestamp")
+        frames["hits_at"] = frames["hits"].with_columns(at)
+    if request["sql"].startswith("python:"):
+        names = {"pl": pl, **frames}
+        code = compile(request["sql"].removeprefix("python:").strip(), "query", "eval")
+        result, seconds = repeated(request, lambda: eval(code, dict(names)).collect())
+    else:
+        context = pl.SQLContext(frames)
+        result, seconds = repeated(request, lambda: context.execute(request["sql"]).collect())
+    return result.to_arrow(), seconds
+
+
+def main():
+    from .answers import rows_of
+
+    request = json.load(sys.stdin)
+    engines = {"duckdb": duckdb, "datafusion": datafusion, "polars": polars, "duckdb-import": duckdb_import}
+    try:
+        result, seconds = engines[request["engine"]](request)
+    except Exception as error:
+        sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")
+    rows = rows_of(result) if result is not None else []
+    json.dump({"seconds": seconds, "rows": rows}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
