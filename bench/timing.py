@@ -20,58 +20,61 @@ def summary(seconds):
     return {"median": middle, "spread": (max(seconds) - min(seconds)) / middle if middle else 0.0, "runs": seconds}
 
 
-def check(engines, tables, query):
-    """Asks each engine once. Returns the digest of Plinth's answer, and why an engine's times must not be printed."""
-    answers, errors = {}, {}
+def differences(engines, query, answers):
+    """Of each engine that answers otherwise than Plinth, in what: answers are rows and how many there are."""
+    ours = next(e.key for e in engines if e.ours)
+    found = {}
     for engine in engines:
-        try:
-            rows = engine.run(tables, query.text(engine.dialect, checked=True)).rows
-            count = len(engine.run(tables, query.text(engine.dialect)).rows) if query.check else len(rows)
-            answers[engine.key] = rows, count
-        except Failed as error:
-            errors[engine.key] = str(error)
-    ours = next((e.key for e in engines if e.ours), None)
-    if ours in errors:
-        return None, errors
-    for engine in engines:
-        if engine.key in answers and engine.key != ours:
+        if engine.key in answers and ours in answers:
             (left, n), (right, m) = answers[ours], answers[engine.key]
             if n != m or not alike(query, left, right):
                 first = next(((a, b) for a, b in zip(left, right) if a != b), (f"{n} rows", f"{m} rows"))
-                errors[engine.key] = f"{OTHERWISE}: {first[1]} instead of Plinth's {first[0]}"[:400]
-    return digest(answers[ours][0]), errors
+                found[engine.key] = f"{OTHERWISE}: {first[1]} instead of Plinth's {first[0]}"[:400]
+    return found
 
 
 def measure(engines, tables, query, options):
-    """A query's record: of each engine its times, or why there are none."""
-    record = {"name": query.name, "title": query.title, "note": query.note, "sql": query.sql, "engines": {}}
-    record["digest"], errors = check(engines, tables, query)
-    record["rows_checked_by"] = "keys" if query.keys else "values"
+    """A query's record: of each engine its times, or why there are none. The first round's rows are the answers compared."""
+    runs, cold, stayed = ({e.key: [] for e in engines} for _ in range(3))
+    memory, answers, errors = {}, {}, {}
+
+    def warm(engine):
+        # The first run of a process warms it up and is not counted.
+        answer = engine.run(tables, query.text(engine.dialect), options.repeat + 1)
+        runs[engine.key] += answer.seconds[1:]
+        if held(answer.memory) >= held(memory.get(engine.key, {"resident": 0})):
+            memory[engine.key] = answer.memory
+        return answer.rows
+
+    for engine in engines:
+        try:
+            rows = warm(engine)
+            count = len(rows)
+            if query.check:
+                rows = engine.run(tables, query.text(engine.dialect, checked=True)).rows
+            answers[engine.key] = rows, count
+        except Failed as error:
+            errors[engine.key] = str(error)
+    errors |= differences(engines, query, answers)
     able = [e for e in engines if e.key not in errors]
+    ours = next(e.key for e in engines if e.ours)
+    if ours in errors:
+        able = []
+    for turn in range(1, options.rounds):
+        for engine in able if turn % 2 == 0 else reversed(able):
+            warm(engine)
+    for turn in range(options.cold):
+        for engine in able if turn % 2 == 0 else reversed(able):
+            stayed[engine.key].append(files.drop(engine.files(tables)))
+            cold[engine.key] += engine.run(tables, query.text(engine.dialect)).seconds
+    record = {"name": query.name, "title": query.title, "note": query.note, "sql": query.sql, "engines": {}}
+    record["digest"] = digest(answers[ours][0]) if ours in answers else None
+    record["disagreements"] = [
+        f"{query.name}, {key}: {e}" for key, e in errors.items() if key == ours or e.startswith(OTHERWISE)
+    ]
     for key, error in errors.items():
         record["engines"][key] = {"error": error}
         say(f"  {query.name}: {key}: {error}")
-    record["disagreements"] = [
-        f"{query.name}, {key}: {e}" for key, e in errors.items() if key == "plinth" or OTHERWISE in e
-    ]
-    runs = {e.key: [] for e in able}
-    cold = {e.key: [] for e in able}
-    stayed = {e.key: [] for e in able}
-    memory = {}
-    try:
-        for turn in range(options.rounds):
-            for engine in able if turn % 2 == 0 else reversed(able):
-                # The first run of a process warms it up and is not counted.
-                answer = engine.run(tables, query.text(engine.dialect), options.repeat + 1)
-                runs[engine.key] += answer.seconds[1:]
-                if held(answer.memory) >= held(memory.get(engine.key, {"resident": 0})):
-                    memory[engine.key] = answer.memory
-        for turn in range(options.cold):
-            for engine in able if turn % 2 == 0 else reversed(able):
-                stayed[engine.key].append(files.drop(engine.files(tables)))
-                cold[engine.key] += engine.run(tables, query.text(engine.dialect)).seconds
-    except Failed as error:
-        raise Failed(f"{query.name}: {error}") from error
     for engine in able:
         of = {"warm": summary(runs[engine.key]), "memory": memory[engine.key]}
         if cold[engine.key]:

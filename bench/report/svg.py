@@ -46,9 +46,11 @@ def bars(title, items, show):
 
 def ratios(title, items):
     """Bars to the right of one for what is faster, to the left for what is slower: (label, ratio)."""
-    most = max([abs(math.log2(r)) for _, r in items] + [1.0]) * 1.02
-    middle = LABEL + 14 + (WIDTH - LABEL - 14 - 56) * _below(items, most)
-    scale = min((WIDTH - 56 - middle) / _side(items, 1), (middle - LABEL - 50) / _side(items, -1))
+    lost, won = _side(items, -1), _side(items, 1)
+    # A label, room for a value, the bars to the left, those to the right, room for a value.
+    left, value = LABEL + 28, 38
+    scale = (WIDTH - left - 2 * value) / (lost + won)
+    middle = left + value + lost * scale
     height = 28 + ROW * len(items) + 4
     parts = [_text(middle + 5, 14, "Plinth is faster →", "label")]
     parts.append(_text(middle - 5, 14, "← slower", "label", "end"))
@@ -71,13 +73,8 @@ def ratios(title, items):
 
 
 def _side(items, sign):
-    return max([sign * math.log2(r) for _, r in items] + [0.35])
-
-
-def _below(items, most):
-    """The share of the width that lies left of one."""
-    left, right = _side(items, -1), _side(items, 1)
-    return max(left / (left + right), 0.16)
+    """How many doublings a side of a plot of ratios must hold."""
+    return max([sign * math.log2(r) for _, r in items] + [0.5])
 
 
 def _ticks(low, high):
@@ -85,6 +82,11 @@ def _ticks(low, high):
     few = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1,) if len(few) > 4 else (1, 2, 5)
     return [step * 10.0**power for power in few for step in steps if low * 0.999 <= step * 10.0**power <= high * 1.001]
+
+
+def round_off(text):
+    """A round figure without the noughts behind its point."""
+    return text.replace(".00 ", " ").replace(".0 ", " ")
 
 
 def _thin(ticks, at, room):
@@ -101,7 +103,7 @@ def dots(title, rows, series, show):
     """Rows of dots on one logarithmic scale: rows are (label, {key: value}); series are (key, label, class)."""
     values = [v for _, of in rows for v in of.values() if v > 0]
     low, high = min(values) * 0.9, max(values) * 1.1
-    left, right = LABEL + 10, WIDTH - 14
+    left, right = LABEL + 42, WIDTH - 16
 
     def at(value):
         return left + (right - left) * math.log(value / low) / math.log(high / low)
@@ -110,7 +112,7 @@ def dots(title, rows, series, show):
     parts = []
     for tick in _thin(_ticks(low, high), at, 52):
         parts.append(_line(at(tick), 20, at(tick), height, "grid"))
-        parts.append(_text(at(tick), 14, show(tick), "tick", "middle"))
+        parts.append(_text(at(tick), 14, round_off(show(tick)), "tick", "middle"))
     y = 24
     for label, of in rows:
         parts.append(_text(6, y + 14, short(label, 24), "label"))
@@ -144,7 +146,7 @@ def lines(title, series, show_x, show_y):
     parts = []
     for tick in _thin(_ticks(low_y, high_y), at_y, 20):
         parts.append(_line(left, at_y(tick), right, at_y(tick), "grid"))
-        parts.append(_text(left - 6, at_y(tick) + 4, show_y(tick), "tick", "end"))
+        parts.append(_text(left - 6, at_y(tick) + 4, round_off(show_y(tick)), "tick", "end"))
     for x in _thin(sorted(set(xs)), at_x, 44):
         parts.append(_line(at_x(x), bottom, at_x(x), bottom + 4, "axis"))
         parts.append(_text(at_x(x), bottom + 18, show_x(x), "tick", "middle"))
