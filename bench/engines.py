@@ -64,9 +64,7 @@ class Plinth(Engine):
             raise process.Failed("the tables of a data set are files of one folder")
         command = [self.program, "sql", "--db", folders.pop(), "--threads", self.threads, "--format", "csv"]
         command += ["--repeat", repeat, "--timings", "json"]
-        for statement in [*before, sql.rstrip().removesuffix(";")]:
-            command += ["-c", statement]
-        done = process.run(command)
+        done = process.run(command, ";\n".join([*before, sql]))
         rows = list(csv.reader(io.StringIO(done.stdout)))[1:]
         return Answer(rows, json.loads(done.stderr.strip().splitlines()[-1])["seconds"], done.memory)
 

@@ -81,4 +81,19 @@ def measure(sources, ours, theirs, folder, options, say):
     shutil.rmtree(folder, ignore_errors=True)
     found = [{"way": way, **summary(runs[way]), "memory": memory[way]} for way in ways if way not in errors]
     found += [{"way": way, "error": text} for way, text in errors.items()]
-    return {"ways": found, "idle": idle(program, folder, threads), "limit": limit}
+    resting = idle(program, folder, threads)
+    shutil.rmtree(folder, ignore_errors=True)
+    bound = None
+    if f"Plinth, --memory {limit}" in memory:
+        most = process.held(resting) + 1.1 * bytes_of(limit)
+        bound = {"held": process.held(memory[f"Plinth, --memory {limit}"]), "most": most}
+    return {"ways": found, "idle": resting, "limit": limit, "bound": bound}
+
+
+def bytes_of(text):
+    """The bytes of a size such as 512MB or 2GiB."""
+    units = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+    for unit, factor in units.items():
+        if text.endswith(unit):
+            return float(text.removesuffix(unit)) * factor
+    return float(text)

@@ -113,7 +113,8 @@ def run(command, text=None, env=None):
         group.close()
     if child.returncode != 0:
         words = texts[1].strip().splitlines() or [f"ended with {child.returncode}"]
-        raise Failed(words[-1][:500])
+        # A program says what is wrong first and then how to get help, or, as Python does, last.
+        raise Failed(next((line for line in words if line.startswith("error")), words[-1])[:500])
     return Done(*texts, seconds, memory)
 
 

@@ -1,5 +1,7 @@
 """The same rows in the file formats Plinth's files are compared with, a piece of the rows in memory at a time."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,47 +37,55 @@ def rewrite(source, target, compression, dictionary_limit=None):
     partial.rename(target)
 
 
-def by_duckdb(source, target, compression):
+def rewrite_all(compression):
+    def write(pairs):
+        for source, target in pairs:
+            rewrite(source, target, compression, DICTIONARY_LIMIT)
+
+    return write
+
+
+def by_duckdb(compression):
     """Writes Parquet by DuckDB, with its defaults otherwise."""
-    partial = Path(target).with_name(Path(target).name + ".partial")
-    sql = f"copy (from read_parquet('{source}')) to '{partial}' (format parquet, compression {compression})"
-    work({"engine": "duckdb", "sql": sql, "repeat": 1, "threads": 2})
-    partial.rename(target)
+
+    def write(pairs):
+        form = f"(format parquet, compression {compression})"
+        sql = "; ".join(f"copy (from read_parquet('{source}')) to '{target}' {form}" for source, target in pairs)
+        work({"engine": "duckdb", "sql": sql, "repeat": 1, "threads": os.cpu_count()})
+
+    return write
 
 
-def by_vortex(source, target):
+def by_vortex(pairs):
     import vortex
 
-    file = pq.ParquetFile(source)
-    reader = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(batch_size=1 << 17))
-    partial = Path(target).with_name(Path(target).name + ".partial")
-    vortex.io.write(reader, str(partial))
-    partial.rename(target)
+    for source, target in pairs:
+        file = pq.ParquetFile(source)
+        reader = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(batch_size=1 << 17))
+        vortex.io.write(reader, str(target))
 
 
 WRITERS = {
-    "Parquet zstd, pyarrow": (lambda s, t: rewrite(s, t, "zstd", DICTIONARY_LIMIT), "pyarrow-zstd.parquet"),
-    "Parquet snappy, pyarrow": (lambda s, t: rewrite(s, t, "snappy", DICTIONARY_LIMIT), "pyarrow-snappy.parquet"),
-    "Parquet zstd, DuckDB": (lambda s, t: by_duckdb(s, t, "zstd"), "duckdb-zstd.parquet"),
-    "Parquet snappy, DuckDB": (lambda s, t: by_duckdb(s, t, "snappy"), "duckdb-snappy.parquet"),
-    "Vortex": (by_vortex, "vortex"),
+    "Parquet zstd, pyarrow": rewrite_all("zstd"),
+    "Parquet snappy, pyarrow": rewrite_all("snappy"),
+    "Parquet zstd, DuckDB": by_duckdb("zstd"),
+    "Parquet snappy, DuckDB": by_duckdb("snappy"),
+    "Vortex": by_vortex,
 }
 
 
 def sizes(sources, folder, say):
     """Bytes of all tables in each format; files are made, measured and removed again, for they are only weighed."""
-    folder.mkdir(parents=True, exist_ok=True)
     found = {}
-    for name, (write, ending) in WRITERS.items():
+    for name, write in WRITERS.items():
         if name == "Vortex" and not installed("vortex-data"):
             say("  sizes: skipped: Vortex, the package vortex-data is not installed")
             continue
-        total = 0
-        for table, source in sources.items():
-            target = folder / f"{table}.{ending}"
-            write(source, target)
-            total += target.stat().st_size
-            target.unlink()
-        found[name] = total
-        say(f"  sizes: {name}: {total:,} bytes")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        pairs = [(source, folder / table) for table, source in sources.items()]
+        write(pairs)
+        found[name] = sum(target.stat().st_size for _, target in pairs)
+        say(f"  sizes: {name}: {found[name]:,} bytes")
+    shutil.rmtree(folder, ignore_errors=True)
     return found

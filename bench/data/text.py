@@ -1,8 +1,9 @@
 """Texts in ever more variants: each text of a sample is a template, and a variant of it has some pieces replaced.
 
-A piece is half a word, a short word, up to four digits or a percent escape. Replacements are drawn from the pieces of the same kind
-in the same column, so a column keeps its alphabet, its words and its entropy, while new words and identifiers arise. Variant 0 is
-the text itself. Everything is a function of the template and the variant: the same pair is the same text anywhere in the data.
+A piece is half a word, a short word, up to four digits or a percent escape. Replacements are drawn from the pieces of
+the same kind in the same column, so a column keeps its alphabet, its words and its entropy, while new words and
+identifiers arise. Variant 0 is the text itself. Everything is a function of the template and the variant: the same
+pair is the same text anywhere in the data.
 """
 
 import re

@@ -106,6 +106,8 @@ def against(of, key, label, identity, which):
 def all_times(of, shown, identity, which):
     rows = [(named(q), {k: e[which]["median"] for k, e in q["engines"].items() if which in e}) for q in of["queries"]]
     rows = [row for row in rows if row[1]]
+    if not rows:
+        return ""
     plot = svg.legend(shown) + svg.dots(f"Seconds of each query, {which}", rows, shown, seconds)
     cells = [[label, *(seconds(v[k]) if k in v else "none" for k, *_ in shown)] for label, v in rows]
     inner = table(["query", *(label for _, label, _ in shown)], cells)
@@ -193,6 +195,7 @@ def imports(of, identity, title="Import from the same Parquet files"):
         ]
     )
     head = ["way", "median", "spread", "own memory", "with cache", "resident"]
+    bound = of["imports"].get("bound")
     best = {n: [w["median"] for w in done if w["way"].startswith(n)] for n in ("Plinth", "DuckDB")}
     text = ""
     if all(best.values()):
@@ -204,6 +207,10 @@ def imports(of, identity, title="Import from the same Parquet files"):
         "Plinth's time is that of whole processes, one for each table; DuckDB's is the engine's alone, up to its"
         " checkpoint."
     )
+    if bound:
+        said = "within" if bound["held"] <= bound["most"] else "MORE THAN"
+        text += f" With --memory {of['imports']['limit']} Plinth held {size(bound['held'])}, {said} the {size(bound['most'])}"
+        text += " that an idle process and 1.1 times the limit make."
     return figure(title, text, plot, behind("Table", table(head, rows)), identity)
 
 
