@@ -209,8 +209,8 @@ def imports(of, identity, title="Import from the same Parquet files"):
     )
     if bound:
         said = "within" if bound["held"] <= bound["most"] else "MORE THAN"
-        text += f" With --memory {of['imports']['limit']} Plinth held {size(bound['held'])}, {said} the {size(bound['most'])}"
-        text += " that an idle process and 1.1 times the limit make."
+        text += f" With --memory {of['imports']['limit']} Plinth held {size(bound['held'])},"
+        text += f" {said} the {size(bound['most'])} that an idle process and 1.1 times the limit make."
     return figure(title, text, plot, behind("Table", table(head, rows)), identity)
 
 
