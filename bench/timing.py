@@ -34,7 +34,7 @@ def differences(engines, query, answers):
 
 
 def measure(engines, tables, query, options):
-    """A query's record: of each engine its times, or why there are none. The first round's rows are what is compared."""
+    """A query's record: of each engine its times, or why there are none. The rows of the first round are compared."""
     runs, cold, stayed = ({e.key: [] for e in engines} for _ in range(3))
     memory, answers, errors = {}, {}, {}
 
