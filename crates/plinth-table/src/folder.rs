@@ -189,8 +189,11 @@ impl Snapshot {
                 Ok(TableFile { path: listed.path.clone(), identity: listed.identity, file })
             }
         })?;
-        let mut union = SchemaUnion::new();
-        for table_file in &files {
+        // Most often files were only added.
+        let same = |(a, b): (&TableFile, &TableFile)| a.path == b.path && a.identity == b.identity;
+        let kept = before.filter(|b| b.files.len() <= files.len() && b.files.iter().zip(&files).all(same));
+        let mut union = kept.map(|before| before.union.clone()).unwrap_or_default();
+        for table_file in files.iter().skip(kept.map_or(0, |before| before.files.len())) {
             union.add(table_file.file.name(), table_file.file.schema())?;
         }
         Ok(Self { files, union })

@@ -519,3 +519,67 @@ fn the_demo_compares_the_users_files() {
     }
     assert!(run.stdout.lines().all(|line| line.chars().count() <= 120), "{}", run.stdout);
 }
+
+#[test]
+fn a_folder_of_files_is_a_table_that_can_be_compacted() {
+    let dir = Dir::new();
+    std::fs::create_dir_all(dir.path("w/t")).unwrap();
+    write_parquet(&dir.path("p.parquet"), &people(1_000), 300);
+    for i in 1..=3 {
+        plinth(&dir, &["import", "p.parquet", "--to", &format!("w/t/00000{i}.plinth"), "-q"]).ok();
+    }
+    // A session sees what comes into the folder, whatever its columns.
+    let sql = "SELECT count(*), sum(id) FROM t; \
+               COPY (SELECT 5000 AS id, 'new' AS more) TO 'w/t/000004.plinth'; \
+               SELECT count(*), count(more), max(id) FROM t";
+    let run = plinth(&dir, &["sql", "--db", "w", "--format", "csv", "-c", sql]).ok();
+    assert!(run.stdout.contains("3000,1498500\n") && run.stdout.ends_with("3001,1,5000\n"), "{}", run.stdout);
+
+    let answers = || {
+        let sql = "SELECT id, city, more FROM t WHERE id < 3 OR id = 5000 ORDER BY id, city; SELECT sum(id), count(city) FROM t";
+        plinth(&dir, &["sql", "--db", "w", "--format", "csv", "-c", sql]).ok().stdout
+    };
+    let names = || {
+        let names = std::fs::read_dir(dir.path("w/t")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort();
+        names
+    };
+    let before = answers();
+    // As a killed compaction leaves it: the new file is in place, the old ones are not removed.
+    std::fs::write(
+        dir.path("w/t/.plinth-compact"),
+        "plinth compaction 1\n000001-000002.plinth\n000001.plinth\n000002.plinth\n",
+    )
+    .unwrap();
+    plinth(
+        &dir,
+        &[
+            "sql",
+            "-c",
+            "COPY (SELECT * FROM 'p.parquet' UNION ALL SELECT * FROM 'p.parquet') TO 'w/t/000001-000002.plinth'",
+        ],
+    )
+    .ok();
+    assert_eq!(answers(), before);
+    for path in ["w/t", "w/t/*.plinth", "w/*/0*"] {
+        let run = plinth(&dir, &["sql", "--format", "csv", "-c", &format!("SELECT count(*) FROM '{path}'")]).ok();
+        assert!(run.stdout.ends_with("3001\n"), "{path}: {}", run.stdout);
+    }
+
+    let run = plinth(&dir, &["compact", "w/t", "--threads", "2"]).ok();
+    assert!(
+        run.stderr.starts_with("w/t: 3 files -> 1 in ") && run.stderr.contains("; 3,001 rows rewritten, "),
+        "{}",
+        run.stderr
+    );
+    assert_eq!((run.stderr.lines().count(), run.stdout.as_str()), (1, ""));
+    assert_eq!(names(), ["000001-000004.plinth"]);
+    assert_eq!(answers(), before);
+    let run = plinth(&dir, &["compact", "w/t", "--all"]).ok();
+    assert_eq!(run.stderr, "w/t: 1 file, nothing to compact\n");
+    assert_eq!(plinth(&dir, &["compact", "w/t", "-q", "--target-size", "1MB"]).ok().stderr, "");
+    plinth(&dir, &["compact", "w"]).fails(1, "plinth: w: no file in this folder ends in .plinth");
+    plinth(&dir, &["compact", "none"]).fails(1, "plinth: none: no such folder");
+    assert_eq!(plinth(&dir, &["compact", "w", "--all", "--target-size", "1MB"]).code, Some(2));
+}
