@@ -136,6 +136,9 @@ pub(crate) fn batch(seed: u64, from: u64, rows: usize) -> RecordBatch {
 /// does not keep it.
 pub(crate) fn structure(fields: Fields, columns: Vec<ArrayRef>, nulls: &NullBuffer) -> ArrayRef {
     let hide = |column: ArrayRef| {
+        if column.data_type().is_null() {
+            return column;
+        }
         let nulls = NullBuffer::union(column.nulls(), Some(nulls));
         make_array(column.to_data().into_builder().nulls(nulls).build().unwrap())
     };

@@ -170,7 +170,7 @@ const NUMBERS: [&str; 8] = ["i", "u", "m", "f", "x", "d", "w", "n"];
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_table_has_the_widest_types() {
     let t = table(1);
-    assert_eq!(PlinthTable::open(t.files.clone()).unwrap().num_rows() > 0, true);
+    assert!(PlinthTable::open(t.files.clone()).unwrap().num_rows() > 0);
     let found = t.plinth.table("t").await.unwrap().schema().as_arrow().clone();
     // The order is that of the first file, whose columns came in ours.
     assert_eq!(found.fields(), united().fields());

@@ -13,7 +13,8 @@ use plinth_table::{Appender, CompactOptions, compact};
 use crate::data::{options, rows, session};
 
 fn append(folder: &Path, columns: &[(&str, ArrayRef)]) {
-    let batch = RecordBatch::try_from_iter(columns.iter().map(|(name, column)| (*name, Arc::clone(column)))).unwrap();
+    let columns = columns.iter().map(|(name, column)| (*name, Arc::clone(column), true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
     let mut appender = Appender::create(folder, &batch.schema(), options(1_024)).unwrap();
     appender.write(&batch).unwrap();
     appender.finish().unwrap();

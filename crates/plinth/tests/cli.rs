@@ -578,8 +578,8 @@ fn a_folder_of_files_is_a_table_that_can_be_compacted() {
     assert_eq!(answers(), before);
     let run = plinth(&dir, &["compact", "w/t", "--all"]).ok();
     assert_eq!(run.stderr, "w/t: 1 file, nothing to compact\n");
-    assert_eq!(plinth(&dir, &["compact", "w/t", "-q", "--target-size", "1MB"]).ok().stderr, "");
+    assert_eq!(plinth(&dir, &["compact", "w/t", "-q", "--target-size", "1MiB"]).ok().stderr, "");
     plinth(&dir, &["compact", "w"]).fails(1, "plinth: w: no file in this folder ends in .plinth");
     plinth(&dir, &["compact", "none"]).fails(1, "plinth: none: no such folder");
-    assert_eq!(plinth(&dir, &["compact", "w", "--all", "--target-size", "1MB"]).code, Some(2));
+    assert_eq!(plinth(&dir, &["compact", "w", "--all", "--target-size", "1MiB"]).code, Some(2));
 }
