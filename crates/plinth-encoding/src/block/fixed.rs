@@ -50,7 +50,7 @@ pub(super) fn encode(
         out.extend_from_slice(first);
         return Ok(());
     }
-    if let Some(frame) = Frame::compress(bytes, effort)?
+    if let Some(frame) = Frame::compress(bytes, Frame::level(effort))?
         && cost(Encoding::Zstd, frame.len(), effort) < cost(Encoding::Plain, bytes.len(), effort)
         && frame.len() * 10 < bytes.len() * 9
     {

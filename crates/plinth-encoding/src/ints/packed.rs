@@ -36,19 +36,25 @@ pub(crate) struct Plan {
     pub(crate) size: usize,
 }
 
-fn frame_of(values: &[u64], kind: IntKind) -> Frame {
-    let (min, max) = values.iter().fold((u64::MAX, 0), |(min, max), &raw| {
+fn frame_of((min, max): (u64, u64), kind: IntKind) -> Frame {
+    Frame { base: kind.ordered(min), bits: bits_for(max.wrapping_sub(min)) }
+}
+
+/// The smallest and the largest value, in ordered form.
+fn extent(values: &[u64], kind: IntKind) -> (u64, u64) {
+    values.iter().fold((u64::MAX, 0), |(min, max), &raw| {
         let value = kind.ordered(raw);
         (min.min(value), max.max(value))
-    });
-    Frame { base: kind.ordered(min), bits: bits_for(max.wrapping_sub(min)) }
+    })
 }
 
 /// Chooses between one frame and one a vector. `values` are not empty.
 pub(crate) fn plan(values: &[u64], kind: IntKind) -> Plan {
     let frame_size = usize::from(kind.width) + 1;
-    let each: Vec<Frame> = values.chunks(VECTOR).map(|vector| frame_of(vector, kind)).collect();
-    let shared = frame_of(values, kind);
+    let extents: Vec<(u64, u64)> = values.chunks(VECTOR).map(|vector| extent(vector, kind)).collect();
+    let whole = extents.iter().fold((u64::MAX, 0), |all, one| (all.0.min(one.0), all.1.max(one.1)));
+    let shared = frame_of(whole, kind);
+    let each: Vec<Frame> = extents.into_iter().map(|extent| frame_of(extent, kind)).collect();
     let shared_size = 2 + frame_size + packed_len(values.len(), shared.bits);
     let each_size = values
         .chunks(VECTOR)

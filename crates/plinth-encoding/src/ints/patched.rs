@@ -42,36 +42,31 @@ impl Plan {
 const SAMPLE: usize = 1024;
 const SHARES: [usize; 7] = [254, 251, 243, 230, 205, 166, 128];
 
-/// Finds the narrow range that holds most values: for each share, the tightest window over a sorted sample, whose
-/// exceptions are then counted exactly.
+/// Finds the narrow range that holds most values: for each share, the tightest window over a sorted sample. The sample says
+/// which is best, and only that one's exceptions are counted.
 pub(crate) fn plan(values: &[u64], kind: IntKind) -> Option<Plan> {
     let step = values.len().div_ceil(SAMPLE).max(1);
     let mut sample: Vec<u64> = values.iter().step_by(step).map(|&raw| kind.ordered(raw)).collect();
     sample.sort_unstable();
-    let position_bits = usize::from(bits_for(wide(values.len())));
+    let exception_bits = usize::from(bits_for(wide(values.len()))) + 8 * usize::from(kind.width);
+    let size = |bits, exceptions: usize| {
+        24 + packed_len(values.len(), bits) + exceptions.saturating_mul(exception_bits).div_ceil(8)
+    };
     let mut best: Option<Plan> = None;
-    let mut tried = None;
     for share in SHARES {
         let keep = (sample.len() * share / 256).max(1);
-        let Some((range, base)) =
-            sample.windows(keep).filter_map(|w| Some((w.last()? - w.first()?, *w.first()?))).min()
-        else {
-            continue;
-        };
+        let tightest = sample.windows(keep).filter_map(|w| Some((w.last()? - w.first()?, *w.first()?))).min();
+        let Some((range, base)) = tightest else { continue };
         let bits = bits_for(range);
-        if tried == Some((base, bits)) {
-            continue;
-        }
-        tried = Some((base, bits));
-        let limit = mask(bits);
-        let outside = values.iter().filter(|&&raw| kind.ordered(raw).wrapping_sub(base) > limit).count();
-        let exceptions = (outside * (position_bits + 8 * usize::from(kind.width))).div_ceil(8);
-        let size = 24 + packed_len(values.len(), bits) + exceptions;
-        if outside > 0 && best.is_none_or(|best| size < best.size) {
+        let size = size(bits, (sample.len() - keep) * step);
+        if best.is_none_or(|best| size < best.size) {
             best = Some(Plan { base, bits, size });
         }
     }
-    best
+    let plan = best?;
+    let limit = mask(plan.bits);
+    let outside = values.iter().filter(|&&raw| kind.ordered(raw).wrapping_sub(plan.base) > limit).count();
+    (outside > 0).then(|| Plan { size: size(plan.bits, outside), ..plan })
 }
 
 /// Writes a node.

@@ -21,28 +21,49 @@ pub(crate) struct Squeezed {
     frame: Frame,
 }
 
-/// A node's bytes after its tag, and how many its frame holds; `None` if it would be no smaller than they are.
-pub(crate) fn compress(values: &[u64], kind: IntKind, effort: Effort) -> Option<(Vec<u8>, usize)> {
+/// The share of the values that is tried first, with little effort, and what all may take of what that promises, in percent.
+const TRIED: usize = 4;
+const HOPE: usize = 80;
+
+/// A node's bytes after its tag, and how many its frame holds; `None` if it would not get below `most` bytes.
+pub(crate) fn compress(values: &[u64], kind: IntKind, effort: Effort, most: usize) -> Option<(Vec<u8>, usize)> {
     if values.len() < FEW {
         return None;
     }
-    let reference = values.iter().copied().min_by_key(|&raw| kind.ordered(raw))?;
-    let largest = values.iter().map(|raw| raw.wrapping_sub(reference)).max()?;
-    let width = match largest {
-        0..=0xff => 1,
-        0x100..=0xffff => 2,
-        0x1_0000..=0xffff_ffff => 4,
-        _ => 8,
+    let (min, max) = values.iter().fold((u64::MAX, 0), |(min, max), &raw| {
+        let value = kind.ordered(raw);
+        (min.min(value), max.max(value))
+    });
+    let reference = kind.ordered(min);
+    let (width, bytes) = match max.wrapping_sub(min) {
+        0..=0xff => (1, narrow_all::<1>(values, reference)),
+        0x100..=0xffff => (2, narrow_all::<2>(values, reference)),
+        0x1_0000..=0xffff_ffff => (4, narrow_all::<4>(values, reference)),
+        _ => (8, narrow_all::<8>(values, reference)),
+    };
+    let first = bytes.get(..bytes.len() / TRIED / 8 * 8)?;
+    // A part that does badly spares the rest.
+    let trial = Frame::compress(first, 1).ok()?.map_or(first.len(), |frame| frame.len());
+    if trial * TRIED * HOPE / 100 > most {
+        return None;
     }
-    .min(kind.width);
-    let mut bytes = Vec::with_capacity(values.len() * usize::from(width));
-    values.iter().for_each(|raw| put_int(&mut bytes, raw.wrapping_sub(reference), width));
-    let frame = Frame::compress(&bytes, effort).ok()??;
+    let frame = Frame::compress(&bytes, Frame::level(effort)).ok()??;
     let mut out = Vec::with_capacity(frame.len() + 16);
     put_int(&mut out, reference, kind.width);
     out.push(width);
     Frame::put(bytes.len(), &frame, &mut out);
-    Some((out, bytes.len()))
+    (out.len() <= most).then_some((out, bytes.len()))
+}
+
+/// The low `W` bytes of each value less the reference.
+fn narrow_all<const W: usize>(values: &[u64], reference: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(values.len() * W);
+    for raw in values {
+        if let Some(low) = raw.wrapping_sub(reference).to_le_bytes().first_chunk::<W>() {
+            bytes.extend_from_slice(low);
+        }
+    }
+    bytes
 }
 
 impl Squeezed {

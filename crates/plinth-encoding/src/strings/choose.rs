@@ -32,12 +32,9 @@ pub(crate) fn encode(values: &[&[u8]], depth: u8, effort: Effort, out: &mut Vec<
         out.extend_from_slice(first);
         return Ok(());
     }
-    let mut best = vec![];
-    let (encoding, _) = encode_heap(values, effort, &mut best)?;
-    let mut best_cost = cost(encoding, best.len(), effort);
-    if depth == 0
-        && let Some((distinct, codes)) = find_repeats(values)
-    {
+    let repeats = if depth == 0 { find_repeats(values) } else { None };
+    let mut best = None;
+    if let Some((distinct, codes)) = &repeats {
         let mut written = vec![Encoding::Dictionary.tag()];
         put_varint(&mut written, wide(distinct.len()));
         // What the distinct values take decodes as slowly as it does outside a dictionary.
@@ -45,15 +42,22 @@ pub(crate) fn encode(values: &[&[u8]], depth: u8, effort: Effort, out: &mut Vec<
             [_] | [] => (Encoding::Plain, 0),
             distinct => encode_heap(distinct, effort, &mut written)?,
         };
-        encode_nested(&codes, IntKind::U32, 1, effort, &mut written);
+        encode_nested(codes, IntKind::U32, 1, effort, &mut written);
         let rest = written.len() - inner.1;
-        let total = cost(inner.0, inner.1, effort).saturating_add(cost(Encoding::Dictionary, rest, effort));
-        if total < best_cost {
-            (best, best_cost) = (written, total);
+        let cost = cost(inner.0, inner.1, effort).saturating_add(cost(Encoding::Dictionary, rest, effort));
+        // Where half are repeats nothing else comes near.
+        if distinct.len() <= values.len() / 2 {
+            out.extend_from_slice(&written);
+            return Ok(());
         }
+        best = Some((written, cost));
     }
-    debug_assert!(best_cost > 0);
-    out.extend_from_slice(&best);
+    let mut written = vec![];
+    let (encoding, _) = encode_heap(values, effort, &mut written)?;
+    match best {
+        Some((dictionary, best)) if best < cost(encoding, written.len(), effort) => out.extend_from_slice(&dictionary),
+        _ => out.extend_from_slice(&written),
+    }
     Ok(())
 }
 
@@ -85,7 +89,7 @@ fn encode_heap(values: &[&[u8]], effort: Effort, out: &mut Vec<u8>) -> Result<(E
 
     let mut best = (Encoding::Plain, vec![], cost(Encoding::Plain, heap.len(), effort));
     if heap.len() >= ZSTD_LEAST
-        && let Some(frame) = Frame::compress(&heap, effort)?
+        && let Some(frame) = Frame::compress(&heap, Frame::level(effort))?
     {
         let cost = cost(Encoding::Zstd, frame.len(), effort);
         if cost < best.2 && frame.len() * 10 < heap.len() * 9 {

@@ -17,7 +17,7 @@ const MOST_EXPANSION: usize = 1 << 15;
 
 thread_local! {
     // Contexts are large and made slowly: a thread keeps its own.
-    static COMPRESSOR: RefCell<Option<(i32, Compressor<'static>)>> = const { RefCell::new(None) };
+    static COMPRESSORS: RefCell<Vec<(i32, Compressor<'static>)>> = const { RefCell::new(Vec::new()) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -29,8 +29,8 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The level for an effort.
-    fn level(effort: Effort) -> i32 {
+    /// The level that suits text.
+    pub(crate) fn level(effort: Effort) -> i32 {
         match effort {
             Effort::Fast => 1,
             Effort::Balanced => 3,
@@ -39,15 +39,16 @@ impl Frame {
     }
 
     /// A frame, if it is smaller than the bytes.
-    pub(crate) fn compress(bytes: &[u8], effort: Effort) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn compress(bytes: &[u8], level: i32) -> Result<Option<Vec<u8>>> {
         let fail = |error| EncodingError::invalid(format!("zstd cannot compress {} bytes: {error}", bytes.len()));
-        let level = Self::level(effort);
-        let frame = COMPRESSOR.with_borrow_mut(|kept| {
-            let compressor = match kept {
-                Some((of, compressor)) if *of == level => compressor,
-                _ => &mut kept.insert((level, Compressor::new(level).map_err(fail)?)).1,
-            };
-            compressor.compress(bytes).map_err(fail)
+        let frame = COMPRESSORS.with_borrow_mut(|kept| {
+            if let Some((_, compressor)) = kept.iter_mut().find(|(of, _)| *of == level) {
+                return compressor.compress(bytes).map_err(fail);
+            }
+            let mut compressor = Compressor::new(level).map_err(fail)?;
+            let frame = compressor.compress(bytes).map_err(fail);
+            kept.push((level, compressor));
+            frame
         })?;
         Ok((frame.len() < bytes.len()).then_some(frame))
     }
