@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::DataFusionError;
 use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::execution::SendableRecordBatchStream;
@@ -156,7 +157,7 @@ async fn partitions_run_side_by_side_and_lie_one_after_the_other() {
     let out = tempfile::tempdir().unwrap();
     let path = out.path().join("x.plinth");
     // The first partition comes last.
-    let partition = |of: std::ops::Range<i64>| {
+    let partition = |of: std::ops::Range<u64>| {
         let batches = of.clone().step_by(500).map(|from| Ok(batch(1, from, 500))).collect::<Vec<_>>();
         let wait = tokio::time::sleep(std::time::Duration::from_millis(if of.start == 0 { 200 } else { 0 }));
         let batches = stream::once(wait).flat_map(move |()| stream::iter(std::mem::take(&mut batches.clone())));

@@ -70,7 +70,8 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
         }
     }
     if effort != Effort::Fast
-        && let Some((bytes, inside)) = squeezed::compress(values, kind, effort, best.1 / cost(Encoding::Zstd, 1, effort))
+        && let Some((bytes, inside)) =
+            squeezed::compress(values, kind, effort, best.1 / cost(Encoding::Zstd, 1, effort))
     {
         // What comes out has to be gone through, however little goes in.
         let cost = cost(Encoding::Zstd, bytes.len() + inside / 32, effort);

@@ -77,10 +77,19 @@ impl Keys {
         self.0.row(row).data()
     }
 
+    /// Whether all keys have the same length, and one that heads cover from a place on: then heads say everything.
+    pub(super) fn covered(&self, from: usize) -> bool {
+        let first = self.0.lengths().next().unwrap_or(0);
+        first <= from + HEAD && self.0.lengths().all(|len| len == first)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.0.num_rows()
     }
 }
+
+/// Bytes of a head.
+pub(super) const HEAD: usize = 8;
 
 /// Eight bytes of a key from a place on, such that keys in order have heads in order.
 pub(super) fn head(key: &[u8], from: usize) -> u64 {
@@ -106,17 +115,22 @@ struct Item {
 pub(super) fn order(gathered: &[(RecordBatch, Keys)]) -> Vec<Place> {
     // A column without nulls starts every key with the same byte: the head is worth more past it.
     let shared = shared_prefix(gathered);
+    let covered = gathered.iter().all(|(_, keys)| keys.covered(shared));
     let mut items: Vec<Item> = Vec::with_capacity(gathered.iter().map(|(_, keys)| keys.len()).sum());
     for (batch, (_, keys)) in (0..).zip(gathered) {
         items.extend((0..).zip(keys.0.iter()).map(|(row, key)| Item { head: head(key.data(), shared), batch, row }));
     }
     let key = |item: &Item| gathered.get(item.batch as usize).map_or(&[][..], |(_, keys)| keys.key(item.row as usize));
-    items.par_sort_unstable_by(|a, b| {
-        a.head
-            .cmp(&b.head)
-            .then_with(|| rest(key(a), key(b), shared + 8))
-            .then_with(|| (a.batch, a.row).cmp(&(b.batch, b.row)))
-    });
+    if covered {
+        items.par_sort_unstable_by_key(|item| (item.head, item.batch, item.row));
+    } else {
+        items.par_sort_unstable_by(|a, b| {
+            a.head
+                .cmp(&b.head)
+                .then_with(|| rest(key(a), key(b), shared + HEAD))
+                .then_with(|| (a.batch, a.row).cmp(&(b.batch, b.row)))
+        });
+    }
     items.into_iter().map(|item| (item.batch as usize, item.row as usize)).collect()
 }
 

@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use plinth_io::Spool;
 
-use super::keys::{Keys, Place, head, rest};
+use super::keys::{HEAD, Keys, Place, head, rest};
 use super::losers::Losers;
 use super::run::{Chunk, Run, RunWriter, chunk_bytes, collect, fan_in};
 use super::{Shared, fail};
@@ -117,6 +117,8 @@ struct Cursor {
     chunk: usize,
     row: usize,
     head: u64,
+    /// Whether heads are all there is of this chunk's keys.
+    short: bool,
     done: bool,
 }
 
@@ -143,7 +145,7 @@ impl<'a> Merge<'a> {
         };
         for run in runs {
             let keys = shared.ranking.keys(&RecordBatch::new_empty(Arc::clone(&shared.schema)))?;
-            this.cursors.push(Cursor { rest: run.chunks, keys, chunk: 0, row: 0, head: 0, done: false });
+            this.cursors.push(Cursor { rest: run.chunks, keys, chunk: 0, row: 0, head: 0, short: true, done: false });
             this.load(this.cursors.len() - 1)?;
         }
         this.losers = Losers::new(this.cursors.len(), |a, b| compare(&this.cursors, a, b));
@@ -167,6 +169,7 @@ impl<'a> Merge<'a> {
             self.row_bytes = self.row_bytes.max(bytes / batch.num_rows() as u64);
             cursor.keys = self.shared.ranking.keys(&batch)?;
             cursor.head = head(cursor.keys.key(0), 0);
+            cursor.short = cursor.keys.covered(0);
             cursor.chunk = self.chunks.len();
             self.chunks.push(batch);
             return Ok(());
@@ -211,7 +214,10 @@ impl<'a> Merge<'a> {
 fn compare(cursors: &[Cursor], a: usize, b: usize) -> Ordering {
     let (x, y) = (&cursors[a], &cursors[b]);
     let rows = match (x.done, y.done) {
-        (false, false) => x.head.cmp(&y.head).then_with(|| rest(x.keys.key(x.row), y.keys.key(y.row), 8)),
+        (false, false) => x.head.cmp(&y.head).then_with(|| match x.short && y.short {
+            true => Ordering::Equal,
+            false => rest(x.keys.key(x.row), y.keys.key(y.row), HEAD),
+        }),
         (x, y) => x.cmp(&y),
     };
     rows.then(a.cmp(&b))

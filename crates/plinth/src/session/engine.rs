@@ -40,6 +40,12 @@ pub(super) fn is_plinth(table: &Arc<dyn TableProvider>) -> bool {
         || any.downcast_ref::<ListingTable>().is_some_and(|t| t.options().format.get_ext().ends_with("plinth"))
 }
 
+/// The folder of Plinth files that a table is.
+pub(super) fn folder(table: &Arc<dyn TableProvider>) -> Option<PathBuf> {
+    let any: &dyn Any = table.as_ref();
+    any.downcast_ref::<PlinthTable>()?.folder().map(Path::to_path_buf)
+}
+
 /// The Plinth files a table is made of, if it is: how many, their rows and their bytes.
 pub(crate) fn plinth_files(table: &Arc<dyn TableProvider>) -> Option<(u64, u64, u64)> {
     let any: &dyn Any = table.as_ref();

@@ -187,13 +187,22 @@ fn refuse_changes(plan: &LogicalPlan) -> Result<(), DataFusionError> {
 
 fn refuse_change(dml: &DmlStatement) -> Result<(), DataFusionError> {
     let name = &dml.table_name;
-    let plinth = source_as_provider(&dml.target).is_ok_and(|table| engine::is_plinth(&table));
     match &dml.op {
-        WriteOp::Insert(_) | WriteOp::Ctas if plinth => exec_err!(
-            "INSERT INTO {name}: a Plinth file is not changed once written; write another with CREATE TABLE ... AS SELECT or \
-             COPY ... TO"
-        ),
-        WriteOp::Insert(_) | WriteOp::Ctas => Ok(()),
+        WriteOp::Insert(_) | WriteOp::Ctas => {
+            let table = source_as_provider(&dml.target)?;
+            match engine::folder(&table) {
+                // The further file is written there.
+                Some(folder) => interrupt::writes_into(folder),
+                None if engine::is_plinth(&table) => {
+                    return exec_err!(
+                        "INSERT INTO {name}: a Plinth file is not changed once written; rows can be added to a folder of \
+                         files, which is one table (plinth import --append makes one)"
+                    );
+                }
+                None => {}
+            }
+            Ok(())
+        }
         op => exec_err!(
             "{} {name}: tables can't be changed in place; write another with CREATE TABLE ... AS SELECT or COPY ... TO",
             match op {
