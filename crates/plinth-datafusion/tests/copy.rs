@@ -158,9 +158,11 @@ async fn partitions_run_side_by_side_and_lie_one_after_the_other() {
     let path = out.path().join("x.plinth");
     // The first partition comes last.
     let partition = |of: std::ops::Range<u64>| {
-        let batches = of.clone().step_by(500).map(|from| Ok(batch(1, from, 500))).collect::<Vec<_>>();
-        let wait = tokio::time::sleep(std::time::Duration::from_millis(if of.start == 0 { 200 } else { 0 }));
-        let batches = stream::once(wait).flat_map(move |()| stream::iter(std::mem::take(&mut batches.clone())));
+        let late = of.start == 0;
+        let batches = stream::iter(of.step_by(500).map(|from| Ok(batch(1, from, 500))));
+        let wait =
+            async move { tokio::time::sleep(std::time::Duration::from_millis(if late { 200 } else { 0 })).await };
+        let batches = stream::once(wait).filter_map(|()| async { None }).chain(batches);
         Box::pin(RecordBatchStreamAdapter::new(schema(), batches)) as SendableRecordBatchStream
     };
     let partitions = vec![partition(0..3_000), partition(3_000..3_500), partition(3_500..9_000)];

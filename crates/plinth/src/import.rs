@@ -100,8 +100,8 @@ impl Job {
         interrupt::writes_into(self.target.folder());
         let shares = Shares::of(self.memory);
         let mut options = SourceOptions {
-            // The writer's threads need the other half.
-            threads: (self.threads / 2).max(1),
+            // The writer's threads need the other half, if they are at work already.
+            threads: if self.sort_by.is_empty() { (self.threads / 2).max(1) } else { self.threads },
             ahead_bytes: usize::try_from(shares.ahead).unwrap_or(usize::MAX),
             spill: self.target.folder(),
             ..self.source.clone()

@@ -11,7 +11,7 @@ use plinth_io::Spool;
 
 use super::keys::{HEAD, Keys, Place, head, rest};
 use super::losers::Losers;
-use super::run::{Chunk, Run, RunWriter, chunk_bytes, collect, fan_in};
+use super::run::{Chunk, Run, RunWriter, chunk_bytes, collect_side_by_side, encode, fan_in};
 use super::{Shared, fail};
 use crate::error::{FormatError, Result};
 use crate::writer::weigh;
@@ -92,7 +92,7 @@ fn merge_all(
             let mut merge = Merge::new(shared, &spool, waiting.by_ref().take(fan_in).collect())?;
             let mut writer = RunWriter::new(shared, &mut onto);
             while let Some(batch) = merge.next(chunk_bytes(&shared.options))? {
-                writer.write(&batch)?;
+                writer.write(encode(&batch)?)?;
             }
             longer.push(writer.finish());
         }
@@ -206,7 +206,7 @@ impl<'a> Merge<'a> {
             return Ok(None);
         }
         let chunks: Vec<&RecordBatch> = self.chunks.iter().collect();
-        collect(self.shared, &chunks, &places).map(Some)
+        collect_side_by_side(self.shared, &chunks, &places).map(Some)
     }
 }
 

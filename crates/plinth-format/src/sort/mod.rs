@@ -15,6 +15,7 @@ mod run;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -25,7 +26,7 @@ use crate::shred::normalise;
 use crate::types::{Node, Tree};
 use crate::writer::weigh;
 use keys::{Keys, Ranking};
-use run::{Run, RunWriter};
+use run::Run;
 
 pub use merge::SortedRows;
 
@@ -41,7 +42,7 @@ pub struct SortKey {
 /// How to sort. Nothing here changes the order.
 #[derive(Clone, Debug)]
 pub struct SortOptions {
-    /// Bytes of rows to hold at once while they come in.
+    /// Bytes of rows to hold at once while they come in: half gather while half are sorted and written.
     pub gather_bytes: u64,
     /// Bytes of rows to hold at once while runs are merged.
     pub merge_bytes: u64,
@@ -61,6 +62,8 @@ pub struct Sorter {
     gathered: Vec<(RecordBatch, Keys)>,
     bytes: u64,
     rows: usize,
+    /// The run under way, which has the scratch file.
+    spilling: Option<JoinHandle<Result<(Run, Spool)>>>,
     spool: Spool,
     runs: Vec<Run>,
 }
@@ -104,7 +107,7 @@ impl Sorter {
             .map_err(|e| FormatError::InvalidArgument(format!("cannot start {} threads: {e}", options.threads)))?;
         let spool = Spool::new(&options.folder);
         let shared = Arc::new(Shared { schema: compact, ranking, options, pool });
-        Ok(Self { shared, stored, gathered: Vec::new(), bytes: 0, rows: 0, spool, runs: Vec::new() })
+        Ok(Self { shared, stored, gathered: Vec::new(), bytes: 0, rows: 0, spilling: None, spool, runs: Vec::new() })
     }
 
     /// Takes rows.
@@ -119,7 +122,7 @@ impl Sorter {
         // A batch larger than what fits is taken in parts.
         let all = 0..batch.num_rows();
         let weight: u64 = batch.columns().iter().map(|column| weigh(column, all.clone())).sum();
-        let parts = (weight / (self.shared.options.gather_bytes / 4).max(1) + 1).min(all.len().max(1) as u64);
+        let parts = (weight / (self.shared.options.gather_bytes / 8).max(1) + 1).min(all.len().max(1) as u64);
         let step = all.len().div_ceil(usize::try_from(parts).unwrap_or(1)).max(1);
         for from in all.step_by(step) {
             self.gather(batch.slice(from, step.min(batch.num_rows() - from)))?;
@@ -133,7 +136,7 @@ impl Sorter {
         let keys = self.shared.ranking.keys(&batch)?;
         let values: u64 = batch.columns().iter().map(|column| weigh(column, 0..rows)).sum();
         let bytes = values + keys.bytes() + ROW_OVERHEAD * rows as u64;
-        if self.bytes + bytes > self.shared.options.gather_bytes && self.rows > 0 {
+        if self.bytes + bytes > self.shared.options.gather_bytes / 2 && self.rows > 0 {
             self.spill()?;
         }
         self.gathered.push((batch, keys));
@@ -153,18 +156,25 @@ impl Sorter {
             .map_err(fail)
     }
 
-    /// Sorts what has gathered and writes it as a run.
+    /// Hands what has gathered to a thread that makes a run of it, while more gathers.
     fn spill(&mut self) -> Result<()> {
+        self.wait()?;
         let gathered = std::mem::take(&mut self.gathered);
         (self.bytes, self.rows) = (0, 0);
-        let order = self.shared.pool.install(|| keys::order(&gathered));
-        let batches: Vec<&RecordBatch> = gathered.iter().map(|(batch, _)| batch).collect();
-        let mut writer = RunWriter::new(&self.shared, &mut self.spool);
-        for places in run::pieces(&order, &batches, run::chunk_bytes(&self.shared.options)) {
-            self.shared.check_cancelled()?;
-            writer.write(&run::collect(&self.shared, &batches, places)?)?;
+        let (shared, spool) = (Arc::clone(&self.shared), std::mem::replace(&mut self.spool, Spool::new("")));
+        let spilling = std::thread::Builder::new().name("plinth-spill".to_owned());
+        let spilling = spilling.spawn(move || run::spill(&shared, gathered, spool));
+        self.spilling = Some(spilling.map_err(|e| fail(format!("cannot start a thread: {e}")))?);
+        Ok(())
+    }
+
+    /// Waits for the run under way.
+    fn wait(&mut self) -> Result<()> {
+        if let Some(spilling) = self.spilling.take() {
+            let (run, spool) = spilling.join().map_err(|_| fail("the thread that writes a run died"))??;
+            self.runs.push(run);
+            self.spool = spool;
         }
-        self.runs.push(writer.finish());
         Ok(())
     }
 
@@ -176,8 +186,18 @@ impl Sorter {
         if self.rows > 0 {
             self.spill()?;
         }
-        drop(self.gathered);
-        SortedRows::start(self.shared, self.runs, self.spool)
+        self.wait()?;
+        let (runs, spool) = (std::mem::take(&mut self.runs), std::mem::replace(&mut self.spool, Spool::new("")));
+        SortedRows::start(Arc::clone(&self.shared), runs, spool)
+    }
+}
+
+impl Drop for Sorter {
+    fn drop(&mut self) {
+        // Nobody wants the rest of the run under way.
+        if let Some(spilling) = self.spilling.take() {
+            let _ = spilling.join();
+        }
     }
 }
 

@@ -6,33 +6,32 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
-use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteContext, IpcWriteOptions};
-use arrow_ipc::{MetadataVersion, root_as_message};
+use arrow_ipc::writer::{DictionaryTracker, EncodedData, IpcDataGenerator, IpcWriteContext, IpcWriteOptions};
+use arrow_ipc::{CompressionType, MetadataVersion, root_as_message};
 use arrow_select::interleave::interleave;
 use plinth_io::Spool;
 use rayon::prelude::*;
 
-use super::keys::Place;
+use super::keys::{self, Keys, Place};
 use super::{Shared, SortOptions, fail};
 use crate::error::Result;
 use crate::shred::normalise;
 use crate::writer::weigh;
 
-/// Chunks of about this many bytes, less if memory is short.
+/// Chunks of about this many bytes, fewer if memory is short.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// Runs that are merged at once, at least, whatever the memory.
-const LEAST_FAN_IN: u64 = 8;
+/// Runs to be merged at once if chunks can be small enough for it: more passes cost more than smaller reads.
+const FAN_IN: u64 = 256;
 
 /// Bytes of a chunk.
 pub(super) fn chunk_bytes(options: &SortOptions) -> u64 {
-    CHUNK_BYTES.min(options.merge_bytes / (2 * LEAST_FAN_IN)).max(1 << 10)
+    (options.merge_bytes / 2 / FAN_IN).clamp(16 << 10, CHUNK_BYTES)
 }
 
 /// Runs that can be merged at once: a chunk of each, and what is made of them.
 pub(super) fn fan_in(options: &SortOptions) -> usize {
-    let chunks = (options.merge_bytes / 2 / chunk_bytes(options)).max(LEAST_FAN_IN);
-    usize::try_from(chunks).unwrap_or(usize::MAX)
+    usize::try_from(options.merge_bytes / 2 / chunk_bytes(options)).unwrap_or(usize::MAX).max(4)
 }
 
 /// Where the chunks of a run are.
@@ -48,6 +47,20 @@ pub(super) struct Chunk {
     buffers: Range<u64>,
 }
 
+/// A chunk as it goes into the scratch file.
+pub(super) struct Encoded(EncodedData);
+
+/// Encodes rows as a chunk, lightly compressed: what a device takes and gives back costs more.
+pub(super) fn encode(batch: &RecordBatch) -> Result<Encoded> {
+    let options = IpcWriteOptions::try_new(64, false, MetadataVersion::V5)
+        .and_then(|options| options.try_with_compression(Some(CompressionType::LZ4_FRAME)))
+        .map_err(fail)?;
+    let (_, encoded) = IpcDataGenerator::default()
+        .encode(batch, &mut DictionaryTracker::new(false), &options, &mut IpcWriteContext::default())
+        .map_err(fail)?;
+    Ok(Encoded(encoded))
+}
+
 /// Writes a run.
 pub(super) struct RunWriter<'a> {
     shared: &'a Shared,
@@ -60,15 +73,11 @@ impl<'a> RunWriter<'a> {
         Self { shared, spool, chunks: Vec::new() }
     }
 
-    /// Appends rows as a chunk.
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+    /// Appends a chunk.
+    pub(super) fn write(&mut self, Encoded(chunk): Encoded) -> Result<()> {
         self.shared.check_cancelled()?;
-        let options = IpcWriteOptions::try_new(64, false, MetadataVersion::V5).map_err(fail)?;
-        let (_, encoded) = IpcDataGenerator::default()
-            .encode(batch, &mut DictionaryTracker::new(false), &options, &mut IpcWriteContext::default())
-            .map_err(fail)?;
-        let message = self.spool.append(&encoded.ipc_message)?;
-        let buffers = self.spool.append(&encoded.arrow_data)?;
+        let message = self.spool.append(&chunk.ipc_message)?;
+        let buffers = self.spool.append(&chunk.arrow_data)?;
         self.chunks.push(Chunk { message, buffers });
         Ok(())
     }
@@ -90,6 +99,27 @@ impl Chunk {
     }
 }
 
+/// Sorts what has gathered and writes it as a run. A few chunks are made side by side while those before are written.
+pub(super) fn spill(shared: &Shared, gathered: Vec<(RecordBatch, Keys)>, mut spool: Spool) -> Result<(Run, Spool)> {
+    let order = shared.pool.install(|| keys::order(&gathered));
+    let batches: Vec<&RecordBatch> = gathered.iter().map(|(batch, _)| batch).collect();
+    let mut writer = RunWriter::new(shared, &mut spool);
+    let pieces: Vec<_> = pieces(&order, &batches, chunk_bytes(&shared.options)).collect();
+    let encode = |pieces: &[&[Place]]| -> Result<Vec<Encoded>> {
+        pieces.par_iter().map(|places| encode(&collect(shared, &batches, places)?)).collect()
+    };
+    let mut ready: Vec<Encoded> = Vec::new();
+    for pieces in pieces.chunks(4 * shared.pool.current_num_threads()) {
+        let write = || ready.into_iter().try_for_each(|chunk| writer.write(chunk));
+        let (written, next) = shared.pool.install(|| rayon::join(write, || encode(pieces)));
+        written?;
+        ready = next?;
+    }
+    ready.into_iter().try_for_each(|chunk| writer.write(chunk))?;
+    let run = writer.finish();
+    Ok((run, spool))
+}
+
 /// Divides rows in order into pieces of about so many bytes.
 pub(super) fn pieces<'a>(
     places: &'a [Place],
@@ -103,15 +133,29 @@ pub(super) fn pieces<'a>(
     places.chunks(usize::try_from(bytes / row).unwrap_or(usize::MAX).max(1))
 }
 
-/// The rows at these places as one batch of compact types, columns in parallel.
+/// The rows at these places as one batch of compact types.
 pub(super) fn collect(shared: &Shared, batches: &[&RecordBatch], places: &[Place]) -> Result<RecordBatch> {
-    let gather = |(at, field): (usize, &Arc<arrow_schema::Field>)| {
-        let columns: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(at).as_ref()).collect();
-        normalise(&interleave(&columns, places)?, field.data_type())
-    };
-    let fields: Vec<_> = shared.schema.fields().iter().enumerate().collect();
-    let columns: std::result::Result<Vec<ArrayRef>, _> =
-        shared.pool.install(|| fields.into_par_iter().map(gather).collect());
-    let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
-    RecordBatch::try_new_with_options(Arc::clone(&shared.schema), columns.map_err(fail)?, &options).map_err(fail)
+    let columns = (0..shared.schema.fields().len()).map(|at| column(shared, batches, places, at));
+    assemble(shared, columns.collect::<Result<_>>()?, places.len())
+}
+
+/// As [`collect`], columns side by side.
+pub(super) fn collect_side_by_side(shared: &Shared, batches: &[&RecordBatch], places: &[Place]) -> Result<RecordBatch> {
+    let columns = shared.pool.install(|| {
+        (0..shared.schema.fields().len())
+            .into_par_iter()
+            .map(|at| column(shared, batches, places, at))
+            .collect::<Result<_>>()
+    })?;
+    assemble(shared, columns, places.len())
+}
+
+fn column(shared: &Shared, batches: &[&RecordBatch], places: &[Place], at: usize) -> Result<ArrayRef> {
+    let columns: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(at).as_ref()).collect();
+    interleave(&columns, places).and_then(|rows| normalise(&rows, shared.schema.field(at).data_type())).map_err(fail)
+}
+
+fn assemble(shared: &Shared, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::clone(&shared.schema), columns, &options).map_err(fail)
 }
