@@ -59,12 +59,13 @@ async fn copy_to_a_folder_adds_files_and_insert_appends() {
     assert!(!folder.exists());
     rows(&t.plinth, &copy).await.unwrap();
     rows(&t.plinth, &copy).await.unwrap();
-    assert_eq!(names(&folder), ["000001.plinth", "000002.plinth"]);
+    let files = |folder: &Path| names(folder).into_iter().filter(|name| !name.starts_with('.')).collect::<Vec<_>>();
+    assert_eq!(files(&folder), ["000001.plinth", "000002.plinth"]);
     let create = format!("CREATE EXTERNAL TABLE e STORED AS PLINTH LOCATION '{}/'", folder.display());
     rows(&t.plinth, &create).await.unwrap();
     rows(&t.plinth, "INSERT INTO e SELECT * FROM t WHERE id < 10").await.unwrap();
-    assert_eq!(names(&folder).len(), 3);
-    let files = names(&folder).into_iter().map(|name| folder.join(name)).collect();
+    assert_eq!(files(&folder).len(), 3);
+    let files = files(&folder).into_iter().map(|name| folder.join(name)).collect();
     assert_eq!(PlinthTable::open(files).unwrap().num_rows(), 210);
 }
 
@@ -171,13 +172,15 @@ async fn partitions_run_side_by_side_and_lie_one_after_the_other() {
     assert_eq!(ids(&path), (0..9_000).collect::<Vec<_>>());
     // Each partition fills row groups of its own.
     let groups: Vec<u64> = plinth_format::File::open(&path).unwrap().row_groups().iter().map(|g| g.rows).collect();
-    assert_eq!(groups, [1_024, 1_024, 952, 500, 1_024, 1_024, 1_024, 1_024, 1_024, 380]);
+    assert_eq!(groups, [3_000, 500, 5_500]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_without_order_by_keeps_the_order_of_its_table() {
     let t = Twins::new(&[3_000, 2_000, 4_000], 512, 4);
     register_format(&t.plinth);
+    // Which would deal batches out to partitions.
+    rows(&t.plinth, "SET datafusion.optimizer.enable_round_robin_repartition = false").await.unwrap();
     let out = tempfile::tempdir().unwrap();
     let path = out.path().join("x.plinth");
     rows(&t.plinth, &format!("COPY (SELECT * FROM t WHERE id % 7 <> 3) TO '{}'", path.display())).await.unwrap();

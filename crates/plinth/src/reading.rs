@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{SessionConfig, SessionContext};
 use plinth_ingest::{CsvOptions, FileFormat, Rejects, SourceOptions};
 
 use crate::cli::{ForeignFormat, Quote, SourceArgs};
@@ -64,8 +64,10 @@ fn parse_schema(text: &str) -> Result<SchemaRef> {
     let columns = columns.trim().trim_end_matches(';').trim();
     // In parentheses or not.
     let columns = columns.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(columns);
+    // What TIMESTAMP WITH TIME ZONE means.
+    let config = SessionConfig::new().set_str("datafusion.execution.time_zone", "UTC");
     let statement = format!("CREATE EXTERNAL TABLE t ({columns}\n) STORED AS CSV LOCATION 'none'");
-    let plan = block_on(1, async { Ok(SessionContext::new().state().create_logical_plan(&statement).await?) });
+    let plan = block_on(1, async { Ok(SessionContext::new_with_config(config).state().create_logical_plan(&statement).await?) });
     let plan = plan.map_err(|e| match e {
         Failure::Message(what) => fail(&what),
         other => other,
@@ -86,12 +88,12 @@ mod tests {
     #[test]
     fn columns_are_as_in_create_table() {
         let schema =
-            parse_schema("(id BIGINT NOT NULL, \"Name\" TEXT, at TIMESTAMP, d DECIMAL(10, 2), tags INT[])").unwrap();
+            parse_schema("(id BIGINT NOT NULL, \"Name\" TEXT, at TIMESTAMP WITH TIME ZONE, d DECIMAL(10, 2), tags INT[])").unwrap();
         let types: Vec<_> =
             schema.fields().iter().map(|f| (f.name().as_str(), f.data_type().clone(), f.is_nullable())).collect();
         assert_eq!(types[0], ("id", DataType::Int64, false));
         assert_eq!(types[1], ("Name", DataType::Utf8View, true));
-        assert_eq!(types[2], ("at", DataType::Timestamp(TimeUnit::Nanosecond, None), true));
+        assert_eq!(types[2], ("at", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())), true));
         assert_eq!(types[3], ("d", DataType::Decimal128(10, 2), true));
         assert!(matches!(types[4].1, DataType::List(_)));
     }

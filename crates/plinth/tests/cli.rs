@@ -93,7 +93,7 @@ fn every_bad_input_is_one_line_and_leaves_nothing() {
     let before = dir.entries();
     for (inputs, to, expected) in [
         (&["missing.parquet"][..], "o.plinth", "plinth: missing.parquet: no such file or directory"),
-        (&["empty"], "o.plinth", "plinth: no Parquet files in empty"),
+        (&["empty"], "o.plinth", "plinth: nothing to import in empty"),
         (&["*.pq"], "o.plinth", "plinth: *.pq: the pattern matches no file"),
         (&["data.xlsx"], "o.plinth", "plinth: data.xlsx: can't import .xlsx files; known: .parquet"),
         (&["text.parquet"], "o.plinth", "plinth: text.parquet: not a readable Parquet file"),

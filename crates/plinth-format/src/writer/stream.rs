@@ -219,9 +219,9 @@ impl StreamWriter {
             Mode::Direct => self.direct(blocks, options).map(EncodedChunk::Direct),
             Mode::Dictionary => {
                 let mut interner = self.interner.take().ok_or_else(|| self.fail("no interner"))?;
-                let provisional = self.intern(&mut interner, blocks);
+                let coded = self.intern(&mut interner, blocks);
                 self.interner = Some(interner);
-                provisional.map(EncodedChunk::Provisional)
+                self.encode_provisional(&coded?).map(EncodedChunk::Provisional)
             }
             Mode::Undecided => self.decide(blocks, options),
         }
@@ -240,16 +240,15 @@ impl StreamWriter {
         Ok(encoded)
     }
 
-    fn intern(&self, interner: &mut Interner, blocks: &[Column]) -> Result<Vec<EncodedBlock>> {
-        let coded = blocks
+    fn intern(&self, interner: &mut Interner, blocks: &[Column]) -> Result<Vec<Column>> {
+        blocks
             .iter()
             .map(|block| {
                 let mut codes = Vec::with_capacity(block.len);
                 interner.intern(block, &mut codes).map_err(|e| self.fail(e))?;
                 Ok(codes_column(codes, block.nulls.clone()))
             })
-            .collect::<Result<Vec<_>>>()?;
-        self.encode_provisional(&coded)
+            .collect()
     }
 
     fn encode_provisional(&self, blocks: &[Column]) -> Result<Vec<EncodedBlock>> {
@@ -283,18 +282,20 @@ impl StreamWriter {
             return Ok(EncodedChunk::Direct(direct));
         }
         let mut interner = Interner::new(self.physical).map_err(|e| self.fail(e))?;
-        let provisional = self.intern(&mut interner, blocks)?;
+        let coded = self.intern(&mut interner, blocks)?;
+        // As ranks will be encoded; the spool's codes are written with less care.
+        let codes = encode_blocks(&self.name, Physical::CODES, &coded, false, &options.encoding())?;
         let adopted = if text {
-            interner.len() <= valid / 2 && size(&provisional) <= size(&direct) + size(&direct) / 4
+            interner.len() <= valid / 2 && size(&codes) <= size(&direct) + size(&direct) / 4
         } else {
-            interner.len() <= valid / 2 && size(&provisional) + interner.key_bytes() <= size(&direct) * 3 / 4
+            interner.len() <= valid / 2 && size(&codes) + interner.key_bytes() <= size(&direct) * 3 / 4
         };
         if !adopted {
             return Ok(EncodedChunk::Direct(direct));
         }
         self.mode = Mode::Dictionary;
         self.interner = Some(interner);
-        Ok(EncodedChunk::Provisional(provisional))
+        self.encode_provisional(&coded).map(EncodedChunk::Provisional)
     }
 
     /// Encodes what follows directly; what is coded so far keeps its dictionary.

@@ -10,6 +10,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, WriteOp};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{DFParser, Statement};
@@ -58,8 +59,18 @@ impl Session {
                 let plan = LogicalPlan::Ddl(DdlStatement::DropTable(drop));
                 Ok(self.context.execute_logical_plan(plan).await?.execute_stream().await?)
             }
+            plan @ (LogicalPlan::Copy(_) | LogicalPlan::Dml(_)) => {
+                Ok(DataFrame::new(self.state_for_writing(), plan).execute_stream().await?)
+            }
             plan => Ok(self.context.execute_logical_plan(plan).await?.execute_stream().await?),
         }
+    }
+
+    /// Partitions get neighbouring rows, so that what is written keeps their order, rather than batches in turn.
+    fn state_for_writing(&self) -> SessionState {
+        let mut state = self.context.state();
+        state.config_mut().options_mut().optimizer.enable_round_robin_repartition = false;
+        state
     }
 
     fn is_file_table(&self, name: &TableReference) -> bool {
@@ -104,7 +115,7 @@ impl Session {
             (None, ..) => {}
         }
         check_unique_columns(name, &input)?;
-        let frame = DataFrame::new(self.context.state(), Arc::unwrap_or_clone(input));
+        let frame = DataFrame::new(self.state_for_writing(), Arc::unwrap_or_clone(input));
         let context = frame.task_ctx();
         let plan = frame.create_physical_plan().await?;
         let options = WriterOptions {
