@@ -172,8 +172,10 @@ mod tests {
 
     const RFC: Dialect = Dialect { delimiter: b',', quote: Some(b'"') };
 
+    type Parsed = Result<Vec<(String, bool)>, ()>;
+
     /// One character after the other: the fields of each record, or why there are none.
-    fn naive(text: &str) -> Vec<(String, Result<Vec<(String, bool)>, ()>)> {
+    fn naive(text: &str) -> Vec<(String, Parsed)> {
         #[derive(PartialEq)]
         enum At {
             Start,

@@ -15,7 +15,7 @@ use super::infer::Objects;
 use super::json::{Cursor, Kind, check};
 use super::node::{Fault, Rows, Rules};
 use super::scalar::column;
-use super::split::{Cutting, Piece};
+use super::split::{Cutting, EXCERPT, Piece};
 use crate::ahead::{Item, Worker};
 use crate::error::{BadRecord, IngestError, Result};
 use crate::open::{Rejects, SourceOptions};
@@ -62,7 +62,7 @@ impl Layout {
     }
 
     /// Where the fields of a file's records go.
-    pub(super) fn columns(&self, path: &Path, names: &[String]) -> Result<Vec<Option<usize>>> {
+    pub(super) fn columns(&self, path: &Path, names: &[String]) -> Result<Positions> {
         let column = |name: &String| match self.by_name.get(name) {
             Some(at) => {
                 self.saw(*at);
@@ -89,6 +89,9 @@ impl Layout {
         }
     }
 }
+
+/// Per field of a file's records, its column.
+type Positions = Vec<Option<usize>>;
 
 /// What became of a piece.
 #[derive(Debug)]
@@ -164,7 +167,7 @@ pub(super) struct Decoder {
     rows: Rows,
     fields: Fields,
     /// Where the fields go, of the file it is at.
-    columns: Option<(Arc<[String]>, Vec<Option<usize>>)>,
+    columns: Option<(Arc<[String]>, Positions)>,
 }
 
 impl Decoder {
@@ -185,13 +188,15 @@ impl Decoder {
         let mut keep = BooleanBufferBuilder::new(0);
         let mut stored = piece.stored;
         let mut reject = |line: u64, offset: u64, raw: &[u8], len: u64, fault: Fault| {
+            // The same whether the record was found too large while cutting or here.
+            let kept = if raw.len() > cutting.record { EXCERPT.min(cutting.record) } else { KEPT };
             let bad_one = BadRecord {
                 path: piece.path.display().to_string(),
                 line,
                 offset,
                 column: (!fault.column.is_empty()).then(|| fault.column.join(".")),
                 reason: fault.why.into_owned(),
-                raw: raw.get(..raw.len().min(KEPT)).unwrap_or_default().to_vec(),
+                raw: raw.get(..raw.len().min(kept)).unwrap_or_default().to_vec(),
                 len,
             };
             let surprise = fault.misfit && layout.sampled;

@@ -10,8 +10,14 @@ use super::stream::{Input, Opened};
 use crate::error::{IngestError, Result};
 use crate::format::Compression;
 
-/// Bytes of an oversized record that are kept.
-const EXCERPT: usize = 512;
+/// Bytes of an oversized record that are kept, at most.
+pub(crate) const EXCERPT: usize = 512;
+
+/// Bytes of the longest line end.
+const LINE_END: usize = 2;
+
+/// Bytes that [`Cutter::sniff`] needs at least.
+const SNIFF: usize = 16;
 
 /// Some records of a file.
 #[derive(Debug)]
@@ -102,6 +108,8 @@ struct Cutter {
     line: u64,
     offset: u64,
     names: Option<Arc<[String]>>,
+    /// Whether any piece was handed out.
+    given: bool,
 }
 
 impl Cutter {
@@ -120,8 +128,9 @@ impl Cutter {
             line: 1,
             offset: 0,
             names: None,
+            given: false,
         };
-        this.fill(cutting.target)?;
+        this.fill(cutting.target.max(SNIFF))?;
         this.sniff()?;
         if cutting.header.is_some() {
             this.read_names()?;
@@ -156,16 +165,17 @@ impl Cutter {
         let head = self.buffer.get(..self.buffer.len().min(4096)).unwrap_or_default();
         let zeros = head.iter().filter(|b| **b == 0).count();
         let utf16 = head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]);
-        let what = if utf16 || zeros * 4 >= head.len().max(1) {
-            "is not UTF-8 but UTF-16 or binary; convert it first (iconv -f UTF-16 -t UTF-8)".to_owned()
-        } else if head.starts_with(b"PAR1") {
+        let what = if head.starts_with(b"PAR1") {
             "is a Parquet file; say so with --format parquet".to_owned()
         } else if let Some(compression) = Compression::of_magic(head) {
             format!("is compressed; its name must end in .{}", compression.extension())
+        } else if utf16 || zeros * 4 >= head.len().max(1) {
+            "is not UTF-8 but UTF-16 or binary; convert it first (iconv -f UTF-16 -t UTF-8)".to_owned()
         } else if self.cutting.header.is_none() && head.trim_ascii_start().starts_with(b"[") {
             "is a JSON array, not one object a line; convert it first (jq -c '.[]')".to_owned()
         } else if memchr::memchr2(b'\n', b'\r', head).is_some_and(|at| {
-            head.get(at) == Some(&b'\r') && head.get(at + 1) != Some(&b'\n') && !head.contains(&b'\n')
+            let next = head.get(at + 1);
+            head.get(at) == Some(&b'\r') && next.is_some_and(|b| *b != b'\n') && !head.contains(&b'\n')
         }) {
             "has lines that end with CR alone; convert it first (tr '\\r' '\\n')".to_owned()
         } else {
@@ -220,7 +230,9 @@ impl Cutter {
         }
         self.names = Some(names.into());
         if header {
-            let _ = self.cut(end);
+            let header = self.cut(end);
+            self.accounted -= header.stored;
+            self.given = false;
         }
         Ok(())
     }
@@ -234,15 +246,18 @@ impl Cutter {
             self.scanned = scanned;
             if self.ended {
                 let everything = self.buffer.len();
-                return Ok((everything > 0).then(|| self.cut(everything)));
+                // A file of which there is only a header still says what columns it has.
+                let wanted = everything > 0 || (self.names.is_some() && !self.given);
+                return Ok(wanted.then(|| self.cut(everything)));
             }
             if let Some(end) = end {
                 return Ok(Some(self.cut(end)));
             }
-            if self.buffer.len() > self.cutting.record {
+            if self.buffer.len() > self.cutting.record.saturating_add(LINE_END) {
                 return self.oversized().map(Some);
             }
-            goal = self.buffer.len().saturating_mul(2).min(self.cutting.record.saturating_add(1)).max(goal + 1);
+            goal =
+                self.buffer.len().saturating_mul(2).min(self.cutting.record.saturating_add(LINE_END + 1)).max(goal + 1);
         }
     }
 
@@ -261,6 +276,7 @@ impl Cutter {
             bytes,
             oversized: None,
         };
+        self.given = true;
         self.line += lines;
         self.offset += piece.bytes.len() as u64;
         piece
@@ -275,7 +291,7 @@ impl Cutter {
 
     /// Passes over the record the buffer starts with, which is larger than a record may be.
     fn oversized(&mut self) -> Result<Piece> {
-        let excerpt = self.buffer.get(..EXCERPT.min(self.buffer.len())).unwrap_or_default().to_vec();
+        let excerpt = self.buffer.get(..EXCERPT.min(self.cutting.record)).unwrap_or_default().to_vec();
         let (line, offset) = (self.line, self.offset);
         loop {
             let end = self.boundaries.next(&self.buffer, self.scanned, self.ended);
@@ -295,8 +311,9 @@ impl Cutter {
             let mut piece = self.cut(taken);
             if found {
                 (piece.line, piece.offset) = (line, offset);
+                let line_end = piece.bytes.len() - without_line_end(&piece.bytes).len();
+                piece.oversized = Some(self.offset - offset - line_end as u64);
                 piece.bytes = excerpt;
-                piece.oversized = Some(self.offset - offset);
                 return Ok(piece);
             }
             self.fill(self.buffer.len() + self.cutting.target.max(64))?;
