@@ -67,7 +67,9 @@ fn parse_schema(text: &str) -> Result<SchemaRef> {
     // What TIMESTAMP WITH TIME ZONE means.
     let config = SessionConfig::new().set_str("datafusion.execution.time_zone", "UTC");
     let statement = format!("CREATE EXTERNAL TABLE t ({columns}\n) STORED AS CSV LOCATION 'none'");
-    let plan = block_on(1, async { Ok(SessionContext::new_with_config(config).state().create_logical_plan(&statement).await?) });
+    let plan = block_on(1, async {
+        Ok(SessionContext::new_with_config(config).state().create_logical_plan(&statement).await?)
+    });
     let plan = plan.map_err(|e| match e {
         Failure::Message(what) => fail(&what),
         other => other,
@@ -87,8 +89,10 @@ mod tests {
 
     #[test]
     fn columns_are_as_in_create_table() {
-        let schema =
-            parse_schema("(id BIGINT NOT NULL, \"Name\" TEXT, at TIMESTAMP WITH TIME ZONE, d DECIMAL(10, 2), tags INT[])").unwrap();
+        let schema = parse_schema(
+            "(id BIGINT NOT NULL, \"Name\" TEXT, at TIMESTAMP WITH TIME ZONE, d DECIMAL(10, 2), tags INT[])",
+        )
+        .unwrap();
         let types: Vec<_> =
             schema.fields().iter().map(|f| (f.name().as_str(), f.data_type().clone(), f.is_nullable())).collect();
         assert_eq!(types[0], ("id", DataType::Int64, false));

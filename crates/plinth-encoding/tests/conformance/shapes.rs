@@ -103,12 +103,16 @@ pub(crate) fn shapes() -> Vec<Shape> {
         shape!("i16 around zero", I16, Balanced, BitPacked, |_, next| {
             ((next() % 900) as u16).wrapping_sub(450).to_le_bytes().to_vec()
         }),
+        shape!("i16 few frequent", I16, Balanced, Zstd, |_, next| {
+            (next().trailing_zeros() as u16).wrapping_mul(500).to_le_bytes().to_vec()
+        }),
+        shape!("i64 repeats", I64, Balanced, Zstd, |row, _| i64s(
+            (row as u64 % 500).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        )),
         shape!("i32 dates", I32, Balanced, BitPacked, |_, next| i32s(8000 + next() % 2500)),
         shape!("i32 sorted", I32, Balanced, Delta, |row, next| i32s(row as u64 * 40 + next() % 13)),
         shape!("i32 runs", I32, Balanced, RunLength, |row, _| i32s((row / 50 * 7919 % 65_521) as u64)),
-        shape!("i32 sparse", I32, Balanced, Sparse, |row, next| {
-            if row % 97 == 5 { i32s(next()) } else { i32s(42) }
-        }),
+        shape!("i32 sparse", I32, Fast, Sparse, |row, next| { if row % 97 == 5 { i32s(next()) } else { i32s(42) } }),
         shape!("i32 outliers", I32, Balanced, Patched, |row, next| {
             if row % 331 == 7 { i32s(next()) } else { i32s(next() % 128) }
         }),
@@ -117,7 +121,7 @@ pub(crate) fn shapes() -> Vec<Shape> {
         shape!("i64 keys", I64, Balanced, Delta, |row, _| i64s(row as u64 / 4 * 32 + row as u64 % 4 + 1)),
         shape!("i64 steps", I64, Balanced, Delta, |row, _| i64s((row as u64).wrapping_mul(1_000_003).wrapping_sub(5))),
         shape!("i64 wide frame", I64, Balanced, BitPacked, |_, next| i64s((next() >> 23).wrapping_sub(1 << 40))),
-        shape!("i64 extremes", I64, Balanced, Plain, |row, next| {
+        shape!("i64 extremes", I64, Fast, Plain, |row, next| {
             i64s([1 << 63, u64::MAX >> 1, 0, u64::MAX, next()][row % 5])
         }),
         shape!("u64 high", U64, Balanced, BitPacked, |_, next| i64s(u64::MAX - next() % 5000)),
@@ -155,7 +159,7 @@ pub(crate) fn shapes() -> Vec<Shape> {
             if row % 211 == 3 { special[row % 6] } else { price }.to_le_bytes().to_vec()
         }),
         shape!("f64 runs", F64, Balanced, RunLength, |row, _| ((row / 100) as f64).sqrt().to_le_bytes().to_vec()),
-        shape!("f64 mostly zero", F64, Balanced, Sparse, |row, next| {
+        shape!("f64 mostly zero", F64, Fast, Sparse, |row, next| {
             if row % 100 == 0 { next().to_le_bytes() } else { 0.0_f64.to_le_bytes() }.to_vec()
         }),
         shape!("f64 noise", F64, Balanced, Plain, |_, next| i64s(next())),
