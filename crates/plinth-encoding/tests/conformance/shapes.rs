@@ -106,9 +106,10 @@ pub(crate) fn shapes() -> Vec<Shape> {
         shape!("i16 few frequent", I16, Balanced, Zstd, |_, next| {
             (next().trailing_zeros() as u16).wrapping_mul(500).to_le_bytes().to_vec()
         }),
-        shape!("i64 repeats", I64, Balanced, Zstd, |row, _| i64s(
-            (row as u64 % 500).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        )),
+        shape!("i64 repeats", I64, Balanced, Zstd, |row, _| {
+            let mixed = (row as u64 % 500).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            i64s((mixed ^ (mixed >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9))
+        }),
         shape!("i32 dates", I32, Balanced, BitPacked, |_, next| i32s(8000 + next() % 2500)),
         shape!("i32 sorted", I32, Balanced, Delta, |row, next| i32s(row as u64 * 40 + next() % 13)),
         shape!("i32 runs", I32, Balanced, RunLength, |row, _| i32s((row / 50 * 7919 % 65_521) as u64)),

@@ -25,8 +25,8 @@ pub(crate) enum Target {
 
 /// A target being written.
 pub(super) enum Output {
-    File(Writer),
-    Table(Appender),
+    File(Box<Writer>),
+    Table(Box<Appender>),
 }
 
 impl Target {
@@ -84,9 +84,9 @@ impl Target {
     pub(super) fn create(&self, schema: &Schema, options: WriterOptions) -> Result<Output> {
         Ok(match self {
             Self::File { path, replace } => {
-                Output::File(Writer::create(path, schema, WriterOptions { replace: *replace, ..options })?)
+                Output::File(Box::new(Writer::create(path, schema, WriterOptions { replace: *replace, ..options })?))
             }
-            Self::Table(folder) => Output::Table(Appender::create(folder, schema, options)?),
+            Self::Table(folder) => Output::Table(Box::new(Appender::create(folder, schema, options)?)),
         })
     }
 }

@@ -114,6 +114,7 @@ fn add_rows(grid: &mut Grid, batch: &RecordBatch, limit: Option<usize>) -> Resul
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 mod tests {
     use std::sync::Arc;
 

@@ -76,7 +76,7 @@ impl Lines {
                     line.push(separator);
                 }
                 let Some(value) = value else { return };
-                if value.is_empty() || value.contains(|c| c == separator || matches!(c, '"' | '\n' | '\r')) {
+                if value.is_empty() || value.contains([separator, '"', '\n', '\r']) {
                     line.push('"');
                     line.push_str(&value.replace('"', "\"\""));
                     line.push('"');
