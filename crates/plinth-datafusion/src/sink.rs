@@ -150,9 +150,15 @@ async fn feed(streams: Vec<SendableRecordBatchStream>, to_writer: mpsc::Sender<M
             Ok(())
         });
     }
-    while let Some(done) = tasks.join_next().await {
+    loop {
         // The others end as the set is dropped.
-        done.map_err(from_join)??;
+        tokio::select! {
+            done = tasks.join_next() => match done {
+                Some(done) => done.map_err(from_join)??,
+                None => break,
+            },
+            () = to_writer.closed() => return Ok(()),
+        }
     }
     let _ = to_writer.send(Message::End).await;
     Ok(())
@@ -312,6 +318,11 @@ impl ExecutionPlan for WriteExec {
 
     fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
         vec![self.order.clone().map(Into::into)]
+    }
+
+    /// Partitions are written side by side as they are; dealing the rows of one out to several would only mix them.
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
     }
 
     /// The file's rows lie as the input's partitions give them, so merging these in order is not for nothing.

@@ -42,6 +42,10 @@ pub fn expand_as<P: AsRef<Path>>(inputs: &[P], told: Option<FileFormat>) -> Resu
 fn expand_one(input: &Path, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {
     match std::fs::metadata(input) {
         Ok(metadata) if metadata.is_dir() => expand_directory(input, told, files),
+        // What can be read once only would be empty the second time.
+        Ok(metadata) if !metadata.is_file() => {
+            Err(IngestError::Option { what: format!("{}: not a regular file; pipe it in, as -", input.display()) })
+        }
         Ok(_) => {
             check_extension(input, told)?;
             files.push(input.to_path_buf());
@@ -92,8 +96,12 @@ fn expand_directory(directory: &Path, told: Option<FileFormat>, files: &mut Vec<
             // Links to directories are not followed, so that a cycle can't be walked for ever.
             if kind.is_dir() {
                 open.push(path);
-            } else if is_importable(&path, told) && path.is_file() {
-                files.push(path);
+            } else if is_importable(&path, told) {
+                // A link that leads nowhere is data that is missing.
+                let metadata = std::fs::metadata(&path).map_err(|e| IngestError::os(&path, "open", e))?;
+                if metadata.is_file() {
+                    files.push(path);
+                }
             }
         }
     }

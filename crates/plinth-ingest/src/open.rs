@@ -133,6 +133,13 @@ pub fn open_with<P: AsRef<Path>>(
         return open_stream(stdin, options);
     }
     let files = expand_as(inputs, options.format)?;
+    if let Rejects::Collect { to, .. } = &options.rejects
+        && let Ok(rejects) = to.canonicalize()
+        && files.iter().any(|file| file.canonicalize().is_ok_and(|file| file == rejects))
+    {
+        let what = format!("{}: is an input; name another file for what is left out of it", to.display());
+        return Err(IngestError::Option { what });
+    }
     let format = one_format(&files, options.format)?;
     if format == FileFormat::Parquet {
         return open_parquet(files.into_iter().map(ParquetFile::new).collect(), options);

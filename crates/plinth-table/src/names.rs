@@ -51,7 +51,9 @@ pub(crate) fn replacement<'a>(first: &str, last: &str) -> impl Iterator<Item = S
     let (first, last) = (stem(OsStr::new(first)), stem(OsStr::new(last)));
     let range = Range::parse(&first).zip(Range::parse(&last)).filter(|(a, b)| a.from < b.to);
     let range = range.map(|(a, b)| file(&format!("{}-{}", number(a.from), number(b.to))));
-    range.into_iter().chain((1..1000).map(move |i| file(&format!("{first}-c{i}"))))
+    // A letter comes after every digit, so the first name may lead past what follows; the last one's never does.
+    let after = move |base: String| (1..1000).map(move |i| file(&format!("{base}-c{i}")));
+    range.into_iter().chain(after(first)).chain(after(last))
 }
 
 fn stem(name: &OsStr) -> String {

@@ -71,6 +71,9 @@ fn chosen(schema: &Schema, columns: &[String]) -> Result<Option<Vec<usize>>> {
     if columns.is_empty() {
         return Ok(None);
     }
+    if let Some(twice) = columns.iter().enumerate().find_map(|(i, name)| columns[..i].contains(name).then_some(name)) {
+        return Err(Failure::new(format!("--columns: {twice:?} occurs twice")));
+    }
     let find = |name: &String| {
         schema.index_of(name).map_err(|_| {
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).take(20).collect();
@@ -150,12 +153,22 @@ fn export_table(args: &ExportArgs, table: &Snapshot, progress: &Progress) -> Res
     })
 }
 
+/// Where standard input is kept if it has to be read twice: beside the output, if that is a file.
+fn scratch_folder(to: &Path) -> PathBuf {
+    match to.parent() {
+        _ if is_stdout(to) => std::env::temp_dir(),
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
 /// From one foreign format to another.
 fn convert(args: &ExportArgs, progress: &Progress) -> Result<(u64, u64)> {
     let memory = args.memory.unwrap_or_else(machine::default_memory);
     let options = SourceOptions {
         threads: args.threads.unwrap_or_else(machine::threads),
         ahead_bytes: usize::try_from(memory / 4).unwrap_or(usize::MAX),
+        spill: scratch_folder(&args.to),
         // Rows that don't fit a sample would be found when half of the output is gone.
         sample: args.source.sample.unwrap_or(Sample::Everything),
         ..args.source.options()?

@@ -11,7 +11,7 @@ use arrow_schema::SchemaRef;
 use plinth_encoding::Effort;
 use plinth_format::WriterOptions;
 use plinth_format::sort::{SortKey, SortOptions, Sorter};
-use plinth_ingest::{BatchSource, IngestError, Sample, SourceOptions};
+use plinth_ingest::{BatchSource, IngestError, Rejects, Sample, SourceOptions};
 
 use crate::cli::ImportArgs;
 use crate::error::{Failure, Result, catching};
@@ -97,13 +97,18 @@ impl Job {
     /// Imports. Whatever fails, nothing is left behind.
     pub(crate) fn run(&self) -> Result<Report> {
         self.target.check()?;
+        if let Rejects::Collect { to, .. } = &self.source.rejects
+            && to == self.target.path()
+        {
+            return Err(Failure::new(format!("{}: bad records can't go where the rows go", to.display())));
+        }
         interrupt::writes_into(self.target.folder());
         let shares = Shares::of(self.memory);
         let mut options = SourceOptions {
             // The writer's threads need the other half, if they are at work already.
             threads: if self.sort_by.is_empty() { (self.threads / 2).max(1) } else { self.threads },
             ahead_bytes: usize::try_from(shares.ahead).unwrap_or(usize::MAX),
-            spill: self.target.folder(),
+            spill: self.target.scratch(),
             ..self.source.clone()
         };
         let progress = Progress::new(0, self.quiet);

@@ -66,6 +66,7 @@ fn export_says_what_it_cannot_do() {
         ),
         (&["p.plinth", "p.parquet", "--to", "x.csv"], "plinth: p.plinth: Plinth files and others"),
         (&["p.plinth", "--to", "-"], "plinth: give --to-format"),
+        (&["p.plinth", "--to", "x.csv", "--columns", "id,id"], "plinth: --columns: \"id\" occurs twice"),
         (&["none.plinth", "--to", "x.csv"], "plinth: none.plinth: "),
         (&["p.plinth", "--to", "no/such/x.ndjson"], "plinth: no/such/x.ndjson: "),
     ] {
@@ -119,6 +120,9 @@ fn bad_records_are_errors_or_are_kept_apart() {
         assert!(run.fails(1, "plinth: ").stderr.contains(name), "{}", run.stderr);
     }
     assert!(!dir.path("x.plinth").exists());
+    let twice = ["import", "e.csv", "--to", "x.plinth", "--rejects", "e.csv"];
+    plinth(&dir, &twice).fails(1, "plinth: e.csv: is an input");
+    assert_eq!(std::fs::read_to_string(dir.path("e.csv")).unwrap(), csv);
 }
 
 #[test]
@@ -141,7 +145,9 @@ fn a_folder_grows_by_files_whose_columns_may_differ() {
     std::fs::write(dir.path("2.ndjson"), "{\"id\":3,\"extra\":{\"k\":1}}\n").unwrap();
     std::fs::write(dir.path("3.csv"), "id,name\nthree,c\n").unwrap();
     plinth(&dir, &["import", "1.csv", "--append", "db/events", "--schema", "id INT, name TEXT", "-q"]).ok();
-    plinth(&dir, &["import", "2.ndjson", "--append", "db/events", "-q"]).ok();
+    let second = std::fs::read_to_string(dir.path("2.ndjson")).unwrap();
+    with_input(&dir, &["import", "-", "--append", "db/events", "-q"], &second).ok();
+    with_input(&dir, &["import", "-", "--append", "db/fresh", "-q"], &second).ok();
     let db = |sql: &str| plinth(&dir, &["sql", "--db", "db", "--format", "csv", "-c", sql]);
     assert_eq!(db("SELECT * FROM events").ok().stdout, "id,name,extra\n1,a,\n2,b,\n3,,{k: 1}\n");
     assert_eq!(db("INSERT INTO events (id, name) VALUES (4, 'd'), (5, 'e')").ok().stdout, "count\n2\n");

@@ -117,6 +117,8 @@ struct Cursor {
     chunk: usize,
     row: usize,
     head: u64,
+    /// Bytes a row of the chunk takes, about.
+    row_bytes: u64,
     /// Whether heads are all there is of this chunk's keys.
     short: bool,
     done: bool,
@@ -129,23 +131,24 @@ struct Merge<'a> {
     losers: Losers,
     /// Chunks that rows of the batch under way come from; the current one of each run among them.
     chunks: Vec<RecordBatch>,
-    /// Bytes a row takes, about.
-    row_bytes: u64,
 }
 
 impl<'a> Merge<'a> {
     fn new(shared: &'a Shared, spool: &'a Spool, runs: Vec<Run>) -> Result<Self> {
-        let mut this = Self {
-            shared,
-            spool,
-            cursors: Vec::new(),
-            losers: Losers::new(0, |a, b| a.cmp(&b)),
-            chunks: Vec::new(),
-            row_bytes: 1,
-        };
+        let mut this =
+            Self { shared, spool, cursors: Vec::new(), losers: Losers::new(0, |a, b| a.cmp(&b)), chunks: Vec::new() };
         for run in runs {
             let keys = shared.ranking.keys(&RecordBatch::new_empty(Arc::clone(&shared.schema)))?;
-            this.cursors.push(Cursor { rest: run.chunks, keys, chunk: 0, row: 0, head: 0, short: true, done: false });
+            this.cursors.push(Cursor {
+                rest: run.chunks,
+                keys,
+                chunk: 0,
+                row: 0,
+                head: 0,
+                row_bytes: 1,
+                short: true,
+                done: false,
+            });
             this.load(this.cursors.len() - 1)?;
         }
         this.losers = Losers::new(this.cursors.len(), |a, b| compare(&this.cursors, a, b));
@@ -166,7 +169,7 @@ impl<'a> Merge<'a> {
                 continue;
             }
             let bytes: u64 = batch.columns().iter().map(|column| weigh(column, 0..batch.num_rows())).sum();
-            self.row_bytes = self.row_bytes.max(bytes / batch.num_rows() as u64);
+            cursor.row_bytes = bytes / batch.num_rows() as u64;
             cursor.keys = self.shared.ranking.keys(&batch)?;
             cursor.head = head(cursor.keys.key(0), 0);
             cursor.short = cursor.keys.covered(0);
@@ -186,7 +189,9 @@ impl<'a> Merge<'a> {
             cursor.chunk = kept.len() - 1;
         }
         self.chunks = kept;
-        let rows = usize::try_from(bytes / self.row_bytes).unwrap_or(usize::MAX).clamp(1, BATCH_ROWS);
+        // As wide as the rows of the widest chunk at hand.
+        let row_bytes = self.cursors.iter().filter(|cursor| !cursor.done).map(|cursor| cursor.row_bytes).max();
+        let rows = usize::try_from(bytes / row_bytes.unwrap_or(1).max(1)).unwrap_or(usize::MAX).clamp(1, BATCH_ROWS);
         // Memory holds a second chunk of each run beside the first, no more.
         let most_chunks = self.chunks.len() * 2 + 1;
         let mut places: Vec<Place> = Vec::with_capacity(rows);

@@ -85,6 +85,12 @@ impl WriterOptions {
     }
 }
 
+/// Rows of a row group, at most, whatever the options.
+const MOST_ROW_GROUP_ROWS: usize = 1 << 30;
+
+/// Bytes that wait in all lanes together, in full row groups: beyond that the fullest lane is written early.
+const LANES_FULL: u64 = 4;
+
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSummary {
@@ -133,6 +139,11 @@ impl Writer {
     /// [`FormatError::Unsupported`] names the column; [`FormatError::Io`] if the file exists and may not be replaced,
     /// or its folder can't be written to.
     pub fn create(path: impl AsRef<FsPath>, schema: &Schema, options: WriterOptions) -> Result<Self> {
+        let options = WriterOptions {
+            row_group_rows: options.row_group_rows.clamp(1, MOST_ROW_GROUP_ROWS),
+            row_group_bytes: options.row_group_bytes.max(1),
+            ..options
+        };
         let tree = Tree::from_arrow(schema)?;
         for (field, node) in schema.fields().iter().zip(&tree.columns) {
             let (from, to) = (field.data_type(), node.arrow_type());
@@ -179,7 +190,8 @@ impl Writer {
 
     /// Appends rows to one of several lanes, numbered from 0. The file holds the rows of lane 0 first, then those of
     /// lane 1, and so on, whatever the order they come in: the partitions of a query can be written side by side and
-    /// still lie one after the other. Each lane fills row groups of its own.
+    /// still lie one after the other. Each lane fills row groups of its own, smaller ones if there are many lanes. Where
+    /// there are several, the order they come in shows in the bytes of the file, but not in its rows.
     ///
     /// # Errors
     /// As [`Writer::write`].
@@ -212,6 +224,9 @@ impl Writer {
                 self.write_row_group(lane)?;
             }
         }
+        if lane > 0 || self.lanes.len() > 1 {
+            self.relieve()?;
+        }
         self.rows += batch.num_rows() as u64;
         Ok(())
     }
@@ -233,6 +248,18 @@ impl Writer {
         let width = |column: usize| batches.iter().map(|batch| weigh(batch.column(column), 0..batch.num_rows())).sum();
         let widths: Vec<u64> = (0..self.columns.len()).map(width).collect();
         self.layout = Some(Layout::plan(&widths, rows, &self.options));
+    }
+
+    /// Keeps what waits in many lanes bounded.
+    fn relieve(&mut self) -> Result<()> {
+        while self.layout.is_some()
+            && self.lanes.iter().map(|lane| lane.bytes).sum::<u64>()
+                > LANES_FULL.saturating_mul(self.options.row_group_bytes)
+        {
+            let fullest = (0..self.lanes.len()).max_by_key(|&lane| self.lanes[lane].bytes).unwrap_or(0);
+            self.write_row_group(fullest)?;
+        }
+        Ok(())
     }
 
     /// Encodes a lane's rows and writes what need not wait for a dictionary.

@@ -20,7 +20,9 @@ pub(crate) fn weigh(array: &dyn Array, rows: Range<usize>) -> u64 {
     let len = rows.len() as u64;
     match array.data_type() {
         DataType::Null => 0,
-        DataType::Boolean => len.div_ceil(8),
+        // Whole bytes, so that the sum over slices is the weight of the whole.
+        DataType::Boolean => len,
+        DataType::FixedSizeBinary(width) => len * u64::from(width.unsigned_abs()),
         DataType::Utf8View => views(array.as_string_view().views(), rows),
         DataType::BinaryView => views(array.as_binary_view().views(), rows),
         DataType::Utf8 => bytes(array.as_string::<i32>(), rows),
@@ -42,7 +44,7 @@ pub(crate) fn weigh(array: &dyn Array, rows: Range<usize>) -> u64 {
                 .map_or(0, |values| weigh(&values, 0..values.len()))
         }
         DataType::Struct(_) => {
-            array.as_struct().columns().iter().map(|child| weigh(child, rows.clone())).sum::<u64>() + len.div_ceil(8)
+            array.as_struct().columns().iter().map(|child| weigh(child, rows.clone())).sum::<u64>() + len
         }
         DataType::List(_) => items(array.as_list::<i32>().values(), array.as_list::<i32>().value_offsets(), rows),
         DataType::LargeList(_) => items(array.as_list::<i64>().values(), array.as_list::<i64>().value_offsets(), rows),

@@ -48,6 +48,13 @@ impl Target {
         }
     }
 
+    /// A folder for scratch files that is there already.
+    pub(super) fn scratch(&self) -> PathBuf {
+        let folder = self.folder();
+        let there = folder.ancestors().find(|folder| folder.is_dir()).map(Path::to_path_buf);
+        there.unwrap_or_else(|| PathBuf::from("."))
+    }
+
     /// Finds out before any input is read what can be known: a name that is taken is the cheapest of it.
     pub(super) fn check(&self) -> Result {
         match self {
