@@ -108,6 +108,8 @@ impl Job {
             // The writer's threads need the other half, if they are at work already.
             threads: if self.sort_by.is_empty() { (self.threads / 2).max(1) } else { self.threads },
             ahead_bytes: usize::try_from(shares.ahead).unwrap_or(usize::MAX),
+            // A thread holds a record twice, as text and as values.
+            record_bytes: usize::try_from(shares.ahead).unwrap_or(usize::MAX).min(self.source.record_bytes),
             spill: self.target.scratch(),
             ..self.source.clone()
         };

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering as Memory};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -28,12 +29,13 @@ pub struct SortedRows {
     schema: SchemaRef,
     batches: Option<Receiver<Result<RecordBatch>>>,
     thread: Option<JoinHandle<()>>,
+    abandoned: Arc<AtomicBool>,
 }
 
 impl SortedRows {
     pub(super) fn start(shared: Arc<Shared>, runs: Vec<Run>, spool: Spool) -> Result<Self> {
         let (give, batches) = sync_channel(AHEAD);
-        let schema = Arc::clone(&shared.schema);
+        let (schema, abandoned) = (Arc::clone(&shared.schema), Arc::clone(&shared.abandoned));
         let thread = std::thread::Builder::new()
             .name("plinth-merge".to_owned())
             .spawn(move || {
@@ -43,7 +45,7 @@ impl SortedRows {
                 }
             })
             .map_err(|e| fail(format!("cannot start a thread: {e}")))?;
-        Ok(Self { schema, batches: Some(batches), thread: Some(thread) })
+        Ok(Self { schema, batches: Some(batches), thread: Some(thread), abandoned })
     }
 
     /// The types of the batches: text and binaries have offsets where the input had views, and no dictionaries.
@@ -68,7 +70,8 @@ impl Iterator for SortedRows {
 
 impl Drop for SortedRows {
     fn drop(&mut self) {
-        // The thread's next batch finds nobody to take it.
+        // Wherever the thread is: between chunks it looks, and its next batch finds nobody to take it.
+        self.abandoned.store(true, Memory::Relaxed);
         self.batches = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -74,11 +74,14 @@ pub(crate) struct Shared {
     pub(crate) ranking: Ranking,
     pub(crate) options: SortOptions,
     pub(crate) pool: rayon::ThreadPool,
+    /// Set when nobody wants the rows any more.
+    pub(crate) abandoned: Arc<AtomicBool>,
 }
 
 impl Shared {
     pub(crate) fn check_cancelled(&self) -> Result<()> {
-        if self.options.cancelled.load(Ordering::Relaxed) { Err(FormatError::Cancelled) } else { Ok(()) }
+        let stop = [&self.options.cancelled, &self.abandoned].iter().any(|flag| flag.load(Ordering::Relaxed));
+        if stop { Err(FormatError::Cancelled) } else { Ok(()) }
     }
 }
 
@@ -106,7 +109,7 @@ impl Sorter {
             .build()
             .map_err(|e| FormatError::InvalidArgument(format!("cannot start {} threads: {e}", options.threads)))?;
         let spool = Spool::new(&options.folder);
-        let shared = Arc::new(Shared { schema: compact, ranking, options, pool });
+        let shared = Arc::new(Shared { schema: compact, ranking, options, pool, abandoned: Arc::default() });
         Ok(Self { shared, stored, gathered: Vec::new(), bytes: 0, rows: 0, spilling: None, spool, runs: Vec::new() })
     }
 
@@ -194,8 +197,9 @@ impl Sorter {
 
 impl Drop for Sorter {
     fn drop(&mut self) {
-        // Nobody wants the rest of the run under way.
         if let Some(spilling) = self.spilling.take() {
+            // Nobody wants the rest of the run under way.
+            self.shared.abandoned.store(true, Ordering::Relaxed);
             let _ = spilling.join();
         }
     }

@@ -106,7 +106,9 @@ pub(super) fn spill(shared: &Shared, gathered: Vec<(RecordBatch, Keys)>, mut spo
     let mut writer = RunWriter::new(shared, &mut spool);
     let pieces: Vec<_> = pieces(&order, &batches, chunk_bytes(&shared.options)).collect();
     let encode = |pieces: &[&[Place]]| -> Result<Vec<Encoded>> {
-        pieces.par_iter().map(|places| encode(&collect(shared, &batches, places)?)).collect()
+        let encoded: Vec<Vec<Encoded>> =
+            pieces.par_iter().map(|places| encode_piece(shared, &batches, places)).collect::<Result<_>>()?;
+        Ok(encoded.into_iter().flatten().collect())
     };
     let mut ready: Vec<Encoded> = Vec::new();
     for pieces in pieces.chunks(4 * shared.pool.current_num_threads()) {
@@ -118,6 +120,20 @@ pub(super) fn spill(shared: &Shared, gathered: Vec<(RecordBatch, Keys)>, mut spo
     ready.into_iter().try_for_each(|chunk| writer.write(chunk))?;
     let run = writer.finish();
     Ok((run, spool))
+}
+
+/// A piece as chunks: one, or several where its rows are far wider than the average.
+fn encode_piece(shared: &Shared, batches: &[&RecordBatch], places: &[Place]) -> Result<Vec<Encoded>> {
+    let batch = collect(shared, batches, places)?;
+    let bytes: u64 = batch.columns().iter().map(|column| weigh(column, 0..batch.num_rows())).sum();
+    if bytes <= 2 * chunk_bytes(&shared.options) || places.len() < 2 {
+        return Ok(vec![encode(&batch)?]);
+    }
+    drop(batch);
+    let (first, second) = places.split_at(places.len() / 2);
+    let mut chunks = encode_piece(shared, batches, first)?;
+    chunks.append(&mut encode_piece(shared, batches, second)?);
+    Ok(chunks)
 }
 
 /// Divides rows in order into pieces of about so many bytes.

@@ -15,7 +15,9 @@ use std::path::Path as FsPath;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_buffer::Buffer;
 use arrow_cast::can_cast_types;
 use arrow_schema::{DataType, Schema};
 use plinth_encoding::{Effort, EncodeOptions};
@@ -368,12 +370,41 @@ impl Lane {
                 rows += step;
             }
         }
-        self.batches.push(batch.slice(start, rows));
+        self.batches.push(own(batch.slice(start, rows)));
         self.rows += rows;
         self.bytes += bytes;
         *from += rows;
         self.rows >= most_rows || (self.bytes >= most_bytes && self.rows.is_multiple_of(layout::STEP))
     }
+}
+
+/// Rows that wait must not keep alive what they were selected from: views that refer to a small part of their buffers get
+/// buffers of their own.
+fn own(batch: RecordBatch) -> RecordBatch {
+    /// Bytes not worth copying for.
+    const SPARE: usize = 64 << 10;
+    let keeps = |buffers: &[Buffer]| buffers.iter().map(Buffer::len).sum::<usize>();
+    let columns: Vec<ArrayRef> = batch
+        .columns()
+        .iter()
+        .map(|column| {
+            let kept = match column.data_type() {
+                DataType::Utf8View => keeps(column.as_string_view().data_buffers()),
+                DataType::BinaryView => keeps(column.as_binary_view().data_buffers()),
+                _ => 0,
+            };
+            if kept <= SPARE || kept as u64 / 2 <= weigh(column, 0..column.len()) {
+                return Arc::clone(column);
+            }
+            match column.data_type() {
+                DataType::Utf8View => Arc::new(column.as_string_view().gc()) as ArrayRef,
+                _ => Arc::new(column.as_binary_view().gc()),
+            }
+        })
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    // The same columns of the same types: this does not fail, and the batch as it was is as right.
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options).unwrap_or(batch)
 }
 
 /// Appends a checksummed section.

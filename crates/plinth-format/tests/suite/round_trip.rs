@@ -108,3 +108,15 @@ fn a_cancelled_writer_leaves_nothing() {
     assert!(matches!(writer.finish(), Err(FormatError::Cancelled)));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn views_into_large_buffers_come_back_as_they_were() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = arrow_array::StringViewArray::from_iter_values((0..5_000).map(|i| format!("{i:0200}")));
+    let few: arrow_array::BooleanArray = (0..5_000).map(|i| Some(i % 500 == 7)).collect();
+    let few = arrow_select::filter::filter(&all, &few).unwrap();
+    let batch = arrow_array::RecordBatch::try_from_iter_with_nullable([("s", few, true)]).unwrap();
+    let file = crate::data::write(&dir.path().join("few.plinth"), &batch, crate::data::small());
+    let back = crate::data::read_all(file.scan().build().unwrap());
+    crate::data::assert_same(&back, &crate::data::expected(&batch, &file));
+}
