@@ -246,7 +246,7 @@ pub(crate) struct CompactArgs {
     /// Threads that encode [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
-    /// Most memory for the distinct values of dictionaries, such as 512MB or 2GiB [default: 512MiB]
+    /// Most memory for the distinct values of dictionaries, such as 512MB or 2GiB [default: 384MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
     /// No progress bar and no summary
