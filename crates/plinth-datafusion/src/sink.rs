@@ -97,16 +97,21 @@ pub async fn write_streams(
 /// What rows can be written to.
 trait Output: Send + 'static {
     fn write_lane(&mut self, lane: usize, batch: &RecordBatch) -> plinth_format::Result<()>;
-    fn finish(self) -> plinth_format::Result<FileSummary>;
+    /// Completes the file, and tells how to publish it. It goes if that is dropped.
+    fn complete(self) -> plinth_format::Result<Publish>;
 }
+
+type Publish = Box<dyn FnOnce() -> plinth_format::Result<FileSummary> + Send>;
 
 impl Output for Writer {
     fn write_lane(&mut self, lane: usize, batch: &RecordBatch) -> plinth_format::Result<()> {
         Self::write_lane(self, lane, batch)
     }
 
-    fn finish(self) -> plinth_format::Result<FileSummary> {
-        Self::finish(self)
+    fn complete(self) -> plinth_format::Result<Publish> {
+        let (file, rows) = Self::complete(self)?;
+        file.sync()?;
+        Ok(Box::new(move || Ok(FileSummary { rows, file_bytes: file.commit()? })))
     }
 }
 
@@ -115,8 +120,9 @@ impl Output for Appender {
         Self::write_lane(self, lane, batch)
     }
 
-    fn finish(self) -> plinth_format::Result<FileSummary> {
-        Self::finish(self)
+    fn complete(self) -> plinth_format::Result<Publish> {
+        let appended = Self::complete(self)?;
+        Ok(Box::new(move || appended.publish()))
     }
 }
 
@@ -133,7 +139,10 @@ async fn pour<O: Output>(
     // Joined in every case: no thread still writes when the caller learns how it ended.
     let written = writing.await.map_err(from_join)?;
     fed?;
-    written?.ok_or_else(|| DataFusionError::Internal("the writer stopped before the end of its input".to_owned()))
+    let stopped = || DataFusionError::Internal("the writer stopped before the end of its input".to_owned());
+    let publish = written?.ok_or_else(stopped)?;
+    // Whoever stopped waiting before this leaves nothing, however far the writer had got.
+    spawn_blocking(publish).await.map_err(from_join)?.map_err(from_format)
 }
 
 /// Sends everything. Returns early without an error if the writer has gone: it has the reason.
@@ -166,11 +175,11 @@ async fn feed(streams: Vec<SendableRecordBatchStream>, to_writer: mpsc::Sender<M
 
 /// Writes until the end; `None` if the input stopped before it, in which case the writer is dropped and takes its
 /// temporary file along.
-fn write_all(mut writer: impl Output, mut batches: mpsc::Receiver<Message>) -> Result<Option<FileSummary>> {
+fn write_all(mut writer: impl Output, mut batches: mpsc::Receiver<Message>) -> Result<Option<Publish>> {
     while let Some(message) = batches.blocking_recv() {
         match message {
             Message::Batch(lane, batch) => writer.write_lane(lane, &batch).map_err(from_format)?,
-            Message::End => return writer.finish().map(Some).map_err(from_format),
+            Message::End => return writer.complete().map(Some).map_err(from_format),
         }
     }
     Ok(None)

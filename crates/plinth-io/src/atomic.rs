@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{IoError, Result};
@@ -119,29 +120,43 @@ impl AtomicFile {
     /// Syncs the file, gives it its name and syncs the folder.
     ///
     /// # Errors
-    /// If any of these fails, or the target appeared meanwhile and may not be replaced; the temporary file is removed.
+    /// If any of these fails, or the target appeared meanwhile and may not be replaced; the temporary file is removed. Only
+    /// [`IoError::Unsynced`] comes after the file has its name.
     pub fn commit(mut self) -> Result<u64> {
         self.sync()?;
         if self.replace {
-            std::fs::rename(&self.temporary, &self.target)
-                .map_err(|e| IoError::os(&self.target, "rename into place", e))?;
+            self.rename()?;
         } else {
             // A hard link fails where a rename would silently replace what another process just finished.
             match std::fs::hard_link(&self.temporary, &self.target) {
-                Ok(()) => {
-                    std::fs::remove_file(&self.temporary).map_err(|e| IoError::os(&self.temporary, "remove", e))?;
-                }
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                    return Err(IoError::Exists { path: self.target.display().to_string() });
-                }
-                // File systems without hard links.
-                Err(_) => std::fs::rename(&self.temporary, &self.target)
-                    .map_err(|e| IoError::os(&self.target, "rename into place", e))?,
+                // Left behind it is another name of the file, and the next to write here removes it.
+                Ok(()) => drop(std::fs::remove_file(&self.temporary)),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => return Err(self.exists()),
+                Err(_) => self.rename_without_links()?,
             }
         }
         self.committed = true;
-        sync_folder(folder_of(&self.target))?;
+        sync_folder(folder_of(&self.target))
+            .map_err(|e| IoError::Unsynced { path: self.target.display().to_string(), reason: Arc::new(e) })?;
         Ok(self.position)
+    }
+
+    fn rename(&self) -> Result<()> {
+        std::fs::rename(&self.temporary, &self.target).map_err(|e| IoError::os(&self.target, "rename into place", e))
+    }
+
+    /// For file systems without hard links: an empty file takes the name first, which only one can create.
+    fn rename_without_links(&self) -> Result<()> {
+        match File::options().write(true).create_new(true).open(&self.target) {
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => return Err(self.exists()),
+            Err(e) => return Err(IoError::os(&self.target, "create", e)),
+        }
+        self.rename().inspect_err(|_| drop(std::fs::remove_file(&self.target)))
+    }
+
+    fn exists(&self) -> IoError {
+        IoError::Exists { path: self.target.display().to_string() }
     }
 
     /// As [`AtomicFile::commit`], under another name of the same folder that was not known before.
@@ -308,6 +323,21 @@ mod tests {
         assert!(matches!(two.commit(), Err(IoError::Exists { .. })));
         assert_eq!(std::fs::read(&target).unwrap(), b"one");
         assert_eq!(names(dir.path()), ["t"]);
+    }
+
+    #[test]
+    fn without_hard_links_one_wins_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("t");
+        let one = AtomicFile::create(&target, false).unwrap();
+        let two = AtomicFile::create(&target, false).unwrap();
+        one.rename_without_links().unwrap();
+        assert!(matches!(two.rename_without_links(), Err(IoError::Exists { .. })));
+        drop(two);
+        let three = AtomicFile::create(dir.path().join("u"), false).unwrap();
+        std::fs::remove_file(three.temporary()).unwrap();
+        assert!(three.rename_without_links().is_err());
+        assert_eq!(names(dir.path()), ["t"], "a name that could not be filled is given back");
     }
 
     #[test]

@@ -29,6 +29,14 @@ pub enum IoError {
         /// Length of the file.
         len: u64,
     },
+    /// A file is complete and in place, but a crash of the machine may still take its name away.
+    #[error("{path}: complete and in place, but a power failure now may lose it: {reason}")]
+    Unsynced {
+        /// The file.
+        path: String,
+        /// Why the folder could not be synced.
+        reason: Arc<IoError>,
+    },
     /// The output is already there.
     #[error("{path}: already exists; give --replace to replace it")]
     Exists {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use plinth_format::{FileSummary, Result, Writer, WriterOptions};
-use plinth_io::{IoError, sync_folder};
+use plinth_io::{AtomicFile, IoError, sync_folder};
 
 use crate::folder::{Listed, Snapshot, TableFolder};
 use crate::journal::Journal;
@@ -23,6 +23,8 @@ pub struct Appender {
     schema: SchemaRef,
     /// What was there already, so that only newer files are opened before the commit.
     known: Snapshot,
+    /// Last, as it is dropped after the writer's file has gone.
+    made: NewFolder,
 }
 
 impl Appender {
@@ -34,20 +36,22 @@ impl Appender {
     /// If the columns do not fit the table or can't be stored, or the folder can't be read or written to.
     pub fn create(folder: impl AsRef<Path>, schema: &Schema, options: WriterOptions) -> Result<Self> {
         let path = folder.as_ref();
-        if !path.is_dir() {
+        let is_new = !path.is_dir();
+        if is_new {
             std::fs::create_dir_all(path).map_err(|e| IoError::os(path, "create", e))?;
             // Rows that were said to be there must not be lost with the folder's name.
             if let Some(parent) = path.canonicalize().ok().as_deref().and_then(Path::parent) {
                 sync_folder(parent)?;
             }
         }
+        let made = NewFolder(is_new.then(|| path.to_path_buf()));
         let folder = TableFolder::new(path);
         let known = folder.open(None)?;
         // A name that only says what it is: the file gets another when it is published.
         let writer = Writer::create(path.join(".append"), schema, WriterOptions { replace: true, ..options })?;
         let schema = Arc::new(writer.schema());
         known.union().clone().add(NEW_ROWS, &schema)?;
-        Ok(Self { folder, writer, schema, known })
+        Ok(Self { folder, writer, schema, known, made })
     }
 
     /// Adds rows, as [`Writer::write`].
@@ -71,21 +75,48 @@ impl Appender {
         self.writer.rows()
     }
 
-    /// Completes the file and publishes it. No rows make no file, unless the table has none yet: its columns must be
-    /// known from somewhere.
+    /// Completes the file and publishes it.
     ///
     /// # Errors
-    /// If the device is full or refuses, writing was cancelled, or someone else has added columns meanwhile that these do
-    /// not fit; nothing is left then.
+    /// As [`Appender::complete`] and [`Appended::publish`].
     pub fn finish(self) -> Result<FileSummary> {
+        self.complete()?.publish()
+    }
+
+    /// Completes the file, which takes long, without publishing it.
+    ///
+    /// # Errors
+    /// If the device is full or refuses, or writing was cancelled; nothing is left then.
+    pub fn complete(self) -> Result<Appended> {
         let (file, rows) = self.writer.complete()?;
-        // What takes long happens before the lock.
         file.sync()?;
+        Ok(Appended { folder: self.folder, file, rows, schema: self.schema, known: self.known, made: self.made })
+    }
+}
+
+/// A complete file of a table that nobody sees yet. Dropped, it leaves nothing behind.
+#[derive(Debug)]
+pub struct Appended {
+    folder: TableFolder,
+    file: AtomicFile,
+    rows: u64,
+    schema: SchemaRef,
+    known: Snapshot,
+    made: NewFolder,
+}
+
+impl Appended {
+    /// Publishes the file. No rows make no file, unless the table has none yet: its columns must be known from somewhere.
+    ///
+    /// # Errors
+    /// If the file system refuses, or someone else has added columns meanwhile that these do not fit; nothing is left
+    /// then.
+    pub fn publish(self) -> Result<FileSummary> {
         let path = self.folder.path();
         let _lock = lock::exclusive(path)?;
         Journal::finish(path, &mut |_| Ok(()))?;
         let names = self.folder.names_under(None)?;
-        if rows == 0 && !names.is_empty() {
+        if self.rows == 0 && !names.is_empty() {
             return Ok(FileSummary { rows: 0, file_bytes: 0 });
         }
         let listed: Vec<PathBuf> = names.iter().map(|name| path.join(name)).collect();
@@ -93,7 +124,28 @@ impl Appender {
         let now = Snapshot::open(listed, Some(&self.known))?;
         now.union().clone().add(NEW_ROWS, &self.schema)?;
         let target = path.join(names::next(names.last().map(AsRef::as_ref)));
-        Ok(FileSummary { rows, file_bytes: file.commit_as(target, false)? })
+        let file_bytes = self.file.commit_as(target, false)?;
+        self.made.keep();
+        Ok(FileSummary { rows: self.rows, file_bytes })
+    }
+}
+
+/// A folder that was made for rows, and goes if they do not come and nobody else has put anything into it.
+#[derive(Debug)]
+struct NewFolder(Option<PathBuf>);
+
+impl NewFolder {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Not if it has files, of whomever.
+            let _ = std::fs::remove_dir(path);
+        }
     }
 }
 

@@ -17,7 +17,7 @@ mod rows;
 mod union;
 mod widen;
 
-pub use append::Appender;
+pub use append::{Appended, Appender};
 pub use compact::{CompactOptions, CompactProgress, CompactSummary, compact};
 pub use folder::{Listed, Snapshot, TableFile, TableFolder};
 pub use plinth_format::{FormatError, Result};

@@ -34,6 +34,34 @@ fn rows_come_in_the_order_they_were_committed_in() {
 }
 
 #[test]
+fn rows_that_are_not_published_leave_nothing_not_even_a_new_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("t");
+    let start = || {
+        let mut appender = Appender::create(&folder, &numbers([1]).schema(), options()).unwrap();
+        appender.write(&numbers([1])).unwrap();
+        appender
+    };
+    drop(start());
+    assert!(!folder.exists());
+    let complete = start().complete().unwrap();
+    assert!(TableFolder::new(&folder).open(None).unwrap().files().is_empty(), "complete, but not published");
+    drop(complete);
+    assert!(!folder.exists());
+    // A folder that has become somebody's stays.
+    let abandoned = start();
+    std::fs::write(folder.join("notes"), b"mine").unwrap();
+    drop(abandoned);
+    assert_eq!(std::fs::read(folder.join("notes")).unwrap(), b"mine");
+    // And one that was there before.
+    std::fs::remove_file(folder.join("notes")).unwrap();
+    drop(start());
+    assert!(folder.is_dir());
+    start().complete().unwrap().publish().unwrap();
+    assert_eq!(read_numbers(&folder), [1]);
+}
+
+#[test]
 fn no_rows_make_no_file_but_for_the_first_which_has_the_columns() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(append(dir.path(), &numbers([])).unwrap().rows, 0);
