@@ -1,33 +1,8 @@
 //! What this machine has.
 
+pub(crate) use plinth_io::default_memory;
+
 /// Threads to use unless told otherwise.
 pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
-/// Memory to use at most unless told otherwise: a quarter of what there is, or of what the control group allows.
-pub(crate) fn default_memory() -> u64 {
-    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_total(&text));
-    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
-    // Where neither can be read, a figure that every machine of today can spare.
-    machine.into_iter().chain(group).min().map_or(2 << 30, |total| (total / 4).max(128 << 20))
-}
-
-fn mem_total(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_total_is_found() {
-        assert_eq!(mem_total("MemTotal:       16384 kB\nMemFree: 1 kB\n"), Some(16 << 20));
-        assert_eq!(mem_total("nothing"), None);
-        assert!(default_memory() >= 128 << 20);
-        assert!(threads() >= 1);
-    }
 }
