@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::{DataType, SchemaRef};
 
-use super::bad_record;
+use super::{COLUMNS, bad_record};
 use super::csv::{Boundaries, Fields, without_line_end};
 use super::infer::Objects;
 use super::json::{Cursor, Kind, check};
@@ -340,9 +340,9 @@ impl Sampler {
 
 impl Worker<Piece, Objects, IngestError> for Sampler {
     fn run(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Objects>) -> bool) -> Result<()> {
-        let mut objects = Objects::default();
+        let mut objects = Objects::new(COLUMNS);
         self.look(piece, u64::MAX, &mut objects);
-        give(Item { value: objects, bytes: 0 });
+        give(Item { bytes: objects.memory(), value: objects });
         Ok(())
     }
 

@@ -15,6 +15,9 @@ use super::time;
 /// Keys a nested object may have as a struct; one with more is a kind of map and stays JSON text.
 const STRUCT_FIELDS: usize = 1_000;
 
+/// Names that objects may have together with all that is nested in them.
+pub(crate) const NAMES: usize = 100_000;
+
 /// The largest integer of 38 digits.
 const DECIMAL_MAX: u128 = 10u128.pow(38) - 1;
 
@@ -51,11 +54,18 @@ struct Moments {
 }
 
 /// Columns by name, in the order they were seen first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Objects {
     names: Vec<String>,
     by_name: HashMap<String, usize>,
     seen: Vec<Seen>,
+    /// Names that may be kept.
+    most: usize,
+    /// Names that are kept, with all that is nested.
+    total: usize,
+    /// Whether there were too many names. None is kept then, and none comes back, so that it is the same whether they came
+    /// at once or in parts.
+    wide: bool,
 }
 
 impl Seen {
@@ -115,7 +125,7 @@ impl Seen {
                 let items = self.list.get_or_insert_default();
                 value.elements(|element| items.json(element));
             }
-            Kind::Object => self.object.get_or_insert_default().json(value),
+            Kind::Object => self.object.get_or_insert_with(Objects::nested).json(value),
         }
     }
 
@@ -133,8 +143,13 @@ impl Seen {
             self.list.get_or_insert_default().unite(*list);
         }
         if let Some(object) = other.object {
-            self.object.get_or_insert_default().unite(object);
+            self.object.get_or_insert_with(Objects::nested).unite(object);
         }
+    }
+
+    /// Names that are nested in it.
+    fn names(&self) -> usize {
+        self.object.as_ref().map_or(0, |object| object.total) + self.list.as_ref().map_or(0, |items| items.names())
     }
 
     /// The type that holds every value as it is; text where there is no other.
@@ -176,7 +191,8 @@ impl Seen {
             return DataType::List(Arc::new(Field::new_list_field(items.data_type(), true)));
         }
         match self.object {
-            Some(object) if (1..=STRUCT_FIELDS).contains(&object.names.len()) => DataType::Struct(object.fields()),
+            // One that is too wide has no names left.
+            Some(object) if !object.names.is_empty() => DataType::Struct(object.fields()),
             _ => DataType::Utf8View,
         }
     }
@@ -218,23 +234,61 @@ fn unite<T>(a: Option<T>, b: Option<T>, both: impl Fn(T, T) -> T) -> Option<T> {
 }
 
 impl Objects {
-    /// How many columns there are.
-    pub(crate) fn len(&self) -> usize {
-        self.names.len()
+    /// Objects that may have so many names.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { names: Vec::new(), by_name: HashMap::new(), seen: Vec::new(), most, total: 0, wide: false }
     }
 
-    /// The column of a name, new if need be.
+    fn nested() -> Self {
+        Self::new(STRUCT_FIELDS)
+    }
+
+    /// Whether there were too many names to be columns.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.wide
+    }
+
+    /// Bytes of memory it takes, about.
+    pub(crate) fn memory(&self) -> usize {
+        // A name is kept twice.
+        self.total.saturating_mul(size_of::<Seen>() + 2 * size_of::<String>())
+    }
+
+    /// The column of a name, new if need be; `None` where there are too many.
     pub(crate) fn column(&mut self, name: &str) -> Option<&mut Seen> {
-        let at = match self.by_name.get(name) {
-            Some(at) => *at,
-            None => {
-                self.by_name.insert(name.to_owned(), self.names.len());
-                self.names.push(name.to_owned());
-                self.seen.push(Seen::default());
-                self.names.len() - 1
-            }
-        };
+        let at = self.place(name)?;
         self.seen.get_mut(at)
+    }
+
+    fn place(&mut self, name: &str) -> Option<usize> {
+        if let Some(at) = self.by_name.get(name) {
+            return Some(*at);
+        }
+        if self.wide || self.names.len() == self.most {
+            self.widen();
+            return None;
+        }
+        let at = self.names.len();
+        self.by_name.insert(name.to_owned(), at);
+        self.names.push(name.to_owned());
+        self.seen.push(Seen::default());
+        self.total += 1;
+        Some(at)
+    }
+
+    fn widen(&mut self) {
+        *self = Self { wide: true, ..Self::new(self.most) };
+    }
+
+    /// Has a column take values, which may bring names of their own.
+    fn grow(&mut self, at: usize, take: impl FnOnce(&mut Seen)) {
+        let Some(seen) = self.seen.get_mut(at) else { return };
+        let before = seen.names();
+        take(seen);
+        self.total = (self.total + seen.names()).saturating_sub(before);
+        if self.total > NAMES {
+            self.widen();
+        }
     }
 
     /// A checked JSON object.
@@ -243,14 +297,10 @@ impl Objects {
         value.members(|key, member| {
             let at = match self.names.get(expected) {
                 Some(name) if *name == key => Some(expected),
-                _ => None,
+                _ => self.place(&key),
             };
-            let seen = match at {
-                Some(at) => self.seen.get_mut(at),
-                None => self.column(&key),
-            };
-            match seen {
-                Some(seen) => seen.json(member),
+            match at {
+                Some(at) => self.grow(at, |seen| seen.json(member)),
                 None => drop(member.raw()),
             }
             expected += 1;
@@ -259,9 +309,13 @@ impl Objects {
 
     /// Takes another's columns too.
     pub(crate) fn unite(&mut self, other: Self) {
+        if other.wide {
+            return self.widen();
+        }
         for (name, theirs) in other.names.iter().zip(other.seen) {
-            if let Some(ours) = self.column(name) {
-                ours.unite(theirs);
+            match self.place(name) {
+                Some(at) => self.grow(at, |ours| ours.unite(theirs)),
+                None => return,
             }
         }
     }
@@ -323,6 +377,71 @@ mod tests {
         assert_eq!(of(&["2024-01-01T10:00:00.123456789Z"]), Timestamp(TimeUnit::Nanosecond, utc()));
         assert_eq!(of(&["2024-01-01T10:00:00.123456789", "2900-01-01T10:00"]), Utf8View);
         assert_eq!(of(&["2024-01-01T10:00:00Z", "2024-01-01T10:00:00"]), Utf8View);
+    }
+
+    /// Objects of one nested column `m`, whose keys are the numbers.
+    fn keyed(keys: impl IntoIterator<Item = usize>) -> Objects {
+        let mut objects = Objects::new(10);
+        for key in keys {
+            objects.json(&mut Cursor::new(&format!(r#"{{"m":{{"k{key}":{{"x":1}}}}}}"#)));
+        }
+        objects
+    }
+
+    fn united(parts: &[Objects]) -> Objects {
+        let mut all = Objects::new(10);
+        parts.iter().for_each(|part| all.unite(part.clone()));
+        all
+    }
+
+    #[test]
+    fn a_nested_object_with_too_many_names_is_text_and_keeps_none_of_them() {
+        let type_of = |objects: &Objects| objects.clone().fields()[0].data_type().clone();
+        // Twice each: what counts is how many differ.
+        let most = keyed((0..STRUCT_FIELDS).chain(0..STRUCT_FIELDS));
+        assert_eq!(most.total, 1 + 2 * STRUCT_FIELDS);
+        let DataType::Struct(fields) = type_of(&most) else { unreachable!("{}", type_of(&most)) };
+        assert_eq!(fields.len(), STRUCT_FIELDS);
+        let wide = keyed(0..5 * STRUCT_FIELDS);
+        assert_eq!((type_of(&wide), wide.total, wide.is_wide()), (DataType::Utf8View, 1, false));
+        // Once wide it stays wide, however few names come later.
+        assert_eq!(type_of(&united(&[wide.clone(), keyed(0..1)])), DataType::Utf8View);
+        assert_eq!(type_of(&united(&[keyed(0..1), wide])), DataType::Utf8View);
+    }
+
+    #[test]
+    fn whether_an_object_is_too_wide_does_not_depend_on_the_cuts() {
+        for (names, wide) in [(STRUCT_FIELDS, false), (STRUCT_FIELDS + 1, true)] {
+            let whole = keyed(0..names);
+            for cut in [1, names / 3, names / 2, names - 1] {
+                // The parts share names.
+                let parts = [keyed(0..cut), keyed(cut / 2..names), keyed([0, names - 1])];
+                let [a, b, c] = &parts;
+                let orders = [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]];
+                for [a, b, c] in orders.map(|order| order.map(Objects::clone)) {
+                    let left = united(&[united(&[a.clone(), b.clone()]), c.clone()]);
+                    let right = united(&[a, united(&[b, c])]);
+                    assert_eq!(left.clone().fields(), right.clone().fields());
+                    assert_eq!((left.total, right.total), (whole.total, whole.total));
+                    assert_eq!(left.fields()[0].data_type() == &DataType::Utf8View, wide);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_bounded_at_the_top_level_and_in_all() {
+        let mut top = Objects::new(10);
+        (0..10).for_each(|key| top.json(&mut Cursor::new(&format!(r#"{{"k{key}":1}}"#))));
+        assert!(!top.is_wide());
+        top.json(&mut Cursor::new(r#"{"k3":1,"one too many":2,"another":{"x":3}}"#));
+        assert!(top.is_wide() && top.total == 0 && top.column("k3").is_none());
+        // A tree of objects none of which is wide.
+        let inner = (0..STRUCT_FIELDS).map(|key| format!("\"{key}\":0")).collect::<Vec<_>>().join(",");
+        let outer = (0..STRUCT_FIELDS).map(|key| format!("\"{key}\":{{{inner}}}")).collect::<Vec<_>>().join(",");
+        let mut tree = Objects::new(10);
+        tree.json(&mut Cursor::new(&format!("{{\"a\":{{{outer}}},\"b\":[[{{{outer}}}]]}}")));
+        assert!(tree.total <= NAMES && tree.memory() <= 300 * NAMES, "{}", tree.total);
     }
 
     #[test]

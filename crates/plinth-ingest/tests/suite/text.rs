@@ -431,6 +431,27 @@ proptest! {
 }
 
 #[test]
+fn objects_keyed_by_what_they_hold_are_text_however_the_file_is_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let row = |at: usize| format!("{{\"a\":{at},\"m\":{{\"key {at}\":1}}}}\n");
+    let of = |rows: usize| write(dir.path(), "x.ndjson", (0..rows).map(row).collect::<String>());
+    for (threads, piece) in [(1, 1 << 20), (1, 100), (3, 5_000)] {
+        let all =
+            SourceOptions { sample: Sample::Everything, threads, piece_bytes: Some(piece), ..SourceOptions::default() };
+        let struct_rows = read(&[of(1_000)], &all).unwrap();
+        let DataType::Struct(fields) = struct_rows.schema().field(1).data_type().clone() else { panic!("no struct") };
+        assert_eq!((fields.len(), fields[999].name().as_str()), (1_000, "key 999"));
+        let text_rows = read(&[of(1_001)], &all).unwrap();
+        assert_eq!(text_rows.schema().field(1).data_type(), &DataType::Utf8View);
+        assert_eq!(lines(&text_rows)[1_000], r#"{"a":1000,"m":"{\"key 1000\":1}"}"#);
+    }
+    let many = (0..10_001).map(|at| format!("{{\"k{at}\":1}}\n")).collect::<String>();
+    let path = write(dir.path(), "y.ndjson", many);
+    let all = SourceOptions { sample: Sample::Everything, piece_bytes: Some(10_000), ..SourceOptions::default() };
+    assert!(error(&[path], &all).contains("y.ndjson: more than 10000 columns"));
+}
+
+#[test]
 fn nulls_where_none_may_be_are_bad_records_however_deep() {
     let dir = tempfile::tempdir().unwrap();
     let inner = Field::new("n", DataType::Int32, false);
