@@ -9,13 +9,13 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::{DataType, SchemaRef};
 
-use super::{COLUMNS, bad_record};
 use super::csv::{Boundaries, Fields, without_line_end};
 use super::infer::Objects;
 use super::json::{Cursor, Kind, check};
 use super::node::{Fault, Rows, Rules};
 use super::scalar::column;
 use super::split::{Cutting, EXCERPT, Piece};
+use super::{COLUMNS, bad_record};
 use crate::ahead::{Item, Worker};
 use crate::error::{BadRecord, IngestError, Result};
 use crate::open::{Rejects, SourceOptions};
@@ -184,37 +184,14 @@ impl Decoder {
             *columns = Some((Arc::clone(names), layout.columns(&piece.path, names)?));
         }
         let columns = columns.as_ref().filter(|_| piece.names.is_some()).map(|(_, columns)| columns.as_slice());
-        let mut bad = Vec::new();
-        let mut keep = BooleanBufferBuilder::new(0);
-        let mut stored = piece.stored;
-        let mut reject = |line: u64, offset: u64, raw: &[u8], len: u64, fault: Fault| {
-            // The same whether the record was found too large while cutting or here.
-            let kept = if raw.len() > cutting.record { EXCERPT.min(cutting.record) } else { KEPT };
-            let bad_one = BadRecord {
-                path: piece.path.display().to_string(),
-                line,
-                offset,
-                column: (!fault.column.is_empty()).then(|| fault.column.join(".")),
-                reason: fault.why.into_owned(),
-                raw: raw.get(..raw.len().min(kept)).unwrap_or_default().to_vec(),
-                len,
-            };
-            let surprise = fault.misfit && layout.sampled;
-            if surprise || !layout.collect {
-                return Err(bad_record(bad_one, surprise));
-            }
-            bad.push(bad_one);
-            Ok(())
-        };
-        let broken = |why: String| Fault { column: Vec::new(), why: why.into(), misfit: false };
+        let mut out = Out { layout, piece, keep: BooleanBufferBuilder::new(0), bad: Vec::new(), bad_bytes: 0, give };
         if let Some(len) = piece.oversized {
-            reject(piece.line, piece.offset, &piece.bytes, len, broken(too_large(cutting.record)))?;
-            give(Item { bytes: piece.bytes.len(), value: Decoded { batch: None, bad, stored } });
+            out.reject(piece.line, piece.offset, &piece.bytes, len, broken(too_large(cutting.record)))?;
+            let bad = std::mem::take(&mut out.bad);
+            (out.give)(Item { bytes: piece.bytes.len(), value: Decoded { batch: None, bad, stored: piece.stored } });
             return Ok(());
         }
-        let mut wanted = true;
-        // Batches and rejects of one piece go together, so the order of either does not depend on the batches' size.
-        let mut full = Vec::new();
+        let (mut wanted, mut stored) = (true, Some(piece.stored));
         records(piece, cutting, |line, offset, record| {
             if is_blank(record, columns.map(<[_]>::len)) {
                 return Ok(true);
@@ -231,45 +208,83 @@ impl Decoder {
             });
             let fault = match taken {
                 Ok(Ok(())) => {
-                    keep.append(true);
+                    out.keep.append(true);
                     None
                 }
                 Ok(Err(fault)) => {
-                    keep.append(false);
+                    out.keep.append(false);
                     Some(fault)
                 }
                 Err(why) => Some(broken(why)),
             };
             if let Some(fault) = fault {
-                reject(line, offset, record, record.len() as u64, fault)?;
+                out.reject(line, offset, record, record.len() as u64, fault)?;
             }
-            if rows.len() >= layout.batch_rows {
-                full.push(finish(rows, &mut keep, piece)?);
+            if rows.len() >= layout.batch_rows || out.bad_bytes >= BATCH_BYTES {
+                wanted = out.give(rows, stored.take())?;
             }
-            Ok(true)
+            Ok(wanted)
         })?;
-        if rows.len() > 0 || full.is_empty() {
-            full.push(finish(rows, &mut keep, piece)?);
-        }
         for (at, seen) in rows.seen().enumerate() {
             if seen {
                 layout.saw(at);
             }
         }
-        let mut bad = Some(bad);
-        for batch in full {
-            wanted = wanted && {
-                let bad = bad.take().unwrap_or_default();
-                let bytes = batch.get_array_memory_size() + bad.iter().map(|b| b.raw.len() + 256).sum::<usize>();
-                give(Item { bytes, value: Decoded { batch: Some(batch), bad, stored: std::mem::take(&mut stored) } })
-            };
+        // A piece without a row still says how far the reader has come.
+        if wanted && (rows.len() > 0 || !out.bad.is_empty() || stored.is_some()) {
+            out.give(rows, stored)?;
         }
         Ok(())
     }
 }
 
-fn finish(rows: &mut Rows, keep: &mut BooleanBufferBuilder, piece: &Piece) -> Result<RecordBatch> {
-    rows.finish(keep).map_err(|e| IngestError::damaged(&piece.path, e.to_string()))
+fn broken(why: String) -> Fault {
+    Fault { column: Vec::new(), why: why.into(), misfit: false }
+}
+
+/// What was decoded of a piece and not handed on yet: rows and bad records go together, so both keep their order however
+/// many batches a piece gives.
+struct Out<'a> {
+    layout: &'a Layout,
+    piece: &'a Piece,
+    /// Per row, whether it is sound.
+    keep: BooleanBufferBuilder,
+    bad: Vec<BadRecord>,
+    bad_bytes: usize,
+    give: &'a mut dyn FnMut(Item<Decoded>) -> bool,
+}
+
+impl Out<'_> {
+    fn reject(&mut self, line: u64, offset: u64, raw: &[u8], len: u64, fault: Fault) -> Result<()> {
+        let record = self.layout.cutting.record;
+        // The same whether the record was found too large while cutting or here.
+        let kept = if raw.len() > record { EXCERPT.min(record) } else { KEPT };
+        let bad = BadRecord {
+            path: self.piece.path.display().to_string(),
+            line,
+            offset,
+            column: (!fault.column.is_empty()).then(|| fault.column.join(".")),
+            reason: fault.why.into_owned(),
+            raw: raw.get(..raw.len().min(kept)).unwrap_or_default().to_vec(),
+            len,
+        };
+        let surprise = fault.misfit && self.layout.sampled;
+        if surprise || !self.layout.collect {
+            return Err(bad_record(bad, surprise));
+        }
+        self.bad_bytes += size_of::<BadRecord>() + bad.path.len() + bad.reason.len() + bad.raw.len();
+        self.bad.push(bad);
+        Ok(())
+    }
+
+    /// Hands on what there is; answers whether more is wanted.
+    fn give(&mut self, rows: &mut Rows, stored: Option<u64>) -> Result<bool> {
+        let batch = rows.finish(&mut self.keep);
+        let batch = batch.map_err(|e| IngestError::damaged(&self.piece.path, e.to_string()))?;
+        let bytes = batch.get_array_memory_size() + std::mem::take(&mut self.bad_bytes);
+        let bad = std::mem::take(&mut self.bad);
+        Ok((self.give)(Item { bytes, value: Decoded { batch: Some(batch), bad, stored: stored.unwrap_or(0) } }))
+    }
 }
 
 impl Worker<Piece, Decoded, IngestError> for Decoder {
@@ -365,4 +380,91 @@ pub(crate) fn strict_text(values: &ArrayRef, data_type: &DataType) -> Result<Arr
         }
     }
     Ok(column.finish())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use crate::text::csv::Dialect;
+    use arrow_schema::{Field, Schema};
+
+    /// So many columns that a batch is as short as batches get.
+    const COLUMNS: usize = 10_000;
+
+    /// A decoder of NDJSON with columns `c0`, `c1` and so on.
+    fn decoder(collect: bool) -> Decoder {
+        let fields = (0..COLUMNS).map(|at| Field::new(format!("c{at}"), DataType::Int64, true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let rules = Rules { given: true, ignore_extra: false };
+        let dialect = Dialect { delimiter: b',', quote: None };
+        let cutting = Cutting { target: 1 << 20, record: 1 << 20, dialect, header: None };
+        let rejects = if collect { Rejects::Collect { to: "unused".into(), max: None } } else { Rejects::Error };
+        let options = SourceOptions { rejects, ..SourceOptions::default() };
+        let layout = Arc::new(Layout::new(Arc::clone(&schema), rules, cutting, &options));
+        assert_eq!(layout.batch_rows, *BATCH_ROWS.start());
+        Decoder::new(layout, Rows::new(&schema, rules).unwrap())
+    }
+
+    fn piece(text: String) -> Piece {
+        let path = Arc::from(Path::new("x.ndjson"));
+        Piece { path, names: None, line: 1, offset: 0, stored: 7, bytes: text.into_bytes(), oversized: None }
+    }
+
+    #[test]
+    fn a_batch_is_given_before_the_next_is_begun() {
+        let rows = *BATCH_ROWS.start();
+        let text = "{}\n".repeat(3 * rows) + "broken\n";
+        // The record that is an error comes after three batches: they are out before it is looked at.
+        for wanted in 1..=4 {
+            let mut given = Vec::new();
+            let mut give = |item: Item<Decoded>| {
+                given.push(item.value.batch.unwrap().num_rows());
+                given.len() < wanted
+            };
+            let result = decoder(false).run(&piece(text.clone()), &mut give);
+            assert_eq!(given, vec![rows; wanted.min(3)]);
+            // Nor is anything decoded that nobody wants.
+            assert_eq!(result.is_err(), wanted == 4, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn rows_and_bad_records_keep_their_order_in_however_many_batches() {
+        let bad = |at: usize| at % 50 == 7;
+        let line = |at| if bad(at) { format!("bad {at}\n") } else { format!("{{\"c0\":{at}}}\n") };
+        let mut decoder = decoder(true);
+        let (mut items, mut lines) = (0, Vec::new());
+        let mut stored = Vec::new();
+        let mut give = |item: Item<Decoded>| {
+            let column = item.value.batch.as_ref().unwrap().column(0);
+            let column = arrow_array::cast::AsArray::as_primitive::<arrow_array::types::Int64Type>(column);
+            // Within an item rejects are written first; between items nothing is out of order.
+            let mut here: Vec<(u64, bool)> = column.values().iter().map(|at| (at.unsigned_abs(), false)).collect();
+            here.extend(item.value.bad.iter().map(|bad| (bad.line - 1, true)));
+            here.sort_unstable();
+            lines.extend(here);
+            stored.push(item.value.stored);
+            items += 1;
+            true
+        };
+        decoder.run(&piece((0..300).map(line).collect()), &mut give).unwrap();
+        assert_eq!(lines, (0..300).map(|at| (at as u64, bad(at))).collect::<Vec<_>>());
+        assert_eq!((items, stored), (5, vec![7, 0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn bad_records_are_handed_on_before_they_are_many() {
+        let most = BATCH_BYTES + size_of::<BadRecord>() + 200;
+        let (mut items, mut count) = (0, 0);
+        let mut give = |item: Item<Decoded>| {
+            items += 1;
+            count += item.value.bad.len();
+            assert!(item.value.bad.len() * size_of::<BadRecord>() <= most);
+            true
+        };
+        decoder(true).run(&piece("x\n".repeat(100_000)), &mut give).unwrap();
+        assert_eq!(count, 100_000);
+        assert!(items > 1, "{items}");
+    }
 }
