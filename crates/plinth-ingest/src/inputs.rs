@@ -1,6 +1,7 @@
 //! What the user names, as a list of files.
 
 use std::collections::HashSet;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use crate::error::{IngestError, Result};
@@ -42,19 +43,22 @@ pub fn expand_as<P: AsRef<Path>>(inputs: &[P], told: Option<FileFormat>) -> Resu
 fn expand_one(input: &Path, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {
     match std::fs::metadata(input) {
         Ok(metadata) if metadata.is_dir() => expand_directory(input, told, files),
-        // What can be read once only would be empty the second time.
-        Ok(metadata) if !metadata.is_file() => {
-            Err(IngestError::Option { what: format!("{}: not a regular file; pipe it in, as -", input.display()) })
-        }
-        Ok(_) => {
-            check_extension(input, told)?;
-            files.push(input.to_path_buf());
-            Ok(())
-        }
+        Ok(metadata) => add_file(input, &metadata, told, files),
         // A name that exists is itself even where it looks like a pattern.
         Err(_) if is_pattern(input) => expand_pattern(input, told, files),
         Err(e) => Err(IngestError::os(input, "open", e)),
     }
+}
+
+fn add_file(path: &Path, metadata: &Metadata, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {
+    // What can be read once only would be empty the second time, and opening a pipe waits for whoever writes to it.
+    if !metadata.is_file() {
+        let what = format!("{}: not a regular file; pipe it in, as -", path.display());
+        return Err(IngestError::Option { what });
+    }
+    check_extension(path, told)?;
+    files.push(path.to_path_buf());
+    Ok(())
 }
 
 fn is_pattern(input: &Path) -> bool {
@@ -126,15 +130,15 @@ fn expand_pattern(pattern: &Path, told: Option<FileFormat>, files: &mut Vec<Path
     }
     matches.sort();
     for path in matches {
-        if path.is_dir() {
+        let metadata = std::fs::metadata(&path).map_err(|e| IngestError::os(&path, "open", e))?;
+        if metadata.is_dir() {
             // A directory among the matches may hold nothing as long as another match does.
             match expand_directory(&path, told, files) {
                 Ok(()) | Err(IngestError::NothingIn { .. }) => {}
                 Err(e) => return Err(e),
             }
         } else {
-            check_extension(&path, told)?;
-            files.push(path);
+            add_file(&path, &metadata, told, files)?;
         }
     }
     if files.len() == before {

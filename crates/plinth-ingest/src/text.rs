@@ -30,7 +30,7 @@ use crate::schema::value_type;
 use crate::source::{BatchSource, Position, Totals};
 use csv::Dialect;
 use decode::{Decoded, Decoder, Layout, Sampler};
-use infer::Objects;
+use infer::{NAMES, Objects};
 use node::{Rows, Rules};
 use split::{Cutting, Splitter};
 use stream::Input;
@@ -178,7 +178,7 @@ fn cutting(format: FileFormat, options: &SourceOptions) -> Result<Cutting> {
 
 /// The columns of some files: from a few rows of each, or from everything.
 fn infer(inputs: &[Arc<Input>], cutting: Cutting, options: &SourceOptions) -> Result<Fields> {
-    let mut all = Objects::default();
+    let mut all = Objects::new(COLUMNS);
     let sampler = || Sampler::new(cutting, options.csv.nulls.clone());
     match options.sample {
         Sample::Rows(rows) => {
@@ -214,8 +214,8 @@ fn infer(inputs: &[Arc<Input>], cutting: Cutting, options: &SourceOptions) -> Re
 }
 
 fn check_width(path: &Path, all: &Objects) -> Result<()> {
-    if all.len() > COLUMNS {
-        let what = format!("more than {COLUMNS} different keys at the top level; give a schema");
+    if all.is_wide() {
+        let what = format!("more than {COLUMNS} columns, or {NAMES} with the keys nested in them; give a schema");
         return Err(IngestError::damaged(path, what));
     }
     Ok(())

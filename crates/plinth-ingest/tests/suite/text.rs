@@ -451,6 +451,47 @@ fn objects_keyed_by_what_they_hold_are_text_however_the_file_is_cut() {
     assert!(error(&[path], &all).contains("y.ndjson: more than 10000 columns"));
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_refused_and_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("pipe.csv");
+    let socket = dir.path().join("socket.csv");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let mut odd = vec![socket, PathBuf::from("/dev/null"), PathBuf::from("/dev/zero")];
+    match std::process::Command::new("mkfifo").arg(&fifo).status() {
+        Ok(status) if status.success() => odd.push(fifo),
+        _ => eprintln!("skipped: no mkfifo, so no FIFO"),
+    }
+    // By name, through a link, and through a pattern.
+    for (at, path) in odd.clone().iter().enumerate() {
+        let link = dir.path().join(format!("link{at}.csv"));
+        std::os::unix::fs::symlink(path, &link).unwrap();
+        odd.push(link);
+    }
+    odd.push(dir.path().join("*.csv"));
+    let (to, refused) = std::sync::mpsc::channel();
+    let paths = odd.clone();
+    // Nobody ever writes to them: what opened one would not come back.
+    std::thread::spawn(move || {
+        for path in paths {
+            for format in [FileFormat::Csv, FileFormat::Ndjson, FileFormat::Parquet] {
+                let options = SourceOptions { format: Some(format), ..SourceOptions::default() };
+                to.send(open(&[&path], &options).map(drop).map_err(|e| e.to_string())).unwrap();
+            }
+        }
+    });
+    for path in odd.iter().flat_map(|path| [path; 3]) {
+        let result = refused.recv_timeout(std::time::Duration::from_secs(60));
+        let e = result.unwrap_or_else(|_| panic!("{} is waited for", path.display())).unwrap_err();
+        assert!(e.ends_with("csv: not a regular file; pipe it in, as -") || e.starts_with("/dev/"), "{e}");
+        assert!(e.contains("not a regular file"), "{e}");
+    }
+    // A directory is taken for the files in it.
+    write(dir.path(), "x.csv", "a\n1\n");
+    assert_eq!(lines(&read(&[dir.path()], &SourceOptions::default()).unwrap()), [r#"{"a":1}"#]);
+}
+
 #[test]
 fn nulls_where_none_may_be_are_bad_records_however_deep() {
     let dir = tempfile::tempdir().unwrap();
