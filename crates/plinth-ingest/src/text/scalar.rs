@@ -96,11 +96,12 @@ pub(crate) fn form(text: &str) -> Option<Form> {
 }
 
 /// A column of a type, or `None` if text can't become that type. With a type that was `given`, spellings are accepted
-/// that inference would take for text: spaces around a value, leading zeros, a plus.
+/// that inference would take for text: spaces around a value, leading zeros, a plus. Until it has values it takes no room:
+/// there may be very many columns.
 pub(crate) fn column(data_type: &DataType, given: bool) -> Option<Box<dyn Column>> {
     use DataType::*;
     Some(match data_type {
-        Boolean => Box::new(Booleans { builder: BooleanBuilder::new(), given }),
+        Boolean => Box::new(Booleans { builder: BooleanBuilder::with_capacity(0), given }),
         Int8 => integers::<Int8Type>(given),
         Int16 => integers::<Int16Type>(given),
         Int32 => integers::<Int32Type>(given),
@@ -125,14 +126,18 @@ pub(crate) fn column(data_type: &DataType, given: bool) -> Option<Box<dyn Column
             i32::try_from(days).map_err(|_| "outside the range of the type".into())
         }),
         Date64 => parsed::<Date64Type>(data_type, given, |text| {
-            let midnight = || time::date(text).map(|days| days * 86_400_000);
-            let moment = || time::moment(text).filter(|m| !m.zoned).and_then(|m| m.in_units(1000));
-            midnight().or_else(moment).ok_or_else(|| "not a date such as 2024-12-31".into())
+            if let Some(days) = time::date(text) {
+                return days.checked_mul(86_400_000).ok_or_else(|| "outside the range of the type".into());
+            }
+            let moment = time::moment(text).filter(|m| !m.zoned).ok_or("not a date such as 2024-12-31")?;
+            moment.in_units(1_000).ok_or_else(|| "outside the range or the precision of the type".into())
         }),
         Time32(TimeUnit::Second) => times::<Time32SecondType>(data_type, given, 1, |v| i32::try_from(v).ok()),
-        Time32(_) => times::<Time32MillisecondType>(data_type, given, 1_000, |v| i32::try_from(v).ok()),
+        Time32(TimeUnit::Millisecond) => {
+            times::<Time32MillisecondType>(data_type, given, 1_000, |v| i32::try_from(v).ok())
+        }
         Time64(TimeUnit::Microsecond) => times::<Time64MicrosecondType>(data_type, given, 1_000_000, Some),
-        Time64(_) => times::<Time64NanosecondType>(data_type, given, 1_000_000_000, Some),
+        Time64(TimeUnit::Nanosecond) => times::<Time64NanosecondType>(data_type, given, 1_000_000_000, Some),
         Timestamp(TimeUnit::Second, _) => timestamps::<TimestampSecondType>(data_type, given, 1),
         Timestamp(TimeUnit::Millisecond, _) => timestamps::<TimestampMillisecondType>(data_type, given, 1_000),
         Timestamp(TimeUnit::Microsecond, _) => timestamps::<TimestampMicrosecondType>(data_type, given, 1_000_000),
@@ -150,10 +155,11 @@ pub(crate) fn column(data_type: &DataType, given: bool) -> Option<Box<dyn Column
         Interval(IntervalUnit::MonthDayNano) => parsed::<IntervalMonthDayNanoType>(data_type, given, |text| {
             parse::parse_interval_month_day_nano(text).map_err(|_| "not an interval such as 1 mons 2.5 secs".into())
         }),
-        Utf8View => Box::new(Texts(StringViewBuilder::new())),
-        BinaryView => Box::new(Binaries(BinaryViewBuilder::new())),
-        FixedSizeBinary(size) => {
-            Box::new(FixedBinaries { builder: FixedSizeBinaryBuilder::new(*size), size: usize::try_from(*size).ok()? })
+        Utf8View => Box::new(Texts(StringViewBuilder::with_capacity(0))),
+        BinaryView => Box::new(Binaries(BinaryViewBuilder::with_capacity(0))),
+        FixedSizeBinary(width) => {
+            let size = usize::try_from(*width).ok()?;
+            Box::new(FixedBinaries { builder: FixedSizeBinaryBuilder::with_capacity(0, *width), size })
         }
         _ => return None,
     })
@@ -187,7 +193,8 @@ fn parsed<T: ArrowPrimitiveType>(
     given: bool,
     parse: impl Fn(&str) -> Result<T::Native, Why> + Send + 'static,
 ) -> Box<dyn Column> {
-    Box::new(Parsed { builder: PrimitiveBuilder::<T>::new().with_data_type(data_type.clone()), given, parse })
+    let builder = PrimitiveBuilder::<T>::with_capacity(0).with_data_type(data_type.clone());
+    Box::new(Parsed { builder, given, parse })
 }
 
 fn integers<T: ArrowPrimitiveType>(given: bool) -> Box<dyn Column>
@@ -454,6 +461,70 @@ mod tests {
             ("nan", None),
         ] {
             assert_eq!(form(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn dates_outside_the_range_are_refused() {
+        let push = |data_type, text| column(&data_type, true).unwrap().push(text).map_err(Cow::into_owned);
+        for far in ["+999999999-01-01", "-999999999-01-01"] {
+            assert_eq!(push(DataType::Date64, far), Err("outside the range of the type".to_owned()));
+            assert_eq!(push(DataType::Date32, far), Err("outside the range of the type".to_owned()));
+        }
+        assert_eq!(push(DataType::Date64, "+292000000-01-01"), Ok(()));
+        assert_eq!(push(DataType::Date64, "+292000000-01-01T00:00"), Ok(()));
+        assert_eq!(push(DataType::Date64, "2024-02-30"), Err("not a date such as 2024-12-31".to_owned()));
+    }
+
+    #[test]
+    fn no_text_and_no_type_panics() {
+        use DataType::*;
+        let units = [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
+        let mut types =
+            vec![Boolean, Int8, UInt64, Int64, Float16, Float32, Float64, Date32, Date64, Utf8View, BinaryView];
+        types.extend([
+            Decimal32(9, 9),
+            Decimal64(18, -128),
+            Decimal128(38, 127),
+            Decimal256(76, -128),
+            Decimal128(0, 0),
+        ]);
+        types.extend([FixedSizeBinary(2), FixedSizeBinary(0), FixedSizeBinary(-1), FixedSizeBinary(i32::MAX)]);
+        types.extend([IntervalUnit::YearMonth, IntervalUnit::DayTime, IntervalUnit::MonthDayNano].map(Interval));
+        for unit in units {
+            types.extend([Time32(unit), Time64(unit), Timestamp(unit, None), Duration(unit)]);
+            types.push(Timestamp(unit, Some("UTC".into())));
+        }
+        let nines = "9".repeat(400);
+        let (year, nano) = (format!("{nines} years"), format!("0.{nines} secs"));
+        let mut texts =
+            vec!["", " ", "-", "+", ".", "\u{e9}", "e", "1e999999999999", "-1e-99999", "1e32767", "1e-32768", "0x"];
+        texts.extend([
+            "+999999999-12-31T23:59:59.999999999-23:59",
+            "-999999999-01-01T00:00+23:59",
+            "9999-12-31",
+            "23:59:60",
+        ]);
+        texts.extend([
+            nines.as_str(),
+            &year,
+            &nano,
+            "-9223372036854775808",
+            "9223372036854775807 months",
+            "1 year 2 mons",
+        ]);
+        texts.extend(["-178956970 years -8 mons", "2147483647 years", "9223372036854775807 days", "-2147483649 days"]);
+        texts.extend(["1e308 hours", "P1Y", "1-2 3 4:5:6.7", "99999999999:59:59", "-1 week 9223372036854775807 secs"]);
+        for data_type in &types {
+            for given in [false, true] {
+                let Some(mut column) = column(data_type, given) else { continue };
+                let taken = texts.iter().filter(|text| column.push(text).is_ok()).count();
+                assert_eq!(column.finish().len(), taken, "{data_type}");
+            }
+        }
+        // Such types there are not.
+        for unknown in [FixedSizeBinary(-1), Time32(TimeUnit::Nanosecond), Time64(TimeUnit::Second), Null] {
+            assert!(column(&unknown, true).is_none(), "{unknown}");
         }
     }
 
