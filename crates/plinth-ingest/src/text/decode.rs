@@ -12,7 +12,7 @@ use arrow_schema::{DataType, SchemaRef};
 use super::csv::{Boundaries, Fields, without_line_end};
 use super::infer::Objects;
 use super::json::{Cursor, Kind, check};
-use super::node::{Fault, Rows, Rules};
+use super::node::{Fault, RECORD_VALUES, Rows, Rules, width};
 use super::scalar::column;
 use super::split::{Cutting, EXCERPT, Piece};
 use super::{COLUMNS, bad_record};
@@ -22,6 +22,9 @@ use crate::open::{Rejects, SourceOptions};
 
 /// Decoded bytes of a batch, about.
 const BATCH_BYTES: usize = 8 << 20;
+
+/// The same in values.
+const BATCH_VALUES: usize = BATCH_BYTES / 16;
 
 /// Rows of a batch.
 const BATCH_ROWS: std::ops::RangeInclusive<usize> = 64..=65_536;
@@ -39,6 +42,8 @@ pub(super) struct Layout {
     nulls: Vec<String>,
     collect: bool,
     batch_rows: usize,
+    /// Values the lists and maps of a record may hold. Lists of plain values fit whatever records may be as text.
+    record_values: usize,
     /// Whether inference left rows out.
     sampled: bool,
     /// Per column, whether any file had it.
@@ -48,13 +53,15 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn new(schema: SchemaRef, rules: Rules, cutting: Cutting, options: &SourceOptions) -> Self {
         let columns = schema.fields().len();
+        let row = schema.fields().iter().map(|f| width(f.data_type())).fold(1, usize::saturating_add);
         Self {
             by_name: schema.fields().iter().enumerate().map(|(at, f)| (f.name().clone(), at)).collect(),
             rules,
             cutting,
             nulls: options.csv.nulls.clone(),
             collect: matches!(options.rejects, Rejects::Collect { .. }),
-            batch_rows: (BATCH_BYTES / (16 * columns.max(1))).clamp(*BATCH_ROWS.start(), *BATCH_ROWS.end()),
+            batch_rows: (BATCH_VALUES / row).clamp(*BATCH_ROWS.start(), *BATCH_ROWS.end()),
+            record_values: cutting.record.max(RECORD_VALUES),
             sampled: !rules.given,
             seen: (0..columns).map(|_| AtomicBool::new(false)).collect(),
             schema,
@@ -203,7 +210,7 @@ impl Decoder {
                 }
                 None => {
                     object(text)?;
-                    Ok(rows.push_json(text))
+                    Ok(rows.push_json(text, layout.record_values))
                 }
             });
             let fault = match taken {
@@ -220,7 +227,8 @@ impl Decoder {
             if let Some(fault) = fault {
                 out.reject(line, offset, record, record.len() as u64, fault)?;
             }
-            if rows.len() >= layout.batch_rows || out.bad_bytes >= BATCH_BYTES {
+            let full = rows.len() >= layout.batch_rows || rows.listed() >= BATCH_VALUES;
+            if full || out.bad_bytes >= BATCH_BYTES {
                 wanted = out.give(rows, stored.take())?;
             }
             Ok(wanted)
@@ -392,17 +400,23 @@ mod tests {
     /// So many columns that a batch is as short as batches get.
     const COLUMNS: usize = 10_000;
 
+    fn fields() -> arrow_schema::Fields {
+        (0..COLUMNS).map(|at| Field::new(format!("c{at}"), DataType::Int64, true)).collect()
+    }
+
     /// A decoder of NDJSON with columns `c0`, `c1` and so on.
     fn decoder(collect: bool) -> Decoder {
-        let fields = (0..COLUMNS).map(|at| Field::new(format!("c{at}"), DataType::Int64, true));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        decoder_of(fields(), collect)
+    }
+
+    fn decoder_of(fields: arrow_schema::Fields, collect: bool) -> Decoder {
+        let schema = Arc::new(Schema::new(fields));
         let rules = Rules { given: true, ignore_extra: false };
         let dialect = Dialect { delimiter: b',', quote: None };
         let cutting = Cutting { target: 1 << 20, record: 1 << 20, dialect, header: None };
         let rejects = if collect { Rejects::Collect { to: "unused".into(), max: None } } else { Rejects::Error };
         let options = SourceOptions { rejects, ..SourceOptions::default() };
         let layout = Arc::new(Layout::new(Arc::clone(&schema), rules, cutting, &options));
-        assert_eq!(layout.batch_rows, *BATCH_ROWS.start());
         Decoder::new(layout, Rows::new(&schema, rules).unwrap())
     }
 
@@ -427,6 +441,29 @@ mod tests {
             // Nor is anything decoded that nobody wants.
             assert_eq!(result.is_err(), wanted == 4, "{wanted}");
         }
+    }
+
+    #[test]
+    fn batches_are_as_short_where_the_columns_are_nested() {
+        let rows = *BATCH_ROWS.start();
+        let batches = |data_type, line: &str, lines| {
+            let mut given = Vec::new();
+            let mut give = |item: Item<Decoded>| {
+                given.push(item.value.batch.unwrap().num_rows());
+                true
+            };
+            let fields = [Arc::new(Field::new("a", data_type, true))].into_iter().collect();
+            decoder_of(fields, false).run(&piece(line.repeat(lines)), &mut give).unwrap();
+            given
+        };
+        let wide = DataType::Struct(fields());
+        assert_eq!(batches(wide.clone(), "{}\n", 2 * rows + 1), [rows, rows, 1]);
+        let fixed = DataType::FixedSizeList(Arc::new(Field::new_list_field(DataType::Int8, true)), 10_000);
+        assert_eq!(batches(fixed, "{}\n", 2 * rows + 1), [rows, rows, 1]);
+        // The elements count where the rows are few: two times 27 wide ones make a batch.
+        let list = DataType::List(Arc::new(Field::new_list_field(wide, true)));
+        let line = format!("{{\"a\":[{}{{}}]}}\n", "{},".repeat(26));
+        assert_eq!(batches(list, &line, 5), [2, 2, 1]);
     }
 
     #[test]

@@ -24,6 +24,24 @@ pub(crate) struct Rules {
     pub(crate) ignore_extra: bool,
 }
 
+/// Values that the lists and maps of one record may hold at least, counted as [`width`] does. A list of empty objects is
+/// short as text, however many fields each of them has as a struct.
+pub(crate) const RECORD_VALUES: usize = 64 << 20;
+
+/// Values that one value of a type takes room for: those of structs and of lists of a fixed size are there even where they
+/// are null. What is in other lists and in maps is not counted.
+pub(crate) fn width(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Struct(fields) => fields.iter().map(|f| width(f.data_type())).fold(1, usize::saturating_add),
+        DataType::FixedSizeList(item, size) => {
+            width(item.data_type()).saturating_mul(usize::try_from(*size).unwrap_or(0)).saturating_add(1)
+        }
+        // Room for a value is some sixteen bytes.
+        DataType::FixedSizeBinary(size) => 1 + usize::try_from(*size).unwrap_or(0) / 16,
+        _ => 1,
+    }
+}
+
 /// What is wrong with a record.
 #[derive(Debug)]
 pub(crate) struct Fault {
@@ -63,10 +81,10 @@ struct Node {
 
 enum Shape {
     Scalar(Box<dyn Column>, Spelling),
-    List { item: Box<Node>, field: FieldRef, ends: Vec<usize>, large: bool },
+    List { item: Box<Node>, field: FieldRef, width: usize, ends: Vec<usize>, large: bool },
     FixedList { item: Box<Node>, field: FieldRef, size: usize },
     Struct(Box<Members>),
-    Map { entries: FieldRef, key: Box<Node>, value: Box<Node>, ends: Vec<usize>, sorted: bool },
+    Map { entries: FieldRef, width: usize, key: Box<Node>, value: Box<Node>, ends: Vec<usize>, sorted: bool },
 }
 
 /// The named parts of a struct, or the columns of a record.
@@ -86,6 +104,7 @@ impl Node {
             DataType::List(item) | DataType::LargeList(item) => Shape::List {
                 item: Box::new(Self::new(item, given)?),
                 field: relaxed(item),
+                width: width(item.data_type()),
                 ends: Vec::new(),
                 large: matches!(field.data_type(), DataType::LargeList(_)),
             },
@@ -101,6 +120,7 @@ impl Node {
                 let DataType::Map(relaxed, _) = relaxed_type(field.data_type()) else { return None };
                 Shape::Map {
                     entries: relaxed,
+                    width: width(entries.data_type()),
                     key: Box::new(Self::new(key, true).filter(|key| matches!(key.shape, Shape::Scalar(..)))?),
                     value: Box::new(Self::new(value, given)?),
                     ends: Vec::new(),
@@ -112,7 +132,8 @@ impl Node {
         Some(Self { nullable: field.is_nullable(), valid: BooleanBufferBuilder::new(0), shape })
     }
 
-    fn push(&mut self, value: &mut Cursor<'_>, rules: Rules) -> Outcome {
+    /// Appends a value; `room` is for what its lists and maps hold.
+    fn push(&mut self, value: &mut Cursor<'_>, rules: Rules, room: &mut usize) -> Outcome {
         let kind = value.kind();
         if kind == Kind::Null {
             let _ = value.raw();
@@ -138,11 +159,15 @@ impl Node {
                     Fault::misfit(why)
                 });
             }
-            Shape::List { item, ends, .. } if kind == Kind::Array => {
+            Shape::List { item, width, ends, .. } if kind == Kind::Array => {
                 let mut end = ends.last().copied().unwrap_or(0);
                 value.elements(|element| {
+                    if let Err(fault) = take(room, *width) {
+                        let _ = element.raw();
+                        return first(&mut outcome, Err(fault));
+                    }
                     end += 1;
-                    first(&mut outcome, item.push(element, rules));
+                    first(&mut outcome, item.push(element, rules, room));
                 });
                 ends.push(end);
             }
@@ -151,7 +176,7 @@ impl Node {
                 value.elements(|element| {
                     count += 1;
                     if count <= *size {
-                        first(&mut outcome, item.push(element, rules));
+                        first(&mut outcome, item.push(element, rules, room));
                     } else {
                         let _ = element.raw();
                     }
@@ -161,10 +186,14 @@ impl Node {
                     first(&mut outcome, Err(Fault::misfit(format!("{count} elements where {size} are needed"))));
                 }
             }
-            Shape::Struct(members) if kind == Kind::Object => outcome = members.push(value, rules),
-            Shape::Map { key, value: values, ends, .. } if kind == Kind::Object => {
+            Shape::Struct(members) if kind == Kind::Object => outcome = members.push(value, rules, room),
+            Shape::Map { width, key, value: values, ends, .. } if kind == Kind::Object => {
                 let mut end = ends.last().copied().unwrap_or(0);
                 value.members(|name, member| {
+                    if let Err(fault) = take(room, *width) {
+                        let _ = member.raw();
+                        return first(&mut outcome, Err(fault));
+                    }
                     // Keys are never null: with a key that is refused the whole entry goes.
                     let taken = match &mut key.shape {
                         Shape::Scalar(keys, _) => keys.push(&name),
@@ -175,7 +204,7 @@ impl Node {
                         return first(&mut outcome, Err(Fault::misfit(why)));
                     }
                     end += 1;
-                    first(&mut outcome, values.push(member, rules));
+                    first(&mut outcome, values.push(member, rules, room));
                 });
                 ends.push(end);
             }
@@ -216,8 +245,8 @@ impl Node {
         let valid = (valid.null_count() > 0).then_some(valid);
         Ok(match &mut self.shape {
             Shape::Scalar(column, _) => column.finish(),
-            Shape::List { item, field, ends, large: false } => list::<i32>(field, ends, item.finish()?, valid)?,
-            Shape::List { item, field, ends, large: true } => list::<i64>(field, ends, item.finish()?, valid)?,
+            Shape::List { item, field, ends, large: false, .. } => list::<i32>(field, ends, item.finish()?, valid)?,
+            Shape::List { item, field, ends, large: true, .. } => list::<i64>(field, ends, item.finish()?, valid)?,
             Shape::FixedList { item, field, size } => {
                 let size = i32::try_from(*size).map_err(|e| ArrowError::ComputeError(e.to_string()))?;
                 let items = item.finish()?;
@@ -228,7 +257,7 @@ impl Node {
                 let fields = members.fields.iter().map(relaxed).collect();
                 Arc::new(StructArray::try_new_with_length(fields, columns, valid, len)?)
             }
-            Shape::Map { entries, key, value, ends, sorted } => {
+            Shape::Map { entries, key, value, ends, sorted, .. } => {
                 let DataType::Struct(pair) = entries.data_type() else {
                     return Err(ArrowError::SchemaError("a map without entries".to_owned()));
                 };
@@ -237,6 +266,13 @@ impl Node {
             }
         })
     }
+}
+
+/// Takes so much of the room.
+fn take(room: &mut usize, width: usize) -> Result<(), Fault> {
+    let why = "its lists hold too many values; give a schema with fewer fields, or with text in their place";
+    *room = room.checked_sub(width).ok_or_else(|| Fault { column: Vec::new(), why: why.into(), misfit: false })?;
+    Ok(())
 }
 
 /// A type whose parts may be null, for rows that will be left out.
@@ -309,7 +345,7 @@ impl Members {
         Ok(Self { fields: fields.clone(), seen: vec![0; nodes.len()], nodes, by_name, values: 0 })
     }
 
-    fn push(&mut self, value: &mut Cursor<'_>, rules: Rules) -> Outcome {
+    fn push(&mut self, value: &mut Cursor<'_>, rules: Rules, room: &mut usize) -> Outcome {
         self.values += 1;
         let mut outcome = Ok(());
         // Records tend to have their keys in one order.
@@ -343,7 +379,7 @@ impl Members {
                 }
                 *last = *values;
             }
-            first(&mut outcome, node.push(member, rules).map_err(|fault| fault.within(&key)));
+            first(&mut outcome, node.push(member, rules, room).map_err(|fault| fault.within(&key)));
         });
         for ((node, seen), field) in self.nodes.iter_mut().zip(&self.seen).zip(&self.fields) {
             if *seen != self.values {
@@ -360,12 +396,19 @@ pub(crate) struct Rows {
     members: Members,
     rules: Rules,
     rows: usize,
+    /// Values in the lists and maps of these rows.
+    listed: usize,
 }
 
 impl Rows {
     /// Or the name of the column whose type can't be read from text.
     pub(crate) fn new(schema: &SchemaRef, rules: Rules) -> Result<Self, String> {
-        Ok(Self { schema: Arc::clone(schema), members: Members::new(schema.fields(), rules.given)?, rules, rows: 0 })
+        // Even nulls of such a type would be too large.
+        if let Some(field) = schema.fields().iter().find(|f| width(f.data_type()) > RECORD_VALUES) {
+            return Err(field.name().clone());
+        }
+        let members = Members::new(schema.fields(), rules.given)?;
+        Ok(Self { schema: Arc::clone(schema), members, rules, rows: 0, listed: 0 })
     }
 
     /// Rows since the last batch.
@@ -373,10 +416,18 @@ impl Rows {
         self.rows
     }
 
-    /// Appends a row: an object that passed the check of its JSON.
-    pub(crate) fn push_json(&mut self, record: &str) -> Outcome {
+    /// Values in the lists and maps of the rows since the last batch.
+    pub(crate) fn listed(&self) -> usize {
+        self.listed
+    }
+
+    /// Appends a row: an object that passed the check of its JSON, whose lists and maps hold `most` values at most.
+    pub(crate) fn push_json(&mut self, record: &str, most: usize) -> Outcome {
         self.rows += 1;
-        self.members.push(&mut Cursor::new(record), self.rules)
+        let mut room = most;
+        let outcome = self.members.push(&mut Cursor::new(record), self.rules, &mut room);
+        self.listed += most - room;
+        outcome
     }
 
     /// Appends a row of fields; `columns` says where each field goes.
@@ -425,6 +476,7 @@ impl Rows {
     /// The rows since the last batch for which `keep` holds.
     pub(crate) fn finish(&mut self, keep: &mut BooleanBufferBuilder) -> Result<RecordBatch, ArrowError> {
         let rows = std::mem::take(&mut self.rows);
+        self.listed = 0;
         let keep = keep.finish();
         let columns = self.members.nodes.iter_mut().map(Node::finish).collect::<Result<Vec<_>, _>>()?;
         let all = keep.count_set_bits() == rows;
@@ -438,5 +490,50 @@ impl Rows {
             columns.into_iter().zip(self.schema.fields()).map(finish).collect::<Result<Vec<_>, ArrowError>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(keep.true_count()));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use arrow_schema::Schema;
+
+    fn wide() -> DataType {
+        DataType::Struct((0..99).map(|at| Field::new(format!("f{at}"), DataType::Int8, true)).collect())
+    }
+
+    #[test]
+    fn lists_of_wide_values_are_counted_and_bounded() {
+        let list = DataType::List(Arc::new(Field::new_list_field(wide(), true)));
+        let lists = DataType::List(Arc::new(Field::new_list_field(list, true)));
+        let schema = Arc::new(Schema::new(vec![Field::new("a", lists, true)]));
+        let mut rows = Rows::new(&schema, Rules { given: true, ignore_extra: false }).unwrap();
+        // Two inner lists, three structs of a hundred values each.
+        let record = r#"{"a":[[{},{}],[null]]}"#;
+        assert!(rows.push_json(record, 302).is_ok());
+        assert_eq!(rows.listed(), 302);
+        let fault = rows.push_json(record, 301).unwrap_err();
+        assert_eq!(fault.column, ["a"]);
+        assert!(fault.why.contains("too many values") && !fault.misfit, "{fault:?}");
+        assert!(rows.push_json(record, 302).is_ok());
+        let mut keep = BooleanBufferBuilder::new(0);
+        [true, false, true].into_iter().for_each(|sound| keep.append(sound));
+        let batch = rows.finish(&mut keep).unwrap();
+        assert_eq!((batch.num_rows(), rows.len(), rows.listed()), (2, 0, 0));
+        assert_eq!(batch.column(0).slice(0, 1).as_ref(), batch.column(0).slice(1, 1).as_ref());
+    }
+
+    #[test]
+    fn widths_are_those_of_nulls() {
+        let fixed = |item, size| DataType::FixedSizeList(Arc::new(Field::new_list_field(item, true)), size);
+        assert_eq!(width(&wide()), 100);
+        assert_eq!(width(&fixed(wide(), 7)), 701);
+        assert_eq!(width(&DataType::List(Arc::new(Field::new_list_field(wide(), true)))), 1);
+        assert_eq!(width(&DataType::FixedSizeBinary(160)), 11);
+        let huge = fixed(fixed(fixed(DataType::Int8, i32::MAX), i32::MAX), i32::MAX);
+        assert_eq!(width(&huge), usize::MAX);
+        let schema = Arc::new(Schema::new(vec![Field::new("huge", huge, true)]));
+        assert_eq!(Rows::new(&schema, Rules { given: true, ignore_extra: false }).err(), Some("huge".to_owned()));
     }
 }
