@@ -86,6 +86,7 @@ pub(crate) struct Fields {
     /// What fields with doubled quotes stand for.
     unescaped: String,
     spans: Vec<Span>,
+    count: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -105,16 +106,17 @@ pub(crate) struct Field<'a> {
 }
 
 impl Fields {
-    /// Takes a record apart.
-    pub(crate) fn parse(&mut self, record: &str, dialect: Dialect) -> Result<(), &'static str> {
+    /// Takes a record apart; of more than `most` fields the others are only counted.
+    pub(crate) fn parse(&mut self, record: &str, dialect: Dialect, most: usize) -> Result<(), &'static str> {
         self.unescaped.clear();
         self.spans.clear();
+        self.count = 0;
         let bytes = record.as_bytes();
         let mut at = 0;
         loop {
             if dialect.quote.is_some() && bytes.get(at).copied() == dialect.quote {
                 let span = self.quoted(record, at + 1, bytes.get(at).copied().unwrap_or(b'"'))?;
-                self.spans.push(span.0);
+                self.add(span.0, most);
                 match bytes.get(span.1) {
                     None => return Ok(()),
                     Some(next) if *next == dialect.delimiter => at = span.1 + 1,
@@ -123,13 +125,25 @@ impl Fields {
             } else {
                 let found = memchr(dialect.delimiter, bytes.get(at..).unwrap_or_default());
                 let end = found.map_or(bytes.len(), |found| at + found);
-                self.spans.push(Span { start: at, end, quoted: false, unescaped: false });
+                self.add(Span { start: at, end, quoted: false, unescaped: false }, most);
                 if found.is_none() {
                     return Ok(());
                 }
                 at = end + 1;
             }
         }
+    }
+
+    fn add(&mut self, span: Span, most: usize) {
+        self.count += 1;
+        if self.spans.len() < most {
+            self.spans.push(span);
+        }
+    }
+
+    /// How many fields the record that was parsed last has.
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// The quoted field whose text starts at `start`, and where what follows its closing quote is.
@@ -155,7 +169,7 @@ impl Fields {
         }
     }
 
-    /// The fields of the record that was parsed last.
+    /// The fields of the record that was parsed last, as many as were wanted.
     pub(crate) fn iter<'a>(&'a self, record: &'a str) -> impl ExactSizeIterator<Item = Field<'a>> {
         self.spans.iter().map(move |span| {
             let from = if span.unescaped { self.unescaped.as_str() } else { record };
@@ -228,6 +242,16 @@ mod tests {
         records
     }
 
+    #[test]
+    fn fields_that_are_too_many_are_counted_and_not_kept() {
+        let mut fields = Fields::default();
+        for (most, kept) in [(0, 0), (2, 2), (9, 5)] {
+            fields.parse(r#"a,"b""b",,"d","#, RFC, most).unwrap();
+            assert_eq!((fields.count(), fields.spans.len()), (5, kept));
+        }
+        assert!(fields.parse(r#"a,"b"c"#, RFC, 1).is_err(), "what is not kept is checked all the same");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
@@ -242,7 +266,7 @@ mod tests {
                 let end = start + boundaries.next(&text.as_bytes()[start..], 0, true).unwrap_or(text.len() - start);
                 let record = &text[start..end];
                 let inner = std::str::from_utf8(without_line_end(record.as_bytes())).unwrap();
-                let parsed = fields.parse(inner, RFC).map_err(|_| ());
+                let parsed = fields.parse(inner, RFC, usize::MAX).map_err(|_| ());
                 let owned = |f: Field<'_>| (f.text.to_owned(), f.quoted);
                 got.push((record.to_owned(), parsed.map(|()| fields.iter(inner).map(owned).collect())));
                 start = end;

@@ -161,8 +161,8 @@ fn object(text: &str) -> Result<(), String> {
 
 /// Takes the fields of a record apart and counts them.
 fn split_fields(fields: &mut Fields, text: &str, cutting: Cutting, expected: usize) -> Result<(), String> {
-    fields.parse(text, cutting.dialect)?;
-    match fields.iter(text).len() {
+    fields.parse(text, cutting.dialect, expected)?;
+    match fields.count() {
         found if found == expected => Ok(()),
         found => Err(format!("{found} fields where the file has {expected} columns")),
     }

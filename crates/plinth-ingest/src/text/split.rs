@@ -13,6 +13,9 @@ use crate::format::Compression;
 /// Bytes of an oversized record that are kept, at most.
 pub(crate) const EXCERPT: usize = 512;
 
+/// Columns a file may have, known or passed over.
+const COLUMNS: usize = 1_000_000;
+
 /// Bytes of the longest line end.
 const LINE_END: usize = 2;
 
@@ -217,7 +220,10 @@ impl Cutter {
         // A file without a byte has no columns; a line without one has a column, if there are lines.
         if end > 0 {
             let mut fields = Fields::default();
-            fields.parse(text, self.cutting.dialect).map_err(bad)?;
+            fields.parse(text, self.cutting.dialect, COLUMNS).map_err(bad)?;
+            if fields.count() > COLUMNS {
+                return Err(bad(&format!("{} columns where at most {COLUMNS} can be read", fields.count())));
+            }
             let name = |(at, field): (usize, super::csv::Field<'_>)| match field.text {
                 name if header && !name.is_empty() => name.to_owned(),
                 _ => format!("column{}", at + 1),

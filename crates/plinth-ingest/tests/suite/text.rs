@@ -451,6 +451,22 @@ fn objects_keyed_by_what_they_hold_are_text_however_the_file_is_cut() {
     assert!(error(&[path], &all).contains("y.ndjson: more than 10000 columns"));
 }
 
+#[test]
+fn a_file_of_delimiters_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let commas = ",".repeat(1_000_000);
+    for header in [true, false] {
+        let csv = CsvOptions { header, ..CsvOptions::default() };
+        let options = SourceOptions { csv, ..SourceOptions::default() };
+        let e = error(&[write(dir.path(), "x.csv", format!("{commas}\n"))], &options);
+        assert!(e.contains("line 1: 1000001 columns where at most 1000000 can be read: ,,,"), "{e}");
+        let e = error(&[write(dir.path(), "x.csv", format!("{}\n", &commas[..10_000]))], &options);
+        assert!(e.contains("more than 10000 columns"), "{e}");
+        let e = error(&[write(dir.path(), "x.csv", format!("a,b\n1,2\n{commas}\n"))], &options);
+        assert!(e.contains("line 3 (byte 8): 1000001 fields where the file has 2 columns: ,,,"), "{e}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn what_is_no_regular_file_is_refused_and_not_waited_for() {
