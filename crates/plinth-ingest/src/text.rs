@@ -30,7 +30,7 @@ use crate::schema::value_type;
 use crate::source::{BatchSource, Position, Totals};
 use csv::Dialect;
 use decode::{Decoded, Decoder, Layout, Sampler};
-use infer::{NAMES, Objects};
+use infer::{MEMORY, Objects};
 use node::{Rows, Rules};
 use split::{Cutting, Splitter};
 use stream::Input;
@@ -215,7 +215,8 @@ fn infer(inputs: &[Arc<Input>], cutting: Cutting, options: &SourceOptions) -> Re
 
 fn check_width(path: &Path, all: &Objects) -> Result<()> {
     if all.is_wide() {
-        let what = format!("more than {COLUMNS} columns, or {NAMES} with the keys nested in them; give a schema");
+        let memory = MEMORY >> 20;
+        let what = format!("more than {COLUMNS} columns, or more keys than {memory} MiB hold; give a schema");
         return Err(IngestError::damaged(path, what));
     }
     Ok(())

@@ -32,6 +32,9 @@ const BATCH_ROWS: std::ops::RangeInclusive<usize> = 64..=65_536;
 /// Bytes of a bad record that are kept.
 const KEPT: usize = 64 << 10;
 
+/// Bytes of the name of its column that are kept.
+const KEPT_NAME: usize = 512;
+
 /// The columns, and how to find them in a file.
 #[derive(Debug)]
 pub(super) struct Layout {
@@ -246,6 +249,15 @@ impl Decoder {
     }
 }
 
+/// A column's name for messages: a record may have keys as long as itself.
+fn shortened(mut name: String) -> String {
+    if name.len() > KEPT_NAME {
+        name.truncate(name.floor_char_boundary(KEPT_NAME));
+        name.push('\u{2026}');
+    }
+    name
+}
+
 fn broken(why: String) -> Fault {
     Fault { column: Vec::new(), why: why.into(), misfit: false }
 }
@@ -271,7 +283,7 @@ impl Out<'_> {
             path: self.piece.path.display().to_string(),
             line,
             offset,
-            column: (!fault.column.is_empty()).then(|| fault.column.join(".")),
+            column: (!fault.column.is_empty()).then(|| shortened(fault.column.join("."))),
             reason: fault.why.into_owned(),
             raw: raw.get(..raw.len().min(kept)).unwrap_or_default().to_vec(),
             len,
@@ -280,7 +292,7 @@ impl Out<'_> {
         if surprise || !self.layout.collect {
             return Err(bad_record(bad, surprise));
         }
-        self.bad_bytes += size_of::<BadRecord>() + bad.path.len() + bad.reason.len() + bad.raw.len();
+        self.bad_bytes += size_of::<BadRecord>() + bad.path.len() + bad.reason.len() + bad.raw.len() + KEPT_NAME;
         self.bad.push(bad);
         Ok(())
     }
@@ -488,6 +500,17 @@ mod tests {
         decoder.run(&piece((0..300).map(line).collect()), &mut give).unwrap();
         assert_eq!(lines, (0..300).map(|at| (at as u64, bad(at))).collect::<Vec<_>>());
         assert_eq!((items, stored), (5, vec![7, 0, 0, 0, 0]));
+    }
+
+    #[test]
+    fn keys_as_long_as_the_record_are_shortened() {
+        let key = "\u{e9}".repeat(10_000);
+        let mut give = |item: Item<Decoded>| {
+            let column = item.value.bad[0].column.clone().unwrap();
+            assert!(column.len() < 600 && key.starts_with(column.trim_end_matches('\u{2026}')), "{column}");
+            true
+        };
+        decoder(true).run(&piece(format!("{{\"{key}\":1}}\n")), &mut give).unwrap();
     }
 
     #[test]

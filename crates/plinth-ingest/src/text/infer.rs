@@ -15,8 +15,12 @@ use super::time;
 /// Keys a nested object may have as a struct; one with more is a kind of map and stays JSON text.
 const STRUCT_FIELDS: usize = 1_000;
 
-/// Names that objects may have together with all that is nested in them.
-pub(crate) const NAMES: usize = 100_000;
+/// Lists and structs that may be nested in each other; what is deeper stays JSON text. Whoever handles such a type calls
+/// itself for every level of it, and has a stack that ends.
+const NESTED: usize = 32;
+
+/// Bytes of memory that names may take, with what is seen of each and all that is nested in it.
+pub(crate) const MEMORY: usize = 64 << 20;
 
 /// The largest integer of 38 digits.
 const DECIMAL_MAX: u128 = 10u128.pow(38) - 1;
@@ -61,8 +65,8 @@ pub(crate) struct Objects {
     seen: Vec<Seen>,
     /// Names that may be kept.
     most: usize,
-    /// Names that are kept, with all that is nested.
-    total: usize,
+    /// Bytes of memory its names take, about, with all that is nested.
+    memory: usize,
     /// Whether there were too many names. None is kept then, and none comes back, so that it is the same whether they came
     /// at once or in parts.
     wide: bool,
@@ -147,13 +151,13 @@ impl Seen {
         }
     }
 
-    /// Names that are nested in it.
-    fn names(&self) -> usize {
-        self.object.as_ref().map_or(0, |object| object.total) + self.list.as_ref().map_or(0, |items| items.names())
+    /// Bytes of memory that names nested in it take.
+    fn memory(&self) -> usize {
+        self.object.as_ref().map_or(0, |object| object.memory) + self.list.as_ref().map_or(0, |items| items.memory())
     }
 
-    /// The type that holds every value as it is; text where there is no other.
-    fn data_type(self) -> DataType {
+    /// The type that holds every value as it is; text where there is no other, or none of so many levels.
+    fn data_type(self, levels: usize) -> DataType {
         let numbers = self.integers.is_some() || self.floats;
         let kinds = [
             self.booleans,
@@ -187,12 +191,13 @@ impl Seen {
                 (true, false) => DataType::Utf8View,
             };
         }
+        let Some(levels) = levels.checked_sub(1) else { return DataType::Utf8View };
         if let Some(items) = self.list {
-            return DataType::List(Arc::new(Field::new_list_field(items.data_type(), true)));
+            return DataType::List(Arc::new(Field::new_list_field(items.data_type(levels), true)));
         }
         match self.object {
             // One that is too wide has no names left.
-            Some(object) if !object.names.is_empty() => DataType::Struct(object.fields()),
+            Some(object) if !object.names.is_empty() => DataType::Struct(object.types(levels)),
             _ => DataType::Utf8View,
         }
     }
@@ -236,7 +241,7 @@ fn unite<T>(a: Option<T>, b: Option<T>, both: impl Fn(T, T) -> T) -> Option<T> {
 impl Objects {
     /// Objects that may have so many names.
     pub(crate) fn new(most: usize) -> Self {
-        Self { names: Vec::new(), by_name: HashMap::new(), seen: Vec::new(), most, total: 0, wide: false }
+        Self { names: Vec::new(), by_name: HashMap::new(), seen: Vec::new(), most, memory: 0, wide: false }
     }
 
     fn nested() -> Self {
@@ -250,8 +255,7 @@ impl Objects {
 
     /// Bytes of memory it takes, about.
     pub(crate) fn memory(&self) -> usize {
-        // A name is kept twice.
-        self.total.saturating_mul(size_of::<Seen>() + 2 * size_of::<String>())
+        self.memory
     }
 
     /// The column of a name, new if need be; `None` where there are too many.
@@ -264,15 +268,17 @@ impl Objects {
         if let Some(at) = self.by_name.get(name) {
             return Some(*at);
         }
-        if self.wide || self.names.len() == self.most {
+        // A name is kept twice.
+        let memory = self.memory + size_of::<Seen>() + 2 * (size_of::<String>() + name.len());
+        if self.wide || self.names.len() == self.most || memory > MEMORY {
             self.widen();
             return None;
         }
+        self.memory = memory;
         let at = self.names.len();
         self.by_name.insert(name.to_owned(), at);
         self.names.push(name.to_owned());
         self.seen.push(Seen::default());
-        self.total += 1;
         Some(at)
     }
 
@@ -283,10 +289,10 @@ impl Objects {
     /// Has a column take values, which may bring names of their own.
     fn grow(&mut self, at: usize, take: impl FnOnce(&mut Seen)) {
         let Some(seen) = self.seen.get_mut(at) else { return };
-        let before = seen.names();
+        let before = seen.memory();
         take(seen);
-        self.total = (self.total + seen.names()).saturating_sub(before);
-        if self.total > NAMES {
+        self.memory = (self.memory + seen.memory()).saturating_sub(before);
+        if self.memory > MEMORY {
             self.widen();
         }
     }
@@ -322,8 +328,12 @@ impl Objects {
 
     /// The columns and their types.
     pub(crate) fn fields(self) -> Fields {
+        self.types(NESTED)
+    }
+
+    fn types(self, levels: usize) -> Fields {
         let fields = self.names.into_iter().zip(self.seen);
-        fields.map(|(name, seen)| Field::new(name, seen.data_type(), true)).collect()
+        fields.map(|(name, seen)| Field::new(name, seen.data_type(levels), true)).collect()
     }
 }
 
@@ -342,15 +352,15 @@ mod tests {
             one.field(value);
             united.unite(one);
         }
-        let data_type = seen.data_type();
-        assert_eq!(data_type, united.data_type());
+        let data_type = seen.data_type(0);
+        assert_eq!(data_type, united.data_type(0));
         data_type
     }
 
     fn json(values: &[&str]) -> DataType {
         let mut seen = Seen::default();
         values.iter().for_each(|value| seen.json(&mut Cursor::new(value)));
-        seen.data_type()
+        seen.data_type(NESTED)
     }
 
     #[test]
@@ -399,11 +409,13 @@ mod tests {
         let type_of = |objects: &Objects| objects.clone().fields()[0].data_type().clone();
         // Twice each: what counts is how many differ.
         let most = keyed((0..STRUCT_FIELDS).chain(0..STRUCT_FIELDS));
-        assert_eq!(most.total, 1 + 2 * STRUCT_FIELDS);
+        assert!(most.memory > 2 * STRUCT_FIELDS * size_of::<Seen>());
         let DataType::Struct(fields) = type_of(&most) else { unreachable!("{}", type_of(&most)) };
         assert_eq!(fields.len(), STRUCT_FIELDS);
         let wide = keyed(0..5 * STRUCT_FIELDS);
-        assert_eq!((type_of(&wide), wide.total, wide.is_wide()), (DataType::Utf8View, 1, false));
+        let mut one = Objects::new(10);
+        assert!(one.column("m").is_some());
+        assert_eq!((type_of(&wide), wide.memory, wide.is_wide()), (DataType::Utf8View, one.memory, false));
         // Once wide it stays wide, however few names come later.
         assert_eq!(type_of(&united(&[wide.clone(), keyed(0..1)])), DataType::Utf8View);
         assert_eq!(type_of(&united(&[keyed(0..1), wide])), DataType::Utf8View);
@@ -422,7 +434,7 @@ mod tests {
                     let left = united(&[united(&[a.clone(), b.clone()]), c.clone()]);
                     let right = united(&[a, united(&[b, c])]);
                     assert_eq!(left.clone().fields(), right.clone().fields());
-                    assert_eq!((left.total, right.total), (whole.total, whole.total));
+                    assert_eq!((left.memory, right.memory), (whole.memory, whole.memory));
                     assert_eq!(left.fields()[0].data_type() == &DataType::Utf8View, wide);
                 }
             }
@@ -435,13 +447,20 @@ mod tests {
         (0..10).for_each(|key| top.json(&mut Cursor::new(&format!(r#"{{"k{key}":1}}"#))));
         assert!(!top.is_wide());
         top.json(&mut Cursor::new(r#"{"k3":1,"one too many":2,"another":{"x":3}}"#));
-        assert!(top.is_wide() && top.total == 0 && top.column("k3").is_none());
+        assert!(top.is_wide() && top.memory == 0 && top.column("k3").is_none());
         // A tree of objects none of which is wide.
         let inner = (0..STRUCT_FIELDS).map(|key| format!("\"{key}\":0")).collect::<Vec<_>>().join(",");
         let outer = (0..STRUCT_FIELDS).map(|key| format!("\"{key}\":{{{inner}}}")).collect::<Vec<_>>().join(",");
         let mut tree = Objects::new(10);
         tree.json(&mut Cursor::new(&format!("{{\"a\":{{{outer}}},\"b\":[[{{{outer}}}]]}}")));
-        assert!(tree.total <= NAMES && tree.memory() <= 300 * NAMES, "{}", tree.total);
+        assert!(tree.memory <= MEMORY, "{}", tree.memory);
+        // Few names, but long ones.
+        let mut long = Objects::new(100);
+        let name = |at: usize| at.to_string().repeat(1 << 20);
+        (10..41).for_each(|at| long.json(&mut Cursor::new(&format!("{{\"{}\":1}}", name(at / 2)))));
+        assert!(!long.is_wide() && long.memory > MEMORY / 2);
+        (10..50).for_each(|at| long.json(&mut Cursor::new(&format!("{{\"{}\":1}}", name(at)))));
+        assert!(long.is_wide());
     }
 
     #[test]

@@ -451,6 +451,37 @@ fn objects_keyed_by_what_they_hold_are_text_however_the_file_is_cut() {
     assert!(error(&[path], &all).contains("y.ndjson: more than 10000 columns"));
 }
 
+/// Lists and structs of a type, one in the other.
+fn levels(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::List(item) => 1 + levels(item.data_type()),
+        DataType::Struct(fields) => 1 + fields.iter().map(|f| levels(f.data_type())).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[test]
+fn values_as_deep_as_may_be_are_read_and_types_are_less_deep() {
+    let dir = tempfile::tempdir().unwrap();
+    for (open, close, each) in [("[", "]", 1), ("{\"a\":", "}", 1), ("[{\"a\":", "}]", 2)] {
+        for (deep, typed) in [(32 / each, 32), (34 / each, 32), (127 / each, 32)] {
+            let line = format!("{{\"a\":{}null{}}}\n", open.repeat(deep), close.repeat(deep));
+            let path = write(dir.path(), "x.ndjson", &line);
+            for sample in [Sample::Rows(1), Sample::Everything] {
+                let rows = read(&[&path], &SourceOptions { sample, ..SourceOptions::default() }).unwrap();
+                assert_eq!(levels(rows.schema().field(0).data_type()), typed, "{line}");
+                let again = lines(&rows).concat();
+                // What is deeper is there as text.
+                let rest = (deep - 32 / each, again.replace("\\\"", "\""));
+                let text = format!("{}null{}", open.repeat(rest.0), close.repeat(rest.0));
+                assert!(rest.1.contains(&if rest.0 == 0 { text } else { format!("\"{text}\"") }), "{again}");
+            }
+        }
+    }
+    let line = format!("{{\"a\":{}{}}}\n", "[".repeat(128), "]".repeat(128));
+    assert!(error(&[write(dir.path(), "x.ndjson", line)], &SourceOptions::default()).contains("no columns found"));
+}
+
 #[test]
 fn a_file_of_delimiters_is_refused() {
     let dir = tempfile::tempdir().unwrap();
