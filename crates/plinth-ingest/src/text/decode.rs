@@ -503,6 +503,22 @@ mod tests {
     }
 
     #[test]
+    fn little_text_in_many_columns_takes_little_memory() {
+        let fields = (0..COLUMNS).map(|at| Field::new(format!("c{at}"), DataType::Utf8View, true)).collect();
+        let members = (0..COLUMNS).map(|at| format!("\"c{at}\":\"text of twenty bytes\"")).collect::<Vec<_>>();
+        let text = format!("{{{}}}\n", members.join(",")).repeat(2);
+        let len = text.len();
+        let mut bytes = 0;
+        let mut give = |item: Item<Decoded>| {
+            bytes += item.bytes;
+            true
+        };
+        decoder_of(fields, false).run(&piece(text), &mut give).unwrap();
+        // Each array is some two hundred bytes of its own.
+        assert!(bytes < 10 * len, "{bytes} of {len}");
+    }
+
+    #[test]
     fn keys_as_long_as_the_record_are_shortened() {
         let key = "\u{e9}".repeat(10_000);
         let mut give = |item: Item<Decoded>| {

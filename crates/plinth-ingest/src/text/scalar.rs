@@ -5,11 +5,11 @@ use std::num::IntErrorKind;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, PrimitiveBuilder, StringViewBuilder,
 };
 use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, GenericByteViewArray};
 use arrow_buffer::i256;
 use arrow_cast::parse;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
@@ -369,6 +369,17 @@ impl Column for Booleans {
     }
 }
 
+/// Values from which on the first block of bytes that a builder takes is no waste.
+const MANY: usize = 1_024;
+
+/// An array of views, without room for more where its values are few: there may be very many such columns.
+fn fitted<T: ByteViewType>(mut array: GenericByteViewArray<T>) -> ArrayRef {
+    if array.len() < MANY {
+        array.shrink_to_fit();
+    }
+    Arc::new(array)
+}
+
 struct Texts(StringViewBuilder);
 
 impl Column for Texts {
@@ -381,7 +392,7 @@ impl Column for Texts {
     }
 
     fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
+        fitted(self.0.finish())
     }
 }
 
@@ -407,7 +418,7 @@ impl Column for Binaries {
     }
 
     fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
+        fitted(self.0.finish())
     }
 }
 
