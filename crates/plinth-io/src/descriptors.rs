@@ -27,6 +27,8 @@ struct OpenFiles {
 #[derive(Debug, Default)]
 struct Slot {
     file: Mutex<Option<Arc<File>>>,
+    /// The same file, past the page cache.
+    direct: Mutex<Option<Arc<File>>>,
     /// Since it was last considered for closing.
     used: AtomicBool,
 }
@@ -91,6 +93,27 @@ impl Descriptor {
         Ok(self.keep(file))
     }
 
+    /// The file opened for reads past the page cache; `None` if its file system has none.
+    ///
+    /// # Errors
+    /// As [`Descriptor::get`].
+    pub(crate) fn direct(&self) -> Result<Option<Arc<File>>> {
+        if let Some(file) = &*lock(&self.slot.direct) {
+            return Ok(Some(Arc::clone(file)));
+        }
+        let file = self.get()?;
+        let Some(direct) = open_direct(&self.path) else { return Ok(None) };
+        let same = |file: &File| file.metadata().map(|metadata| Identity::of(&metadata)).ok();
+        if same(&file) != same(&direct) {
+            return Ok(None);
+        }
+        let direct = Arc::new(direct);
+        *lock(&self.slot.direct) = Some(Arc::clone(&direct));
+        // It counts as one more.
+        lock(self.files).add(&self.slot);
+        Ok(Some(direct))
+    }
+
     /// Puts a descriptor into its slot, and closes another if there are too many.
     fn keep(&self, file: File) -> Arc<File> {
         let file = Arc::new(file);
@@ -122,9 +145,22 @@ impl OpenFiles {
                 self.slots.push_back(oldest);
             } else {
                 *lock(&slot.file) = None;
+                *lock(&slot.direct) = None;
             }
         }
     }
+}
+
+/// Opens a file for reads past the page cache.
+#[cfg(target_os = "linux")]
+fn open_direct(path: &Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    File::options().read(true).custom_flags(libc::O_DIRECT).open(path).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_direct(_path: &Path) -> Option<File> {
+    None
 }
 
 fn open(path: &Path) -> Result<(File, Identity)> {
@@ -170,12 +206,12 @@ fn limit() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::read_exact_at;
+    use crate::source::read_at;
 
     fn read(descriptor: &Descriptor) -> Result<u8> {
         let mut byte = [0];
         let file = descriptor.get()?;
-        read_exact_at(&file, &mut byte, 0).map_err(|e| IoError::os(descriptor.path(), "read", e))?;
+        read_at(&file, &mut byte, 0).map_err(|e| IoError::os(descriptor.path(), "read", e))?;
         Ok(byte[0])
     }
 

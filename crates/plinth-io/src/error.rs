@@ -37,6 +37,9 @@ pub enum IoError {
         /// Why the folder could not be synced.
         reason: Arc<IoError>,
     },
+    /// Whoever was to read has gone before it did.
+    #[error("a read was given up: the I/O threads have ended")]
+    Abandoned,
     /// The output is already there.
     #[error("{path}: already exists; give --replace to replace it")]
     Exists {

@@ -4,18 +4,31 @@
 //! A reader hands over all the ranges it wants next ([`Source::read`]); a writer fills an [`AtomicFile`]. Nothing here
 //! knows what the bytes mean.
 
+mod arena;
 mod atomic;
 mod budget;
 mod descriptors;
+mod engine;
 mod error;
 mod machine;
+mod reading;
+#[cfg(target_os = "linux")]
+mod ring;
+mod slab;
 mod source;
 mod spool;
+mod workers;
 
+pub use arena::{Held, Need};
 pub use atomic::{AtomicFile, TEMPORARY_SUFFIX, remove_leftovers, sync_folder};
 pub use budget::{MemoryBudget, OutOfMemory, Reclaim, Reservation, Usage};
 pub use descriptors::Identity;
+pub use engine::{Io, IoCounters, IoMode, IoOptions, Request};
 pub use error::{IoError, Result};
 pub use machine::default_memory;
+pub use reading::{Reading, Reply};
+#[cfg(target_os = "linux")]
+pub use ring::{Direction, Features, Ring, Transfer};
+pub use slab::{Extent, HUGE_PAGE, PAGE, Slab};
 pub use source::{LocalFile, MemorySource, Source};
 pub use spool::Spool;

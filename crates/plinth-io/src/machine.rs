@@ -3,12 +3,17 @@
 /// Bytes of memory a process should use at most unless told otherwise: a quarter of what there is, or of what the control
 /// group allows.
 pub fn default_memory() -> u64 {
+    // Where it can't be told, a figure that every machine of today can spare.
+    machine_memory().map_or(2 << 30, |total| (total / 4).max(128 << 20))
+}
+
+/// Bytes of memory that there are, or that the control group allows.
+pub(crate) fn machine_memory() -> Option<u64> {
     let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_total(&text));
     let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .into_iter()
         .filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok());
-    // Where neither can be read, a figure that every machine of today can spare.
-    machine.into_iter().chain(group).min().map_or(2 << 30, |total| (total / 4).max(128 << 20))
+    machine.into_iter().chain(group).min()
 }
 
 fn mem_total(meminfo: &str) -> Option<u64> {

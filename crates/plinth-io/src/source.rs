@@ -4,16 +4,20 @@ use std::fmt::Debug;
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_buffer::{Buffer, MutableBuffer};
 
 use crate::descriptors::Descriptor;
+use crate::engine::{Io, Request};
 use crate::error::{IoError, Result};
+use crate::reading::Reading;
+use crate::slab::PAGE;
 
 /// Buffers keep the file's alignment modulo this, so what is aligned in the file is aligned in memory.
 const ALIGNMENT: u64 = 64;
 
-/// Something that can be read at positions: a local file, memory, later a ring or an object store.
+/// Something that can be read at positions: a local file, memory, an object store.
 pub trait Source: Send + Sync + Debug {
     /// How messages name it.
     fn name(&self) -> &str;
@@ -21,12 +25,26 @@ pub trait Source: Send + Sync + Debug {
     /// Its length in bytes, fixed while it is open.
     fn byte_len(&self) -> u64;
 
-    /// Reads all ranges and returns one buffer each, in the order given. A buffer's address is congruent to its file
-    /// offset modulo 64.
+    /// Reads all ranges and returns one buffer each, in the order given: metadata, and what is kept for long. A buffer's
+    /// address is congruent to its file offset modulo 64.
     ///
     /// # Errors
     /// If any range lies beyond the end or can't be read; never fewer bytes than asked.
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Buffer>>;
+
+    /// Starts to read all ranges, as [`Source::read`] would: blocks, which are let go of soon. `None` if they were asked for
+    /// ahead and there is no memory for that.
+    ///
+    /// # Errors
+    /// As [`Source::read`]; what fails later, [`Reading::wait`] tells.
+    fn start(&self, request: &Request<'_>) -> Result<Option<Reading>> {
+        self.read(request.ranges).map(|buffers| Some(Reading::ready(buffers)))
+    }
+
+    /// The engine that reads it, if its blocks lie in an engine's memory.
+    fn io(&self) -> Option<&Io> {
+        None
+    }
 }
 
 /// Checks a range against a length and gives the range's size as `usize`.
@@ -43,47 +61,75 @@ fn check(name: &str, len: u64, range: &Range<u64>) -> Result<usize> {
     usize::try_from(range.end - range.start).map_err(|_| past_end())
 }
 
-#[cfg(unix)]
-pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
-}
+/// Reads until `buffer` is full or the file ends: how many bytes that were.
+pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
+    #[cfg(unix)]
+    use std::os::unix::fs::FileExt;
+    #[cfg(windows)]
+    use std::os::windows::fs::FileExt;
 
-#[cfg(windows)]
-pub(crate) fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> std::io::Result<()> {
-    while !buffer.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset) {
-            Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => {
-                buffer = &mut buffer[n..];
-                offset += n as u64;
-            }
+    let mut done = 0;
+    while done < buffer.len() {
+        #[cfg(unix)]
+        let read = file.read_at(&mut buffer[done..], offset + done as u64);
+        #[cfg(windows)]
+        let read = file.seek_read(&mut buffer[done..], offset + done as u64);
+        match read {
+            Ok(0) => break,
+            Ok(n) => done += n,
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            // A direct read that was cut short goes on at an offset that may not be one for direct reads; at the end of
+            // the file that is no matter.
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidInput && done % PAGE != 0 => break,
             Err(e) => return Err(e),
         }
     }
-    Ok(())
+    Ok(done)
 }
 
-/// A local file read through the page cache.
+/// Reads just as many bytes as `buffer` has.
+pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+    let read = read_at(file, buffer, offset)?;
+    if read == buffer.len() { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Reads into memory of its own whose address is congruent to the offset modulo 64.
+pub(crate) fn read_aligned(file: &File, offset: u64, len: usize) -> std::io::Result<Buffer> {
+    let lead = usize::try_from(offset % ALIGNMENT).unwrap_or(0);
+    let mut buffer = MutableBuffer::from_len_zeroed(lead + len);
+    read_exact_at(file, &mut buffer.as_slice_mut()[lead..], offset)?;
+    Ok(Buffer::from(buffer).slice(lead))
+}
+
+/// A local file: metadata is read through the page cache, blocks by an [engine](Io).
 ///
 /// Any number may be open: of those not read from lately the descriptors are closed, and opened again when they are needed
 /// (see `descriptors.rs`).
 #[derive(Debug)]
 pub struct LocalFile {
     descriptor: Descriptor,
-    name: String,
+    name: Arc<str>,
     len: u64,
+    io: Io,
 }
 
 impl LocalFile {
-    /// Opens a file for reading.
+    /// Opens a file for reading by the [shared engine](Io::shared).
     ///
     /// # Errors
     /// If it is missing, unreadable or not a regular file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, Io::shared())
+    }
+
+    /// Opens a file for reading by an engine.
+    ///
+    /// # Errors
+    /// As [`LocalFile::open`].
+    pub fn open_with(path: impl AsRef<Path>, io: &Io) -> Result<Self> {
         let path = path.as_ref();
         let (descriptor, len) = Descriptor::open(path)?;
-        Ok(Self { descriptor, name: path.display().to_string(), len })
+        Ok(Self { descriptor, name: Arc::from(path.display().to_string()), len, io: io.clone() })
     }
 
     /// Where it is.
@@ -108,19 +154,32 @@ impl Source for LocalFile {
             .iter()
             .zip(sizes)
             .map(|(range, wanted)| {
-                let lead = usize::try_from(range.start % ALIGNMENT).unwrap_or(0);
-                let mut buffer = MutableBuffer::from_len_zeroed(lead + wanted);
-                read_exact_at(&file, &mut buffer.as_slice_mut()[lead..], range.start).map_err(|e| {
+                read_aligned(&file, range.start, wanted).map_err(|e| {
                     if e.kind() == std::io::ErrorKind::UnexpectedEof {
                         let len = file.metadata().map_or(0, |m| m.len());
-                        IoError::PastEnd { path: self.name.clone(), offset: range.start, wanted: wanted as u64, len }
+                        IoError::PastEnd {
+                            path: self.name.to_string(),
+                            offset: range.start,
+                            wanted: wanted as u64,
+                            len,
+                        }
                     } else {
                         IoError::os(self.path(), format!("read {wanted} bytes at {}", range.start), e)
                     }
-                })?;
-                Ok(Buffer::from(buffer).slice(lead))
+                })
             })
             .collect()
+    }
+
+    fn start(&self, request: &Request<'_>) -> Result<Option<Reading>> {
+        for range in request.ranges {
+            check(&self.name, self.len, range)?;
+        }
+        self.io.start(&self.descriptor, &self.name, request)
+    }
+
+    fn io(&self) -> Option<&Io> {
+        Some(&self.io)
     }
 }
 

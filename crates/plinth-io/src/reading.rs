@@ -1,0 +1,222 @@
+//! Reads under way: whoever asked looks, waits, or is woken.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use arrow_buffer::Buffer;
+
+use crate::error::{IoError, Result};
+
+/// Reads that were asked for together, and complete in any order.
+///
+/// Dropped before its end it is cancelled: what has not begun is not read, and what has goes nowhere.
+#[derive(Debug)]
+pub struct Reading(Arc<Shared>);
+
+/// One read's answer, to be given once. Dropped without one, it says that whoever should read has gone.
+#[derive(Debug)]
+pub struct Reply {
+    shared: Arc<Shared>,
+    index: usize,
+    answered: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    buffers: Vec<Buffer>,
+    missing: usize,
+    /// The first that happened.
+    error: Option<IoError>,
+    waker: Option<Waker>,
+    cancelled: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reading {
+    /// So many reads, each of which is answered through its reply.
+    pub fn new(reads: usize) -> (Self, impl Iterator<Item = Reply>) {
+        let state = State {
+            buffers: vec![Buffer::default(); reads],
+            missing: reads,
+            error: None,
+            waker: None,
+            cancelled: false,
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), done: Condvar::new() });
+        let replies = Arc::clone(&shared);
+        (Self(shared), (0..reads).map(move |index| Reply { shared: Arc::clone(&replies), index, answered: false }))
+    }
+
+    /// Reads that are done already.
+    pub fn ready(buffers: Vec<Buffer>) -> Self {
+        let state = State { buffers, missing: 0, error: None, waker: None, cancelled: false };
+        Self(Arc::new(Shared { state: Mutex::new(state), done: Condvar::new() }))
+    }
+
+    /// Whether all are done or one has failed.
+    pub fn is_done(&self) -> bool {
+        self.0.lock().is_done()
+    }
+
+    /// Whether all are done or one has failed; if not, `waker` is told when that changes.
+    pub fn poll(&self, waker: &Waker) -> Poll<()> {
+        let mut state = self.0.lock();
+        if state.is_done() {
+            return Poll::Ready(());
+        }
+        state.waker = Some(waker.clone());
+        Poll::Pending
+    }
+
+    /// Waits for the buffers, in the order they were asked for.
+    ///
+    /// # Errors
+    /// What the first read that failed says.
+    pub fn wait(self) -> Result<Vec<Buffer>> {
+        let mut state = self.0.lock();
+        while !state.is_done() {
+            state = self.0.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        match state.error.take() {
+            Some(error) => Err(error),
+            None => Ok(std::mem::take(&mut state.buffers)),
+        }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.lock().cancelled = true;
+    }
+}
+
+impl State {
+    fn is_done(&self) -> bool {
+        self.missing == 0 || self.error.is_some()
+    }
+}
+
+impl Reply {
+    /// Whether nobody waits for the answer any more.
+    pub fn is_cancelled(&self) -> bool {
+        let state = self.shared.lock();
+        state.cancelled || state.error.is_some()
+    }
+
+    /// Answers.
+    pub fn send(mut self, answer: Result<Buffer>) {
+        self.answer(answer);
+    }
+
+    fn answer(&mut self, answer: Result<Buffer>) {
+        self.answered = true;
+        let waker = {
+            let mut state = self.shared.lock();
+            match answer {
+                Ok(buffer) => {
+                    state.missing -= 1;
+                    if let Some(slot) = state.buffers.get_mut(self.index) {
+                        *slot = buffer;
+                    }
+                }
+                Err(error) => state.error = state.error.take().or(Some(error)),
+            }
+            if !state.is_done() {
+                return;
+            }
+            state.waker.take()
+        };
+        self.shared.done.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.answer(Err(IoError::Abandoned));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    fn buffer(byte: u8) -> Buffer {
+        Buffer::from_vec(vec![byte])
+    }
+
+    #[test]
+    fn answers_in_any_order_come_in_the_order_asked_for() {
+        let (reading, replies) = Reading::new(3);
+        let replies: Vec<Reply> = replies.collect();
+        let answering = std::thread::spawn(move || {
+            for reply in replies.into_iter().rev() {
+                let byte = u8::try_from(reply.index).unwrap();
+                reply.send(Ok(buffer(byte)));
+            }
+        });
+        let bytes: Vec<u8> = reading.wait().unwrap().iter().map(|buffer| buffer[0]).collect();
+        assert_eq!(bytes, [0, 1, 2]);
+        answering.join().unwrap();
+        assert!(Reading::new(0).0.is_done());
+        assert_eq!(Reading::ready(vec![buffer(9)]).wait().unwrap()[0][0], 9);
+    }
+
+    #[test]
+    fn an_error_or_a_reader_that_went_away_ends_the_wait() {
+        let (reading, mut replies) = Reading::new(2);
+        let (one, two) = (replies.next().unwrap(), replies.next().unwrap());
+        one.send(Err(IoError::Exists { path: "x".into() }));
+        assert!(reading.is_done() && two.is_cancelled());
+        assert!(matches!(reading.wait(), Err(IoError::Exists { .. })));
+        two.send(Ok(buffer(1)));
+
+        let (reading, replies) = Reading::new(2);
+        drop(replies.collect::<Vec<_>>());
+        assert!(matches!(reading.wait(), Err(IoError::Abandoned)));
+
+        let (reading, mut replies) = Reading::new(1);
+        let reply = replies.next().unwrap();
+        assert!(!reply.is_cancelled());
+        drop(reading);
+        assert!(reply.is_cancelled());
+    }
+
+    #[test]
+    fn the_waker_is_woken_once_all_are_done() {
+        struct Count(AtomicUsize);
+        impl Wake for Count {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&count));
+        let (reading, mut replies) = Reading::new(2);
+        assert!(reading.poll(&waker).is_pending());
+        replies.next().unwrap().send(Ok(buffer(1)));
+        assert!(reading.poll(&waker).is_pending());
+        assert_eq!(count.0.load(Ordering::Relaxed), 0);
+        replies.next().unwrap().send(Ok(buffer(2)));
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        assert!(reading.poll(&waker).is_ready());
+    }
+}

@@ -1,0 +1,335 @@
+//! Memory that reads go into: large aligned slabs, cut into extents.
+//!
+//! A device moves bytes faster into memory that lies together, so a slab starts at a huge page's boundary and asks for
+//! huge pages. What it costs to get and to register such memory is paid once: extents that are given back are used again,
+//! the lowest first, which is also the memory most likely still in a core's cache.
+//!
+//! An [`Extent`] may outlive the read that filled it: Arrow buffers borrow from it. Its slab lives as long.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_buffer::Buffer;
+
+/// What slabs are aligned to and multiples of: a huge page.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// What extents are aligned to and multiples of, which is also what direct reads ask for everywhere.
+pub const PAGE: usize = 4096;
+
+/// A slab's slot in a ring's table of buffers if it has none.
+const NOT_REGISTERED: u32 = u32::MAX;
+
+/// A piece of memory that extents are cut from.
+pub struct Slab {
+    start: NonNull<u8>,
+    len: usize,
+    free: Mutex<FreeSpace>,
+    /// Bytes of its extents.
+    used: AtomicUsize,
+    slot: AtomicU32,
+}
+
+// SAFETY: a slab is plain memory at a fixed place. Its bytes are reached through extents only, which do not overlap, and
+// each is owned by one; the rest is atomics and a lock.
+unsafe impl Send for Slab {}
+// SAFETY: as above.
+unsafe impl Sync for Slab {}
+
+impl Slab {
+    /// Maps memory for at least so many bytes.
+    ///
+    /// # Errors
+    /// If the operating system has none.
+    pub fn new(len: usize, huge_pages: bool) -> std::io::Result<Arc<Self>> {
+        let len = len
+            .max(1)
+            .checked_next_multiple_of(HUGE_PAGE)
+            .filter(|&len| isize::try_from(len).is_ok())
+            .ok_or(std::io::ErrorKind::OutOfMemory)?;
+        let start = map::aligned(len, huge_pages)?;
+        let free = Mutex::new(FreeSpace(vec![(0, len)]));
+        Ok(Arc::new(Self { start, len, free, used: AtomicUsize::new(0), slot: AtomicU32::new(NOT_REGISTERED) }))
+    }
+
+    /// Bytes.
+    pub fn byte_len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of its extents.
+    pub fn used(&self) -> usize {
+        self.used.load(Relaxed)
+    }
+
+    /// Cuts off an extent of at least so many bytes, if it has so many together.
+    pub fn take(self: &Arc<Self>, len: usize) -> Option<Extent> {
+        let len = len.max(1).checked_next_multiple_of(PAGE)?;
+        if len > self.len - self.used().min(self.len) {
+            return None;
+        }
+        let offset = self.free.lock().unwrap_or_else(PoisonError::into_inner).take(len)?;
+        self.used.fetch_add(len, Relaxed);
+        Some(Extent { slab: Arc::clone(self), offset, len })
+    }
+
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    pub(crate) fn slot(&self) -> Option<u16> {
+        u16::try_from(self.slot.load(Relaxed)).ok()
+    }
+
+    pub(crate) fn set_slot(&self, slot: Option<u16>) {
+        self.slot.store(slot.map_or(NOT_REGISTERED, u32::from), Relaxed);
+    }
+}
+
+impl fmt::Debug for Slab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slab").field("len", &self.len).field("used", &self.used).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        map::unmap(self.start, self.len);
+    }
+}
+
+/// Which parts of a slab no extent has: offset and length, by offset, none touching the next.
+#[derive(Debug)]
+struct FreeSpace(Vec<(usize, usize)>);
+
+impl FreeSpace {
+    /// The first that is large enough.
+    fn take(&mut self, len: usize) -> Option<usize> {
+        let i = self.0.iter().position(|&(_, free)| free >= len)?;
+        let (offset, free) = self.0[i];
+        if free == len {
+            self.0.remove(i);
+        } else {
+            self.0[i] = (offset + len, free - len);
+        }
+        Some(offset)
+    }
+
+    fn give_back(&mut self, offset: usize, len: usize) {
+        let i = self.0.partition_point(|&(start, _)| start < offset);
+        self.0.insert(i, (offset, len));
+        // With the one behind, then with the one before.
+        for i in [i, i.wrapping_sub(1)] {
+            if let (Some(&(start, len)), Some(&(next, more))) = (self.0.get(i), self.0.get(i.wrapping_add(1)))
+                && start + len == next
+            {
+                self.0[i].1 += more;
+                self.0.remove(i + 1);
+            }
+        }
+    }
+}
+
+/// Page-aligned bytes of a slab, given back to it when dropped.
+pub struct Extent {
+    slab: Arc<Slab>,
+    offset: usize,
+    len: usize,
+}
+
+impl Extent {
+    /// What it was cut from.
+    pub fn slab(&self) -> &Arc<Slab> {
+        &self.slab
+    }
+
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
+        // SAFETY: `offset` lies within the slab.
+        unsafe { self.slab.start.as_ptr().add(self.offset) }
+    }
+
+    /// Its first `len` bytes from `start` on as an Arrow buffer, which keeps the extent; `None` if it has not so many.
+    pub fn into_buffer(self, start: usize, len: usize) -> Option<Buffer> {
+        if start.checked_add(len)? > self.len {
+            return None;
+        }
+        let at = NonNull::from(&self[start..]).cast::<u8>();
+        // SAFETY: the extent's memory is initialised (it was mapped as zeros), stays where it is and is not written to
+        // for as long as the buffer holds the extent, which nobody else can reach any more.
+        Some(unsafe { Buffer::from_custom_allocation(at, len, Arc::new(self)) })
+    }
+}
+
+impl Deref for Extent {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the extent lies within the slab, its memory is initialised, and extents do not overlap.
+        unsafe { std::slice::from_raw_parts(self.slab.start.as_ptr().add(self.offset), self.len) }
+    }
+}
+
+impl DerefMut for Extent {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` is the only way to it.
+        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr(), self.len) }
+    }
+}
+
+impl fmt::Debug for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extent").field("offset", &self.offset).field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Extent {
+    fn drop(&mut self) {
+        self.slab.free.lock().unwrap_or_else(PoisonError::into_inner).give_back(self.offset, self.len);
+        self.slab.used.fetch_sub(self.len, Relaxed);
+    }
+}
+
+#[cfg(unix)]
+mod map {
+    use std::ptr::{NonNull, null_mut};
+
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+    use super::HUGE_PAGE;
+
+    /// Maps `len` bytes of zeros, aligned to a huge page. `len` is a multiple of that.
+    pub(super) fn aligned(len: usize, huge_pages: bool) -> std::io::Result<NonNull<u8>> {
+        let whole = len.checked_add(HUGE_PAGE).ok_or(std::io::ErrorKind::OutOfMemory)?;
+        // SAFETY: a new private mapping at an address of the system's choice touches no other memory.
+        let mapped =
+            unsafe { mmap_anonymous(null_mut(), whole, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) }?
+                .cast::<u8>();
+        let before = mapped.align_offset(HUGE_PAGE);
+        // SAFETY: `before` is less than a huge page, so all of this lies in the mapping just made; what is unmapped is not
+        // handed out.
+        unsafe {
+            let start = mapped.add(before);
+            if before > 0 {
+                munmap(mapped.cast(), before)?;
+            }
+            munmap(start.add(len).cast(), HUGE_PAGE - before)?;
+            advise(start, len, huge_pages);
+            NonNull::new(start).ok_or_else(|| std::io::ErrorKind::OutOfMemory.into())
+        }
+    }
+
+    /// Asks for huge pages, and keeps the memory out of forked children: pages that a child shares would be copied when
+    /// they are written to, and a read under way would go to the wrong copy.
+    ///
+    /// # Safety
+    /// The memory is a mapping of the caller's.
+    #[cfg(target_os = "linux")]
+    unsafe fn advise(start: *mut u8, len: usize, huge_pages: bool) {
+        use rustix::mm::{Advice, madvise};
+        let pages = if huge_pages { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
+        for advice in [pages, Advice::LinuxDontFork] {
+            // SAFETY: neither changes what the memory holds. Where it is refused, reads are slower.
+            let _ = unsafe { madvise(start.cast(), len, advice) };
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    unsafe fn advise(_start: *mut u8, _len: usize, _huge_pages: bool) {}
+
+    pub(super) fn unmap(start: NonNull<u8>, len: usize) {
+        // SAFETY: the slab that owned the mapping is being dropped, so no extent of it is left.
+        let _ = unsafe { munmap(start.as_ptr().cast(), len) };
+    }
+}
+
+#[cfg(not(unix))]
+mod map {
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::ptr::NonNull;
+
+    use super::HUGE_PAGE;
+
+    fn layout(len: usize) -> std::io::Result<Layout> {
+        Layout::from_size_align(len, HUGE_PAGE).map_err(|_| std::io::ErrorKind::OutOfMemory.into())
+    }
+
+    pub(super) fn aligned(len: usize, _huge_pages: bool) -> std::io::Result<NonNull<u8>> {
+        // SAFETY: `len` is not zero.
+        NonNull::new(unsafe { alloc_zeroed(layout(len)?) }).ok_or_else(|| std::io::ErrorKind::OutOfMemory.into())
+    }
+
+    pub(super) fn unmap(start: NonNull<u8>, len: usize) {
+        if let Ok(layout) = layout(len) {
+            // SAFETY: allocated with this layout, and no extent is left.
+            unsafe { dealloc(start.as_ptr(), layout) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_are_aligned_do_not_overlap_and_come_back() {
+        let slab = Slab::new(1, true).unwrap();
+        assert_eq!(slab.byte_len(), HUGE_PAGE);
+        assert_eq!(slab.start() as usize % HUGE_PAGE, 0);
+        let mut extents: Vec<Extent> = (0..16).map(|i| slab.take(1 + i * PAGE).unwrap()).collect();
+        for (i, extent) in extents.iter_mut().enumerate() {
+            assert_eq!((extent.as_ptr() as usize % PAGE, extent.len()), (0, (i + 1) * PAGE));
+            extent.fill(u8::try_from(i).unwrap());
+        }
+        for (i, extent) in extents.iter().enumerate() {
+            assert!(extent.iter().all(|&byte| usize::from(byte) == i));
+        }
+        assert_eq!(slab.used(), 136 * PAGE);
+        // In any order.
+        while !extents.is_empty() {
+            extents.swap_remove(extents.len() / 3);
+        }
+        assert_eq!(slab.used(), 0);
+        let whole = slab.take(HUGE_PAGE).unwrap();
+        assert!(slab.take(1).is_none());
+        drop(whole);
+        assert!(slab.take(HUGE_PAGE + 1).is_none());
+    }
+
+    #[test]
+    fn a_buffer_keeps_its_extent_and_points_into_it() {
+        let slab = Slab::new(1, false).unwrap();
+        let mut extent = slab.take(PAGE).unwrap();
+        extent[100] = 7;
+        let at = extent.as_ptr() as usize;
+        let buffer = extent.into_buffer(100, 28).unwrap();
+        assert_eq!((buffer.as_ptr() as usize, buffer[0], buffer.len()), (at + 100, 7, 28));
+        let part = buffer.slice(20);
+        drop(buffer);
+        assert_eq!(slab.used(), PAGE);
+        drop(part);
+        assert_eq!(slab.used(), 0);
+        assert!(slab.take(PAGE).unwrap().into_buffer(1, PAGE).is_none());
+    }
+
+    #[test]
+    fn random_taking_and_giving_back_keeps_the_free_space_whole() {
+        let slab = Slab::new(1, false).unwrap();
+        let (mut held, mut state) = (Vec::new(), 1_u64);
+        for _ in 0..20_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let random = usize::try_from(state >> 40).unwrap();
+            if random % 2 == 0 || held.is_empty() {
+                held.extend(slab.take(random % (200 << 10)));
+            } else {
+                held.swap_remove(random % held.len());
+            }
+            assert_eq!(slab.used(), held.iter().map(|extent: &Extent| extent.len()).sum::<usize>());
+        }
+        drop(held);
+        assert_eq!(slab.free.lock().unwrap().0, [(0, HUGE_PAGE)]);
+    }
+}

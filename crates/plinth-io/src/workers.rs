@@ -1,0 +1,282 @@
+//! The threads that read: one that drives a ring, or several that each wait for one read at a time.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use arrow_buffer::Buffer;
+
+use crate::error::{IoError, Result};
+use crate::reading::Reply;
+use crate::slab::{Extent, Slab};
+use crate::source::read_at;
+
+/// A read to be done by a thread of the engine.
+#[derive(Debug)]
+pub(crate) struct Job {
+    /// The descriptor to read by.
+    pub(crate) file: Arc<File>,
+    /// Another that reads through the page cache, for what a direct read is refused.
+    pub(crate) cached: Arc<File>,
+    pub(crate) offset: u64,
+    pub(crate) extent: Extent,
+    pub(crate) wanted: Wanted,
+    pub(crate) reply: Reply,
+}
+
+/// Which of the bytes read were asked for, and what to call them if they can't be read.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) name: Arc<str>,
+    pub(crate) offset: u64,
+    pub(crate) len: usize,
+    /// Bytes read before them, so that the read starts where a page does.
+    pub(crate) lead: usize,
+}
+
+impl Wanted {
+    /// What was asked for, out of `read` bytes.
+    pub(crate) fn cut(&self, extent: Extent, read: usize) -> Result<Buffer> {
+        if read < self.lead + self.len {
+            let len = self.offset - self.lead as u64 + read as u64;
+            return Err(IoError::PastEnd {
+                path: self.name.to_string(),
+                offset: self.offset,
+                wanted: self.len as u64,
+                len,
+            });
+        }
+        extent.into_buffer(self.lead, self.len).ok_or(IoError::Abandoned)
+    }
+
+    pub(crate) fn failed(&self, error: std::io::Error) -> IoError {
+        IoError::os(&*self.name, format!("read {} bytes at {}", self.len, self.offset), error)
+    }
+}
+
+impl Job {
+    /// Reads on the calling thread.
+    pub(crate) fn run(self) {
+        let Self { file, cached, offset, mut extent, wanted, reply } = self;
+        if reply.is_cancelled() {
+            return;
+        }
+        let whole = page_end(wanted.lead + wanted.len, extent.len());
+        let read = match read_at(&file, &mut extent[..whole], offset) {
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
+                read_at(&cached, &mut extent[..wanted.lead + wanted.len], offset)
+            }
+            read => read,
+        };
+        reply.send(read.map_err(|e| wanted.failed(e)).and_then(|read| wanted.cut(extent, read)));
+    }
+}
+
+/// Up to the end of the page that `end` lies in, so that a direct read may end there.
+pub(crate) fn page_end(end: usize, most: usize) -> usize {
+    end.next_multiple_of(crate::slab::PAGE).min(most)
+}
+
+/// What threads of the engine are to do.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    more: Condvar,
+    #[cfg(target_os = "linux")]
+    alarm: std::sync::OnceLock<std::os::fd::OwnedFd>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Slabs whose memory is to be returned.
+    released: Vec<Arc<Slab>>,
+    /// Threads that sleep until there is more.
+    asleep: usize,
+    closed: bool,
+    /// Set when the ring has failed: its thread has ended, others must do the work.
+    broken: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds jobs; gives them back if nobody is there any more to do them.
+    pub(crate) fn push(&self, jobs: Vec<Job>) -> std::result::Result<(), Vec<Job>> {
+        let mut state = self.lock();
+        if state.closed || state.broken {
+            return Err(jobs);
+        }
+        let count = jobs.len();
+        state.jobs.extend(jobs);
+        self.wake(state, count);
+        Ok(())
+    }
+
+    /// Returns a slab's memory, by way of whoever registered it.
+    pub(crate) fn release(&self, slab: Arc<Slab>) {
+        let mut state = self.lock();
+        if !state.closed && !state.broken && slab.slot().is_some() {
+            state.released.push(slab);
+            self.wake(state, 1);
+        }
+    }
+
+    /// Tells the threads to end.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        self.wake(state, usize::MAX);
+    }
+
+    fn wake(&self, state: MutexGuard<'_, State>, jobs: usize) {
+        let asleep = state.asleep;
+        drop(state);
+        if asleep == 0 {
+            return;
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(alarm) = self.alarm.get() {
+            let _ = rustix::io::write(alarm, &1_u64.to_ne_bytes());
+            return;
+        }
+        if jobs == 1 { self.more.notify_one() } else { self.more.notify_all() }
+    }
+}
+
+/// What threads that read one thing at a time do.
+pub(crate) fn read_one_by_one(queue: &Queue) {
+    let mut state = queue.lock();
+    loop {
+        if let Some(job) = state.jobs.pop_front() {
+            drop(state);
+            job.run();
+            state = queue.lock();
+        } else if state.closed {
+            return;
+        } else {
+            state.asleep += 1;
+            state = queue.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.asleep -= 1;
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) mod ring {
+    use std::sync::Arc;
+
+    use super::{Job, Queue, Wanted, page_end};
+    use crate::reading::Reply;
+    use crate::ring::{Direction, Ring, Transfer};
+    use crate::slab::Slab;
+
+    /// What a transfer's end is answered with.
+    type Token = (Wanted, Reply, Arc<std::fs::File>);
+
+    /// How a ring is driven.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Drive {
+        pub(crate) request_bytes: usize,
+        /// Requests that are under way at once.
+        pub(crate) depth: usize,
+        /// Whether memory is registered.
+        pub(crate) register: bool,
+    }
+
+    /// What the thread of a ring does. `ready` hears whether there is one.
+    pub(crate) fn drive(queue: &Queue, drive: Drive, ready: impl FnOnce(std::io::Result<crate::ring::Features>)) {
+        let mut ring = match start(queue, drive) {
+            Ok(ring) => {
+                ready(Ok(ring.features()));
+                ring
+            }
+            Err(e) => return ready(Err(e)),
+        };
+        if let Err(e) = run(queue, drive, &mut ring) {
+            log::warn!("io_uring failed ({e}): reading on without it");
+            let jobs = {
+                let mut state = queue.lock();
+                state.broken = true;
+                std::mem::take(&mut state.jobs)
+            };
+            // What the ring had is given up as it is dropped, what it had not is read here.
+            jobs.into_iter().for_each(Job::run);
+        }
+    }
+
+    fn start(queue: &Queue, drive: Drive) -> std::io::Result<Ring<Token>> {
+        use rustix::event::{EventfdFlags, eventfd};
+        let mut ring = Ring::new(drive.request_bytes)?;
+        let alarm = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        ring.set_alarm(alarm.try_clone()?);
+        let _ = queue.alarm.set(alarm);
+        Ok(ring)
+    }
+
+    fn run(queue: &Queue, drive: Drive, ring: &mut Ring<Token>) -> std::io::Result<()> {
+        let mut register = drive.register && ring.features().buffer_table;
+        let (mut jobs, mut released) = (Vec::new(), Vec::new());
+        loop {
+            let idle = {
+                let mut state = queue.lock();
+                while ring.requests() + jobs.len() < drive.depth {
+                    let Some(job) = state.jobs.pop_front() else { break };
+                    jobs.push(job);
+                }
+                released.append(&mut state.released);
+                if state.closed && ring.requests() == 0 && jobs.is_empty() {
+                    return Ok(());
+                }
+                let idle = jobs.is_empty() && released.is_empty();
+                // Asleep until the next look, as far as others can tell: they ring the alarm. Not if there was no room for
+                // more jobs; then the next completion brings the next look.
+                state.asleep = usize::from(idle && ring.requests() < drive.depth);
+                idle
+            };
+            for slab in released.drain(..) {
+                ring.unregister(&slab)?;
+            }
+            for job in jobs.drain(..).filter(|job: &Job| !job.reply.is_cancelled()) {
+                if register {
+                    register = register_slab(ring, job.extent.slab());
+                }
+                ring.start(transfer(job));
+            }
+            ring.turn(idle, finish)?;
+        }
+    }
+
+    fn register_slab(ring: &mut Ring<Token>, slab: &Arc<Slab>) -> bool {
+        ring.register(slab).map_or_else(
+            |e| {
+                log::warn!(
+                    "no more memory may be pinned for io_uring ({e}): reads cost more CPU; raise the limit with \
+                     `ulimit -l unlimited`"
+                );
+                false
+            },
+            |_| true,
+        )
+    }
+
+    fn transfer(job: Job) -> Transfer<Token> {
+        let Job { file, cached, offset, extent, wanted, reply } = job;
+        let len = page_end(wanted.lead + wanted.len, extent.len());
+        Transfer { file, offset, extent, len, direction: Direction::Read, token: (wanted, reply, cached) }
+    }
+
+    fn finish(transfer: Transfer<Token>, moved: std::io::Result<usize>) {
+        let Transfer { offset, extent, token: (wanted, reply, cached), .. } = transfer;
+        match moved {
+            Ok(moved) => reply.send(wanted.cut(extent, moved)),
+            // The device wants other alignments than all known ones.
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+                Job { file: Arc::clone(&cached), cached, offset, extent, wanted, reply }.run();
+            }
+            Err(e) => reply.send(Err(wanted.failed(e))),
+        }
+    }
+}
