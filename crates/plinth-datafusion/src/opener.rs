@@ -1,6 +1,7 @@
 //! From a part of a file to a stream of batches.
 
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -30,6 +31,8 @@ pub(crate) struct PlinthOpener {
     pub(crate) limit: Option<usize>,
     pub(crate) batch_size: Option<usize>,
     pub(crate) handles: Arc<Handles>,
+    /// Bytes of all files of the scan.
+    pub(crate) table_bytes: u64,
     pub(crate) metrics: PartitionMetrics,
 }
 
@@ -40,7 +43,7 @@ impl FileOpener for PlinthOpener {
         // file, not when the plan starts.
         Ok(async move {
             Ok(match opener.start(&part)? {
-                Some(batches) => futures::stream::iter(batches).boxed(),
+                Some(mut batches) => futures::stream::poll_fn(move |context| batches.poll(context.waker())).boxed(),
                 None => futures::stream::empty().boxed(),
             })
         }
@@ -68,7 +71,7 @@ impl PlinthOpener {
         let projection = rewrite_input_file_name_in_projection(self.projection.clone(), name)?;
         let projection = FileProjection::new(&projection, &columns, Arc::clone(&self.output))?;
         let predicates = self.predicates.translate(&columns)?;
-        let mut scan = file.scan().project(projection.paths()).row_groups(groups);
+        let mut scan = file.scan().project(projection.paths()).row_groups(groups).table_bytes(self.table_bytes);
         for conjunct in &predicates.owned {
             scan = scan.filter(conjunct.clone());
         }
@@ -87,7 +90,8 @@ impl PlinthOpener {
     }
 }
 
-/// The batches of a scan, shaped for the table. Each call does one batch's I/O and decoding on the calling thread.
+/// The batches of a scan, shaped for the table. Decoding happens on the thread that polls, reading what is not in memory
+/// on those of the I/O engine.
 struct Batches {
     /// Gone after its end or first error.
     scan: Option<Scan>,
@@ -95,16 +99,15 @@ struct Batches {
     reporter: ScanReporter,
 }
 
-impl Iterator for Batches {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.scan.as_mut()?.next();
+impl Batches {
+    fn poll(&mut self, waker: &Waker) -> Poll<Option<Result<RecordBatch>>> {
+        let Some(scan) = &mut self.scan else { return Poll::Ready(None) };
+        let Poll::Ready(next) = scan.poll_batch(waker) else { return Poll::Pending };
         self.reporter.report();
         let batch = next.map(|batch| self.projection.apply(&batch.map_err(from_format)?));
         if !matches!(batch, Some(Ok(_))) {
             self.scan = None;
         }
-        batch
+        Poll::Ready(batch)
     }
 }

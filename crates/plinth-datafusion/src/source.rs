@@ -6,11 +6,11 @@ use std::sync::Arc;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{DataFusionError, Result};
-use datafusion_datasource::TableSchema;
 use datafusion_datasource::file::FileSource;
-use datafusion_datasource::file_groups::FileGroupPartitioner;
+use datafusion_datasource::file_groups::{FileGroup, FileGroupPartitioner};
 use datafusion_datasource::file_scan_config::FileScanConfig;
 use datafusion_datasource::file_stream::FileOpener;
+use datafusion_datasource::{PartitionedFile, TableSchema};
 use datafusion_physical_expr::conjunction_opt;
 use datafusion_physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion_physical_expr::projection::ProjectionExprs;
@@ -101,6 +101,7 @@ impl FileSource for PlinthSource {
             limit: config.limit,
             batch_size: self.batch_size,
             handles: Arc::clone(&self.handles),
+            table_bytes: config.file_groups.iter().flat_map(FileGroup::files).map(bytes_of).sum(),
             metrics: PartitionMetrics::new(&self.metrics, partition),
         }))
     }
@@ -212,6 +213,12 @@ impl FileSource for PlinthSource {
         let projected = self.projection.iter().map(|projected| &projected.expr);
         datafusion_physical_plan::apply_expression_roots(self.predicates.iter().chain(projected), f)
     }
+}
+
+/// Bytes of a part of a file.
+fn bytes_of(part: &PartitionedFile) -> u64 {
+    let ranged = part.range.as_ref().map(|range| u64::try_from(range.end.saturating_sub(range.start)).unwrap_or(0));
+    ranged.unwrap_or(part.object_meta.size)
 }
 
 fn keep(conjuncts: &mut Vec<Arc<dyn PhysicalExpr>>, conjunct: Arc<dyn PhysicalExpr>) {

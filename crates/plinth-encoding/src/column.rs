@@ -101,6 +101,28 @@ impl Column {
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         Ok(Self { len: selection.count_set_bits(), values, nulls })
     }
+
+    /// The same values, no longer borrowing from the block they were decoded from.
+    #[must_use]
+    pub fn detached(self, block: &Buffer) -> Self {
+        let memory = block.as_ptr_range();
+        let own = |buffer: &Buffer| {
+            // Aligned as Arrow aligns what it allocates, which is enough for any type.
+            let copy = || Buffer::from(MutableBuffer::from_iter(buffer.iter().copied()));
+            if memory.contains(&buffer.as_ptr()) { copy() } else { buffer.clone() }
+        };
+        let own_bits = |bits: &BooleanBuffer| BooleanBuffer::new(own(bits.inner()), bits.offset(), bits.len());
+        let values = match &self.values {
+            Values::Bool(values) => Values::Bool(own_bits(values)),
+            Values::Fixed(values) => Values::Fixed(own(values)),
+            Values::Views { views, buffers } => Values::Views {
+                views: ScalarBuffer::new(own(views.inner()), 0, views.len()),
+                buffers: buffers.iter().map(own).collect(),
+            },
+        };
+        let nulls = self.nulls.as_ref().map(|nulls| NullBuffer::new(own_bits(nulls.inner())));
+        Self { len: self.len, values, nulls }
+    }
 }
 
 fn select_fixed(values: &Buffer, len: usize, selection: &BooleanBuffer) -> Buffer {

@@ -259,6 +259,17 @@ impl Inner {
         found.ok_or_else(|| FormatError::InvalidArgument("an empty column path".into()))
     }
 
+    /// Bytes of the blocks of some columns.
+    pub(crate) fn bytes_of(&self, paths: &[Path]) -> Result<u64> {
+        let mut bytes = 0;
+        for path in paths {
+            for stream in self.node(path)?.0.streams() {
+                bytes += self.stream_meta(stream)?.block_bytes();
+            }
+        }
+        Ok(bytes)
+    }
+
     /// A checksummed section.
     pub(crate) fn section(&self, section: &Section, place: &dyn std::fmt::Display) -> Result<Buffer> {
         let bytes = read_one(&*self.source, section.range())?;

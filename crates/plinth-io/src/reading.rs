@@ -79,15 +79,21 @@ impl Reading {
         Poll::Pending
     }
 
+    /// Waits until all are done or one has failed.
+    pub fn until_done(&self) {
+        let mut state = self.0.lock();
+        while !state.is_done() {
+            state = self.0.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// Waits for the buffers, in the order they were asked for.
     ///
     /// # Errors
     /// What the first read that failed says.
     pub fn wait(self) -> Result<Vec<Buffer>> {
+        self.until_done();
         let mut state = self.0.lock();
-        while !state.is_done() {
-            state = self.0.done.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
         match state.error.take() {
             Some(error) => Err(error),
             None => Ok(std::mem::take(&mut state.buffers)),

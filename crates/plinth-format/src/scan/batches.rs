@@ -4,7 +4,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::concat::concat_batches;
 
-use super::executor::Executor;
+use super::executor::{Executor, Step};
 use super::source::ColumnSource;
 use crate::error::{FormatError, Result};
 
@@ -17,24 +17,34 @@ pub(super) struct Batches {
     waiting_rows: usize,
 }
 
+/// How far the next batch is.
+#[derive(Debug)]
+pub(super) enum Next {
+    Batch(RecordBatch),
+    Waiting,
+    End,
+}
+
 impl Batches {
     pub(super) fn new(schema: SchemaRef, rows: usize) -> Self {
         Self { schema, rows, waiting: Vec::new(), waiting_rows: 0 }
     }
 
-    pub(super) fn next<S: ColumnSource>(&mut self, executor: &mut Executor<S>) -> Result<Option<RecordBatch>> {
+    /// The next batch, unless its rows have to be waited for.
+    pub(super) fn next<S: ColumnSource>(&mut self, executor: &mut Executor<S>) -> Result<Next> {
         loop {
             if self.waiting_rows >= self.rows {
-                return self.emit(self.rows).map(Some);
+                return self.emit(self.rows).map(Next::Batch);
             }
-            match executor.next_chunk()? {
-                Some(chunk) => {
+            match executor.step()? {
+                Step::Chunk(chunk) => {
                     let arrays = executor.values(chunk.columns)?;
                     self.waiting.push(batch(&self.schema, arrays, chunk.rows)?);
                     self.waiting_rows += chunk.rows;
                 }
-                None if self.waiting_rows == 0 => return Ok(None),
-                None => return self.emit(self.waiting_rows).map(Some),
+                Step::Waiting => return Ok(Next::Waiting),
+                Step::End if self.waiting_rows == 0 => return Ok(Next::End),
+                Step::End => return self.emit(self.waiting_rows).map(Next::Batch),
             }
         }
     }

@@ -1,42 +1,28 @@
 //! The columns of a Plinth file as the executor sees them.
 
-use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use arrow_array::{Array, ArrayRef, BooleanArray, new_null_array};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{ColumnFunction, Function, Path};
-use plinth_encoding::{Block, Column, EncodingError, IntSet, Mask, Physical, Test, Values, Verdict, evaluate_column};
+use plinth_encoding::{Column, EncodingError, IntSet, Mask, Physical, Test, Values, Verdict, evaluate_column};
 
-use super::ScanMetrics;
+use plinth_io::Need;
+
+use super::blocks::{Blocks, Fetch};
 use super::predicate::scatter;
-use super::source::{ColumnId, ColumnSource, LeafExpr, Possible, ScanColumn};
+use super::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Possible, ScanColumn};
 use crate::assemble::{DecodeStream, assemble, leaf};
 use crate::error::{FormatError, Result};
-use crate::file::{Inner, verify};
-use crate::meta::{BlockMeta, ChunkMeta};
 use crate::types::Node;
-
-/// Ranges closer than this are read as one.
-const READ_GAP: u64 = 16 << 10;
-
-/// A merged read is not grown beyond this.
-const READ_MOST: u64 = 4 << 20;
 
 /// A file's columns while one scan reads them.
 #[derive(Debug)]
 pub(super) struct FileColumns {
-    file: Arc<Inner>,
-    metrics: Arc<ScanMetrics>,
+    blocks: Blocks,
     nodes: Vec<Node>,
-    group: usize,
-    /// Bytes of fetched blocks, by stream and block.
-    fetched: HashMap<(usize, usize), Buffer>,
-    /// Blocks a predicate had to decode, whole: values, or codes of a coded chunk.
-    decoded: HashMap<(usize, usize), Column>,
 }
 
 /// A prepared predicate on one column.
@@ -102,53 +88,14 @@ impl FunctionCache {
 }
 
 impl FileColumns {
-    pub(super) fn new(file: Arc<Inner>, metrics: Arc<ScanMetrics>) -> Self {
-        Self { file, metrics, nodes: Vec::new(), group: 0, fetched: HashMap::new(), decoded: HashMap::new() }
-    }
-
-    fn place(&self, stream: usize, block: usize) -> String {
-        let name = &self.file.stream(stream).name;
-        match self.block_meta(stream, self.group, block) {
-            Ok(at) => format!(
-                "column {name:?}, row group {}, block {block} (offset {}, {} bytes)",
-                self.group, at.offset, at.len
-            ),
-            Err(_) => format!("column {name:?}, row group {}, block {block}", self.group),
-        }
-    }
-
-    fn fail(&self, stream: usize, block: usize) -> impl Fn(EncodingError) -> FormatError + use<> {
-        let (file, place) = (self.file.source.name().to_owned(), self.place(stream, block));
-        move |error| FormatError::at(&file, &place, error)
-    }
-
-    fn chunk(&self, stream: usize, group: usize) -> Result<&ChunkMeta> {
-        let meta = self.file.stream_meta(stream)?;
-        meta.chunks.get(group).ok_or_else(|| FormatError::InvalidArgument(format!("there is no row group {group}")))
-    }
-
-    fn block_meta(&self, stream: usize, group: usize, block: usize) -> Result<&BlockMeta> {
-        let blocks = &self.chunk(stream, group)?.blocks;
-        blocks.get(block).ok_or_else(|| FormatError::InvalidArgument(format!("there is no block {block}")))
-    }
-
-    /// A fetched block, parsed.
-    fn open(&self, stream: usize, block: usize) -> Result<(Block, bool)> {
-        let coded = self.chunk(stream, self.group)?.coded;
-        let meta = self.block_meta(stream, self.group, block)?;
-        let bytes = self
-            .fetched
-            .get(&(stream, block))
-            .ok_or_else(|| FormatError::InvalidArgument(format!("{} was not fetched", self.place(stream, block))))?;
-        let physical = if coded { Physical::CODES } else { self.file.stream(stream).physical };
-        let block = Block::open(physical, bytes, meta.values as usize).map_err(self.fail(stream, block))?;
-        Ok((block, coded))
+    pub(super) fn new(blocks: Blocks) -> Self {
+        Self { blocks, nodes: Vec::new() }
     }
 
     fn dictionary(&self, stream: usize) -> Result<&Arc<Dictionary>> {
-        self.file.dictionary(stream)?.ok_or_else(|| {
-            let what = format!("column {:?}: codes without a dictionary", self.file.stream(stream).name);
-            FormatError::Corrupt { file: self.file.source.name().to_owned(), what }
+        self.blocks.file.dictionary(stream)?.ok_or_else(|| {
+            let what = format!("column {:?}: codes without a dictionary", self.blocks.file.stream(stream).name);
+            FormatError::Corrupt { file: self.blocks.file.source.name().to_owned(), what }
         })
     }
 
@@ -166,48 +113,35 @@ impl FileColumns {
         if let Some(test) = codes.get() {
             return Ok(test);
         }
-        let place = format!("column {:?}: dictionary", self.file.stream(leaf.stream).name);
+        let place = format!("column {:?}: dictionary", self.blocks.file.stream(leaf.stream).name);
         let test = self
             .dictionary(leaf.stream)?
             .translate(values)
-            .map_err(|e| FormatError::at(self.file.source.name(), place, e))?;
+            .map_err(|e| FormatError::at(self.blocks.file.source.name(), place, e))?;
         Ok(codes.get_or_init(|| test))
     }
 
     /// A test on a block: on encoded data where its encoding can, else decoded, and kept.
-    fn evaluate_test(&mut self, stream: usize, block: usize, test: &Test) -> Result<Mask> {
-        let fail = self.fail(stream, block);
-        if !self.decoded.contains_key(&(stream, block)) {
-            let (opened, _) = self.open(stream, block)?;
+    fn evaluate_test(&mut self, stream: usize, at: BlockId, test: &Test) -> Result<Mask> {
+        let fail = self.blocks.fail(stream, at);
+        if !self.blocks.is_decoded(stream, at) {
+            let (opened, _) = self.blocks.open(stream, at)?;
             if let Some(mask) = opened.evaluate(test).map_err(&fail)? {
-                self.metrics.blocks_evaluated.fetch_add(1, Relaxed);
+                self.blocks.metrics.blocks_evaluated.fetch_add(1, Relaxed);
                 return Ok(mask);
             }
         }
-        let coded = self.chunk(stream, self.group)?.coded;
-        let physical = if coded { Physical::CODES } else { self.file.stream(stream).physical };
-        let column = self.whole(stream, block)?;
+        let coded = self.blocks.chunk(stream, at.group)?.coded;
+        let physical = if coded { Physical::CODES } else { self.blocks.file.stream(stream).physical };
+        let column = self.blocks.whole(stream, at)?;
         evaluate_column(physical, column, test).map_err(fail)
     }
 
-    /// A block decoded whole and kept until it is released.
-    fn whole(&mut self, stream: usize, block: usize) -> Result<&Column> {
-        let column = match self.decoded.remove(&(stream, block)) {
-            Some(column) => column,
-            None => {
-                let (opened, _) = self.open(stream, block)?;
-                self.metrics.blocks_decoded.fetch_add(1, Relaxed);
-                opened.decode(None).map_err(self.fail(stream, block))?
-            }
-        };
-        Ok(self.decoded.entry((stream, block)).or_insert(column))
-    }
-
-    fn evaluate_null(&self, stream: usize, block: usize) -> Result<Mask> {
-        let fail = self.fail(stream, block);
-        let (opened, _) = self.open(stream, block)?;
+    fn evaluate_null(&self, stream: usize, at: BlockId) -> Result<Mask> {
+        let fail = self.blocks.fail(stream, at);
+        let (opened, _) = self.blocks.open(stream, at)?;
         let node_is_presence = self.nodes.iter().any(|node| node.stream == stream && is_presence(node));
-        let rows = self.block_meta(stream, self.group, block)?.values as usize;
+        let rows = self.blocks.meta(stream, at)?.values as usize;
         let is_true = if node_is_presence {
             match opened.decode(None).map_err(fail)?.values {
                 Values::Bool(present) => !&present,
@@ -217,7 +151,7 @@ impl FileColumns {
             let nulls = opened.nulls().map_err(fail)?;
             nulls.map_or_else(|| BooleanBuffer::new_unset(rows), |nulls| !nulls.inner())
         };
-        self.metrics.blocks_evaluated.fetch_add(1, Relaxed);
+        self.blocks.metrics.blocks_evaluated.fetch_add(1, Relaxed);
         Ok(Mask { is_true, is_null: None })
     }
 
@@ -227,50 +161,50 @@ impl FileColumns {
         leaf: &Leaf,
         function: &Function,
         truth: &OnceLock<SharedTruth>,
-        block: usize,
+        at: BlockId,
         selection: &BooleanBuffer,
     ) -> Result<Mask> {
         let node = &self.nodes[leaf.column];
-        if node.is_leaf() && self.chunk(leaf.stream, self.group)?.coded {
-            let shared = truth.get_or_init(|| self.file.functions.entry(&function.function, leaf.stream));
+        if node.is_leaf() && self.blocks.chunk(leaf.stream, at.group)?.coded {
+            let shared = truth.get_or_init(|| self.blocks.file.functions.entry(&function.function, leaf.stream));
             if shared.get().is_none() {
                 let truth = self.truth(node, function)?;
                 let _ = shared.set(truth);
             }
             if let Some(Some(truth)) = shared.get() {
-                return self.apply(leaf.stream, block, truth);
+                return self.apply(leaf.stream, at, truth);
             }
         }
         // All rows at once when most are selected: one decode then serves the output too.
         let dense = selection.count_set_bits() * 4 > selection.len();
         if dense {
-            let decoded = self.decode_kept(leaf.column, block)?;
+            let decoded = self.decode_kept(leaf.column, at)?;
             let array = self.values(leaf.column, decoded)?;
             if let Ok(answers) = call(function, &array) {
                 return Ok(scatter(&answers, None));
             }
         }
-        let decoded = self.decode(leaf.column, block, Some(selection))?;
+        let decoded = self.decode(leaf.column, at, Some(selection))?;
         let array = self.values(leaf.column, decoded)?;
         let answers = call(function, &array).map_err(FormatError::Function)?;
         Ok(scatter(&answers, Some(selection)))
     }
 
     /// Decodes a column whole; a leaf's values stay for the output.
-    fn decode_kept(&mut self, column: ColumnId, block: usize) -> Result<ScanColumn> {
+    fn decode_kept(&mut self, column: ColumnId, at: BlockId) -> Result<ScanColumn> {
         let node = &self.nodes[column];
         if node.is_leaf() {
             let stream = node.stream;
-            self.whole(stream, block)?;
+            self.blocks.whole(stream, at)?;
         }
-        self.decode(column, block, None)
+        self.decode(column, at, None)
     }
 
     /// A function's answers over the distinct values and null; `None` if it fails for some.
     fn truth(&self, node: &Node, function: &Function) -> Result<Option<Truth>> {
         let dictionary = self.dictionary(node.stream)?;
-        let place = format!("column {:?}: dictionary", self.file.stream(node.stream).name);
-        let fail = |e| FormatError::at(self.file.source.name(), &place, e);
+        let place = format!("column {:?}: dictionary", self.blocks.file.stream(node.stream).name);
+        let fail = |e| FormatError::at(self.blocks.file.source.name(), &place, e);
         let values = leaf(node, dictionary.values().map_err(fail)?.column()).map_err(fail)?;
         let null = new_null_array(values.data_type(), 1);
         let (Ok(answers), Ok(of_null)) = (call(function, &values), call(function, &null)) else { return Ok(None) };
@@ -283,10 +217,10 @@ impl FileColumns {
         }))
     }
 
-    fn apply(&mut self, stream: usize, block: usize, truth: &Truth) -> Result<Mask> {
-        let Mask { mut is_true, is_null: nulls } = self.evaluate_test(stream, block, &truth.is_true)?;
+    fn apply(&mut self, stream: usize, at: BlockId, truth: &Truth) -> Result<Mask> {
+        let Mask { mut is_true, is_null: nulls } = self.evaluate_test(stream, at, &truth.is_true)?;
         let mut is_null = match &truth.is_null {
-            Some(test) => Some(self.evaluate_test(stream, block, test)?.is_true),
+            Some(test) => Some(self.evaluate_test(stream, at, test)?.is_true),
             None => None,
         };
         if let Some(nulls) = nulls {
@@ -315,9 +249,10 @@ fn is_presence(node: &Node) -> bool {
 
 impl ColumnSource for FileColumns {
     type Leaf = Leaf;
+    type Fetch = Fetch;
 
     fn resolve(&mut self, path: &Path) -> Result<ColumnId> {
-        let (node, _) = self.file.node(path)?;
+        let (node, _) = self.blocks.file.node(path)?;
         if let Some(known) = self.nodes.iter().position(|known| known.stream == node.stream) {
             return Ok(known);
         }
@@ -346,17 +281,17 @@ impl ColumnSource for FileColumns {
     }
 
     fn block_rows(&self, group: usize) -> Result<Vec<usize>> {
-        let rows = self.file.footer.row_groups.get(group).copied();
+        let rows = self.blocks.file.footer.row_groups.get(group).copied();
         let rows = rows.ok_or_else(|| FormatError::InvalidArgument(format!("there is no row group {group}")))?;
-        let block_rows = u64::from(self.file.footer.block_rows);
+        let block_rows = u64::from(self.blocks.file.footer.block_rows);
         Ok((0..rows.div_ceil(block_rows))
             .map(|i| usize::try_from((rows - i * block_rows).min(block_rows)).unwrap_or(usize::MAX))
             .collect())
     }
 
-    fn possible(&self, leaf: &Leaf, group: usize, block: usize) -> Result<Possible> {
-        let chunk = self.chunk(leaf.stream, group)?;
-        let meta = self.block_meta(leaf.stream, group, block)?;
+    fn possible(&self, leaf: &Leaf, at: BlockId) -> Result<Possible> {
+        let chunk = self.blocks.chunk(leaf.stream, at.group)?;
+        let meta = self.blocks.meta(leaf.stream, at)?;
         let is_null = meta.nulls > 0;
         match &leaf.kind {
             Kind::IsNull => Ok(Possible { is_true: is_null, is_false: meta.nulls < meta.values, is_null: false }),
@@ -374,75 +309,44 @@ impl ColumnSource for FileColumns {
         }
     }
 
-    fn fetch(&mut self, group: usize, wanted: &[(ColumnId, usize)]) -> Result<()> {
-        if self.group != group {
-            self.group = group;
-            self.fetched.clear();
-            self.decoded.clear();
-        }
-        let mut missing = Vec::new();
-        for &(column, block) in wanted {
-            for stream in self.nodes[column].streams() {
-                if !self.fetched.contains_key(&(stream, block)) {
-                    let at = self.block_meta(stream, group, block)?;
-                    missing.push((at.range(), at.checksum, stream, block));
-                }
-            }
-        }
-        missing.sort_by_key(|(range, ..)| range.start);
-        missing.dedup_by_key(|(range, _, stream, block)| (range.start, *stream, *block));
-        let mut reads: Vec<Range<u64>> = Vec::new();
-        for (range, ..) in &missing {
-            match reads.last_mut() {
-                Some(last) if range.start <= last.end + READ_GAP && range.end - last.start <= READ_MOST => {
-                    last.end = last.end.max(range.end);
-                }
-                _ => reads.push(range.clone()),
-            }
-        }
-        let buffers = self.file.source.read(&reads)?;
-        self.metrics.bytes_read.fetch_add(reads.iter().map(|range| range.end - range.start).sum(), Relaxed);
-        let mut read = 0;
-        for (range, checksum, stream, block) in missing {
-            while reads.get(read).is_some_and(|merged| merged.end < range.end || merged.start > range.start) {
-                read += 1;
-            }
-            let (Some(merged), Some(buffer)) = (reads.get(read), buffers.get(read)) else {
-                return Err(FormatError::InvalidArgument("a read returned too few buffers".into()));
-            };
-            let start = usize::try_from(range.start - merged.start).unwrap_or(usize::MAX);
-            let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-            let bytes = buffer.slice_with_length(start, len);
-            verify(self.file.source.name(), &self.place(stream, block), &bytes, checksum)?;
-            self.fetched.insert((stream, block), bytes);
-        }
-        Ok(())
+    fn size(&self, column: ColumnId, at: BlockId) -> Result<u64> {
+        self.nodes[column].streams().map(|stream| Ok(u64::from(self.blocks.meta(stream, at)?.len))).sum()
     }
 
-    fn evaluate(&mut self, leaf: &Leaf, block: usize, selection: &BooleanBuffer) -> Result<Mask> {
+    fn start(&self, wanted: &[(ColumnId, BlockId)], need: Need) -> Result<Option<Fetch>> {
+        let streams =
+            |&(column, at): &(ColumnId, BlockId)| self.nodes[column].streams().map(move |stream| (stream, at));
+        self.blocks.start(wanted.iter().flat_map(streams), need)
+    }
+
+    fn finish(&mut self, fetch: Fetch) -> Result<()> {
+        self.blocks.finish(fetch)
+    }
+
+    fn evaluate(&mut self, leaf: &Leaf, at: BlockId, selection: &BooleanBuffer) -> Result<Mask> {
         match &leaf.kind {
-            Kind::IsNull => self.evaluate_null(leaf.stream, block),
+            Kind::IsNull => self.evaluate_null(leaf.stream, at),
             Kind::Test { values, codes } => {
-                let coded = self.chunk(leaf.stream, self.group)?.coded;
+                let coded = self.blocks.chunk(leaf.stream, at.group)?.coded;
                 let test = self.test_for(leaf, values, codes, coded)?;
-                self.evaluate_test(leaf.stream, block, test)
+                self.evaluate_test(leaf.stream, at, test)
             }
-            Kind::Function { function, truth } => self.evaluate_function(leaf, function, truth, block, selection),
+            Kind::Function { function, truth } => self.evaluate_function(leaf, function, truth, at, selection),
         }
     }
 
-    fn decode(&mut self, column: ColumnId, block: usize, selection: Option<&BooleanBuffer>) -> Result<ScanColumn> {
+    fn decode(&mut self, column: ColumnId, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<ScanColumn> {
         let node = self.nodes[column].clone();
-        if node.is_leaf() && self.chunk(node.stream, self.group)?.coded {
-            let Column { len, values, nulls } = self.stream_column(&node, block, selection)?;
+        if node.is_leaf() && self.blocks.chunk(node.stream, at.group)?.coded {
+            let Column { len, values, nulls } = self.blocks.column(node.stream, at, selection)?;
             let Values::Fixed(codes) = values else {
-                return Err(self.fail(node.stream, block)(EncodingError::corrupt("codes that are no integers")));
+                return Err(self.blocks.fail(node.stream, at)(EncodingError::corrupt("codes that are no integers")));
             };
             let dictionary = Arc::clone(self.dictionary(node.stream)?);
             return Ok(ScanColumn::Codes { ids: ScalarBuffer::new(codes, 0, len), nulls, dictionary });
         }
-        let fail = self.fail(node.stream, block);
-        let array = assemble(&node, selection, &mut BlockStreams { columns: self, block }).map_err(fail)?;
+        let fail = self.blocks.fail(node.stream, at);
+        let array = assemble(&node, selection, &mut BlockStreams { columns: self, at }).map_err(fail)?;
         Ok(ScanColumn::Arrow(array))
     }
 
@@ -451,16 +355,15 @@ impl ColumnSource for FileColumns {
             ScanColumn::Arrow(array) => Ok(array),
             ScanColumn::Codes { ids, nulls, dictionary } => {
                 let node = &self.nodes[column];
-                let place = format!("column {:?}: dictionary", self.file.stream(node.stream).name);
-                from_codes(node, &ids, nulls, &dictionary, &self.file.stream(node.stream).gathered)
-                    .map_err(|e| FormatError::at(self.file.source.name(), place, e))
+                let place = format!("column {:?}: dictionary", self.blocks.file.stream(node.stream).name);
+                from_codes(node, &ids, nulls, &dictionary, &self.blocks.file.stream(node.stream).gathered)
+                    .map_err(|e| FormatError::at(self.blocks.file.source.name(), place, e))
             }
         }
     }
 
-    fn release(&mut self, block: usize) {
-        self.fetched.retain(|&(_, b), _| b != block);
-        self.decoded.retain(|&(_, b), _| b != block);
+    fn release(&mut self, at: BlockId) {
+        self.blocks.release(at);
     }
 }
 
@@ -488,36 +391,20 @@ fn from_codes(
     leaf(node, Column { len, values, nulls })
 }
 
-impl FileColumns {
-    /// The selected rows of a stream's block: from what a predicate decoded, or from its bytes.
-    fn stream_column(&mut self, node: &Node, block: usize, selection: Option<&BooleanBuffer>) -> Result<Column> {
-        let fail = self.fail(node.stream, block);
-        if let Some(column) = self.decoded.get(&(node.stream, block)) {
-            return match selection {
-                Some(selection) => column.select(selection).map_err(fail),
-                None => Ok(column.clone()),
-            };
-        }
-        let (opened, _) = self.open(node.stream, block)?;
-        self.metrics.blocks_decoded.fetch_add(1, Relaxed);
-        opened.decode(selection).map_err(fail)
-    }
-}
-
 /// The streams of one block, for `assemble`.
 struct BlockStreams<'a> {
-    columns: &'a mut FileColumns,
-    block: usize,
+    columns: &'a FileColumns,
+    at: BlockId,
 }
 
 impl DecodeStream for BlockStreams<'_> {
     fn shape(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> plinth_encoding::Result<Column> {
-        self.columns.stream_column(node, self.block, selection).map_err(wrap)
+        self.columns.blocks.column(node.stream, self.at, selection).map_err(wrap)
     }
 
     fn leaf(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> plinth_encoding::Result<ArrayRef> {
-        let coded = self.columns.chunk(node.stream, self.columns.group).map_err(wrap)?.coded;
-        let column = self.columns.stream_column(node, self.block, selection).map_err(wrap)?;
+        let coded = self.columns.blocks.chunk(node.stream, self.at.group).map_err(wrap)?.coded;
+        let column = self.columns.blocks.column(node.stream, self.at, selection).map_err(wrap)?;
         if !coded {
             return leaf(node, column);
         }
@@ -526,7 +413,7 @@ impl DecodeStream for BlockStreams<'_> {
         };
         let ids = ScalarBuffer::new(codes, 0, column.len);
         let dictionary = self.columns.dictionary(node.stream).map_err(wrap)?;
-        from_codes(node, &ids, column.nulls, dictionary, &self.columns.file.stream(node.stream).gathered)
+        from_codes(node, &ids, column.nulls, dictionary, &self.columns.blocks.file.stream(node.stream).gathered)
     }
 }
 

@@ -1,4 +1,9 @@
 //! The scan itself: zone maps, conjuncts, selection, the other columns under it.
+//!
+//! Blocks travel in windows through two stages: their filter columns are read and evaluated, then the other columns of those
+//! with rows that pass are read and decoded. While the storage keeps the scan waiting, several windows are under way at
+//! once, the reads of later ones behind those of earlier ones; what is there at once is decoded at once, while it is still
+//! in a core's cache.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,17 +13,24 @@ use std::sync::atomic::Ordering::Relaxed;
 use arrow_array::ArrayRef;
 use arrow_buffer::BooleanBuffer;
 use plinth_encoding::expr::{Expr, Path};
+use plinth_io::{Need, Reading};
 
 use super::predicate::{Bound, Rows, bind, conjuncts};
-use super::source::{ColumnId, ColumnSource, ScanColumn};
+use super::source::{BlockId, ColumnId, ColumnSource, ScanColumn};
 use super::{Chunk, DynamicFilter, ScanMetrics};
 use crate::error::{FormatError, Result};
 
-/// Blocks whose filter columns, and then whose other columns, are read in one batch.
+/// Most blocks of a window.
 const WINDOW: usize = 32;
 
 /// The same while a dynamic filter may rule out the next blocks any moment.
 const DYNAMIC_WINDOW: usize = 4;
+
+/// Bytes a window reads at a time, unless a single block needs more.
+const WINDOW_BYTES: u64 = 2 << 20;
+
+/// Windows that are under way while the storage keeps the scan waiting.
+const AHEAD: usize = 4;
 
 /// What to do.
 #[derive(Debug)]
@@ -37,16 +49,20 @@ pub(super) struct Executor<S: ColumnSource> {
     source: S,
     output: Vec<ColumnId>,
     /// Cheapest first.
-    conjuncts: Vec<Bound<S::Leaf>>,
+    conjuncts: Vec<Arc<Bound<S::Leaf>>>,
     dynamic: Vec<Dynamic<S::Leaf>>,
     groups: Range<usize>,
     /// Blocks of the current row group that zone maps left, with their rows.
-    live: VecDeque<(usize, usize)>,
-    /// Blocks with rows that passed, fetched and ready to be decoded.
-    passed: VecDeque<(usize, BooleanBuffer)>,
+    live: VecDeque<(BlockId, usize)>,
+    /// Windows whose filter columns are under way.
+    filtering: VecDeque<Filtering<S>>,
+    /// Windows of blocks with rows that passed.
+    passed: VecDeque<Passed<S::Fetch>>,
     remaining: u64,
     /// Blocks of the next window: a scan with a limit starts small, for it may need no more.
     window: usize,
+    /// Whether the last read was not there at once.
+    waits: bool,
     metrics: Arc<ScanMetrics>,
 }
 
@@ -55,15 +71,54 @@ pub(super) struct Executor<S: ColumnSource> {
 struct Dynamic<L> {
     filter: Arc<dyn DynamicFilter>,
     version: u64,
-    bound: Vec<Bound<L>>,
+    bound: Vec<Arc<Bound<L>>>,
+}
+
+/// Blocks to be filtered.
+#[derive(Debug)]
+struct Filtering<S: ColumnSource> {
+    blocks: Vec<Undecided<S::Leaf>>,
+    fetch: S::Fetch,
+}
+
+/// A block of which zone maps left some predicates open.
+#[derive(Debug)]
+struct Undecided<L> {
+    at: BlockId,
+    rows: usize,
+    open: Vec<Arc<Bound<L>>>,
+}
+
+/// Blocks to be decoded, with the rows that passed.
+#[derive(Debug)]
+struct Passed<F> {
+    blocks: VecDeque<(BlockId, BooleanBuffer)>,
+    columns: Columns<F>,
+}
+
+/// The other columns of some blocks.
+#[derive(Debug)]
+enum Columns<F> {
+    Wanted,
+    UnderWay(F),
+    Here,
+}
+
+/// How far a scan got.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Rows.
+    Chunk(Chunk),
+    /// It waits for the storage, see [`Executor::waits_for`].
+    Waiting,
+    /// There are no more.
+    End,
 }
 
 impl<S: ColumnSource> Executor<S> {
     pub(super) fn new(mut source: S, plan: Plan, metrics: Arc<ScanMetrics>) -> Result<Self> {
         let output = plan.columns.iter().map(|path| source.resolve(path)).collect::<Result<_>>()?;
-        let mut conjuncts =
-            plan.predicate.iter().map(|expr| bind(expr, &mut source)).collect::<Result<Vec<Bound<S::Leaf>>>>()?;
-        conjuncts.sort_by_key(Bound::cost);
+        let conjuncts = bind_all(&plan.predicate, &mut source)?;
         Ok(Self {
             source,
             output,
@@ -71,9 +126,11 @@ impl<S: ColumnSource> Executor<S> {
             dynamic: plan.dynamic.into_iter().map(|filter| Dynamic { filter, version: 0, bound: Vec::new() }).collect(),
             groups: plan.row_groups,
             live: VecDeque::new(),
+            filtering: VecDeque::new(),
             passed: VecDeque::new(),
             remaining: plan.limit.unwrap_or(u64::MAX),
             window: if plan.limit.is_some() { 1 } else { WINDOW },
+            waits: false,
             metrics,
         })
     }
@@ -83,21 +140,53 @@ impl<S: ColumnSource> Executor<S> {
         self.output.iter().zip(columns).map(|(&id, column)| self.source.values(id, column)).collect()
     }
 
-    /// The rows of the next block with rows that pass.
-    pub(super) fn next_chunk(&mut self) -> Result<Option<Chunk>> {
+    /// The rows of the next block with rows that pass, unless they have to be waited for.
+    pub(super) fn step(&mut self) -> Result<Step> {
         while self.remaining > 0 {
-            if let Some((block, selection)) = self.passed.pop_front() {
-                let chunk = self.decode(block, selection)?;
-                self.source.release(block);
-                return Ok(Some(chunk));
+            self.start_reads()?;
+            if let Some(front) = self.passed.front_mut() {
+                if let Columns::UnderWay(fetch) = &front.columns
+                    && fetch.as_ref().is_done()
+                    && let Columns::UnderWay(fetch) = std::mem::replace(&mut front.columns, Columns::Here)
+                {
+                    self.source.finish(fetch)?;
+                }
+                if matches!(front.columns, Columns::Here) {
+                    if let Some((at, selection)) = front.blocks.pop_front() {
+                        let chunk = self.decode(at, selection)?;
+                        self.source.release(at);
+                        return Ok(Step::Chunk(chunk));
+                    }
+                    self.passed.pop_front();
+                    continue;
+                }
             }
-            if !self.live.is_empty() {
-                self.filter_window()?;
-            } else if !self.next_group()? {
-                break;
+            // While the columns of the next rows are under way, those behind them can be filtered.
+            let filtered = self.filtering.front().is_some_and(|next| next.fetch.as_ref().is_done());
+            if filtered && self.passed.len() < AHEAD {
+                self.filter()?;
+            } else if self.waits_for().is_some() {
+                return Ok(Step::Waiting);
+            } else if self.live.is_empty() && !self.next_group()? {
+                return Ok(Step::End);
             }
         }
-        Ok(None)
+        Ok(Step::End)
+    }
+
+    /// What [`Step::Waiting`] waits for.
+    pub(super) fn waits_for(&self) -> Option<&Reading> {
+        match self.passed.front().map(|front| &front.columns) {
+            Some(Columns::UnderWay(fetch)) => Some(fetch.as_ref()),
+            _ => self.filtering.front().map(|next| next.fetch.as_ref()),
+        }
+    }
+
+    /// Waits until [`Executor::step`] gets further.
+    pub(super) fn wait(&self) {
+        if let Some(reading) = self.waits_for() {
+            reading.until_done();
+        }
     }
 
     /// Moves to the next row group and drops the blocks that zone maps rule out. False if there is none.
@@ -108,8 +197,9 @@ impl<S: ColumnSource> Executor<S> {
         self.metrics.row_groups_total.fetch_add(1, Relaxed);
         self.metrics.blocks_total.fetch_add(rows.len() as u64, Relaxed);
         for (block, rows) in rows.into_iter().enumerate() {
-            if self.may_pass(group, block)? {
-                self.live.push_back((block, rows));
+            let at = BlockId { group, block };
+            if self.may_pass(at)? {
+                self.live.push_back((at, rows));
             } else {
                 self.metrics.blocks_pruned.fetch_add(1, Relaxed);
             }
@@ -120,17 +210,13 @@ impl<S: ColumnSource> Executor<S> {
         Ok(true)
     }
 
-    fn group(&self) -> usize {
-        self.groups.start.saturating_sub(1)
-    }
-
-    fn predicates(&self) -> impl Iterator<Item = &Bound<S::Leaf>> {
+    fn predicates(&self) -> impl Iterator<Item = &Arc<Bound<S::Leaf>>> {
         self.conjuncts.iter().chain(self.dynamic.iter().flat_map(|dynamic| &dynamic.bound))
     }
 
-    fn may_pass(&self, group: usize, block: usize) -> Result<bool> {
+    fn may_pass(&self, at: BlockId) -> Result<bool> {
         for predicate in self.predicates() {
-            if !predicate.possible(&self.source, group, block)?.is_true {
+            if !predicate.possible(&self.source, at)?.is_true {
                 return Ok(false);
             }
         }
@@ -144,8 +230,7 @@ impl<S: ColumnSource> Executor<S> {
             if let Some((version, expr)) = dynamic.filter.newer_than(dynamic.version) {
                 let mut parts = Vec::new();
                 conjuncts(&expr, &mut parts);
-                dynamic.bound = parts.iter().map(|part| bind(part, &mut self.source)).collect::<Result<_>>()?;
-                dynamic.bound.sort_by_key(Bound::cost);
+                dynamic.bound = bind_all(&parts, &mut self.source)?;
                 dynamic.version = version;
                 changed = true;
             }
@@ -153,62 +238,115 @@ impl<S: ColumnSource> Executor<S> {
         Ok(changed)
     }
 
-    /// Filters the next few blocks and fetches the other columns of those with rows that pass.
-    fn filter_window(&mut self) -> Result<()> {
-        let group = self.group();
+    /// Starts what has to be read next, and more while the storage keeps the scan waiting.
+    fn start_reads(&mut self) -> Result<()> {
+        let depth = if self.waits { AHEAD.min(self.window) } else { 1 };
+        for i in 0..self.passed.len().min(depth) {
+            let need = if i == 0 { Need::Now } else { Need::Ahead };
+            let passed = &self.passed[i];
+            if matches!(passed.columns, Columns::Wanted) {
+                let wanted: Vec<_> = passed.blocks.iter().flat_map(|&(at, _)| self.columns_of(at)).collect();
+                let Some(fetch) = self.source.start(&wanted, need)? else { return Ok(()) };
+                self.waits = !fetch.as_ref().is_done();
+                self.passed[i].columns = Columns::UnderWay(fetch);
+            }
+        }
+        while self.filtering.len() + self.passed.len() < depth {
+            if self.live.is_empty() && (!self.waits || !self.next_group()?) {
+                break;
+            }
+            if !self.live.is_empty() && !self.start_window()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn columns_of(&self, at: BlockId) -> impl Iterator<Item = (ColumnId, BlockId)> {
+        self.output.iter().map(move |&column| (column, at))
+    }
+
+    /// Takes the next blocks and starts to read what their predicates need. False if there is no memory to do so ahead.
+    fn start_window(&mut self) -> Result<bool> {
         if self.refresh()? {
             let before = self.live.len();
             let blocks = std::mem::take(&mut self.live);
-            for (block, rows) in blocks {
-                if self.may_pass(group, block)? {
-                    self.live.push_back((block, rows));
+            for (at, rows) in blocks {
+                if self.may_pass(at)? {
+                    self.live.push_back((at, rows));
                 }
             }
             self.metrics.blocks_pruned.fetch_add((before - self.live.len()) as u64, Relaxed);
         }
-        let window = if self.dynamic.is_empty() { self.window } else { self.window.min(DYNAMIC_WINDOW) };
-        self.window = (self.window * 2).min(WINDOW);
-        let blocks: Vec<(usize, usize)> = self.live.drain(..window.min(self.live.len())).collect();
-
-        // A predicate that zone maps prove true everywhere in a block needs no column of it.
-        let mut undecided = Vec::with_capacity(blocks.len());
-        let mut wanted = Vec::new();
-        let predicates: Vec<&Bound<S::Leaf>> =
-            self.conjuncts.iter().chain(self.dynamic.iter().flat_map(|d| &d.bound)).collect();
-        for &(block, _) in &blocks {
+        let most = if self.dynamic.is_empty() { self.window } else { self.window.min(DYNAMIC_WINDOW) };
+        let (mut blocks, mut wanted, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for &(at, rows) in self.live.iter().take(most) {
+            if bytes >= WINDOW_BYTES {
+                break;
+            }
+            // A predicate that zone maps prove true everywhere in a block needs no column of it.
             let mut open = Vec::new();
-            for (i, predicate) in predicates.iter().enumerate() {
-                if !predicate.possible(&self.source, group, block)?.always_true() {
-                    open.push(i);
+            for predicate in self.predicates() {
+                if !predicate.possible(&self.source, at)?.always_true() {
+                    open.push(Arc::clone(predicate));
                     let mut columns = Vec::new();
                     predicate.columns(&mut columns);
-                    wanted.extend(columns.into_iter().map(|column| (column, block)));
+                    for column in columns {
+                        bytes += self.source.size(column, at)?;
+                        wanted.push((column, at));
+                    }
                 }
             }
-            undecided.push(open);
+            blocks.push(Undecided { at, rows, open });
         }
-        self.source.fetch(group, &wanted)?;
+        let first = self.filtering.is_empty() && self.passed.is_empty();
+        let Some(fetch) = self.source.start(&wanted, if first { Need::Now } else { Need::Ahead })? else {
+            return Ok(false);
+        };
+        if !wanted.is_empty() {
+            self.waits = !fetch.as_ref().is_done();
+        }
+        self.live.drain(..blocks.len());
+        self.window = (self.window * 2).min(WINDOW);
+        self.filtering.push_back(Filtering { blocks, fetch });
+        Ok(true)
+    }
 
-        let mut passed = Vec::new();
-        for ((block, rows), open) in blocks.into_iter().zip(undecided) {
+    /// Filters the first window whose filter columns are there.
+    fn filter(&mut self) -> Result<()> {
+        let Some(Filtering { blocks, fetch }) = self.filtering.pop_front() else { return Ok(()) };
+        self.source.finish(fetch)?;
+        let newer = self.refresh()?;
+        let (mut window, mut bytes) = (VecDeque::new(), 0);
+        for Undecided { at, rows, open } in blocks {
+            if newer && !self.may_pass(at)? {
+                self.metrics.blocks_pruned.fetch_add(1, Relaxed);
+                self.source.release(at);
+                continue;
+            }
             self.metrics.rows_in.fetch_add(rows as u64, Relaxed);
-            let open: Vec<&Bound<S::Leaf>> = open.into_iter().filter_map(|i| predicates.get(i).copied()).collect();
-            let selection = select(&mut self.source, &open, block, rows)?;
-            if selection.count_set_bits() > 0 {
-                passed.push((block, selection));
-            } else {
-                self.source.release(block);
+            let selection = select(&mut self.source, &open, at, rows)?;
+            if selection.count_set_bits() == 0 {
+                self.source.release(at);
+                continue;
+            }
+            window.push_back((at, selection));
+            for &column in &self.output {
+                bytes += self.source.size(column, at)?;
+            }
+            if bytes >= WINDOW_BYTES {
+                self.passed.push_back(Passed { blocks: std::mem::take(&mut window), columns: Columns::Wanted });
+                bytes = 0;
             }
         }
-        let wanted: Vec<_> =
-            passed.iter().flat_map(|&(block, _)| self.output.iter().map(move |&column| (column, block))).collect();
-        self.source.fetch(group, &wanted)?;
-        self.passed.extend(passed);
+        if !window.is_empty() {
+            self.passed.push_back(Passed { blocks: window, columns: Columns::Wanted });
+        }
         Ok(())
     }
 
     /// Decodes the output columns of a block's selected rows.
-    fn decode(&mut self, block: usize, mut selection: BooleanBuffer) -> Result<Chunk> {
+    fn decode(&mut self, at: BlockId, mut selection: BooleanBuffer) -> Result<Chunk> {
         let mut rows = selection.count_set_bits();
         if rows as u64 > self.remaining {
             // The limit falls into this block: the rows behind it are unselected.
@@ -221,24 +359,30 @@ impl<S: ColumnSource> Executor<S> {
         self.metrics.rows_out.fetch_add(rows as u64, Relaxed);
         let selection = Some(&selection).filter(|selection| rows < selection.len());
         let source = &mut self.source;
-        let columns =
-            self.output.iter().map(|&column| source.decode(column, block, selection)).collect::<Result<_>>()?;
+        let columns = self.output.iter().map(|&column| source.decode(column, at, selection)).collect::<Result<_>>()?;
         Ok(Chunk { rows, columns })
     }
+}
+
+/// Binds predicates, cheapest first.
+fn bind_all<S: ColumnSource>(parts: &[Expr], source: &mut S) -> Result<Vec<Arc<Bound<S::Leaf>>>> {
+    let mut bound = parts.iter().map(|part| bind(part, source).map(Arc::new)).collect::<Result<Vec<_>>>()?;
+    bound.sort_by_key(|bound| bound.cost());
+    Ok(bound)
 }
 
 /// The rows of a block that pass all predicates. One that fails on a row is tried again when the others have had their
 /// say: its error counts only for rows that pass them all.
 fn select<S: ColumnSource>(
     source: &mut S,
-    predicates: &[&Bound<S::Leaf>],
-    block: usize,
+    predicates: &[Arc<Bound<S::Leaf>>],
+    at: BlockId,
     rows: usize,
 ) -> Result<BooleanBuffer> {
     let mut selection = BooleanBuffer::new_set(rows);
     let mut failed = Vec::new();
     for predicate in predicates {
-        match predicate.evaluate(source, &Rows { block, selection: &selection }) {
+        match predicate.evaluate(source, &Rows { at, selection: &selection }) {
             Ok(mask) => selection = &selection & &mask.is_true,
             Err(FormatError::Function(_)) => failed.push(predicate),
             Err(other) => return Err(other),
@@ -248,7 +392,7 @@ fn select<S: ColumnSource>(
         }
     }
     for predicate in failed {
-        let mask = predicate.evaluate(source, &Rows { block, selection: &selection })?;
+        let mask = predicate.evaluate(source, &Rows { at, selection: &selection })?;
         selection = &selection & &mask.is_true;
         if selection.count_set_bits() == 0 {
             break;

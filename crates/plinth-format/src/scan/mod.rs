@@ -5,6 +5,7 @@
 //! columns under the selection that is left. A column that a predicate had to decode is not decoded again.
 
 mod batches;
+mod blocks;
 mod columns;
 mod executor;
 mod predicate;
@@ -14,6 +15,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::task::{Poll, Waker};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
@@ -24,9 +26,10 @@ pub use source::ScanColumn;
 
 use crate::error::{FormatError, Result};
 use crate::file::File;
-use batches::Batches;
+use batches::{Batches, Next};
+use blocks::Blocks;
 use columns::FileColumns;
-use executor::{Executor, Plan};
+use executor::{Executor, Plan, Step};
 
 /// Rows of an output batch unless asked otherwise.
 const BATCH_ROWS: usize = 8192;
@@ -47,6 +50,7 @@ pub struct ScanBuilder {
     row_groups: Range<usize>,
     limit: Option<u64>,
     batch_rows: usize,
+    table_bytes: u64,
 }
 
 /// Rows that passed, column by column.
@@ -94,6 +98,7 @@ impl ScanBuilder {
     pub(crate) fn new(file: File) -> Self {
         let row_groups = 0..file.row_groups().len();
         Self {
+            table_bytes: file.byte_len(),
             file,
             columns: None,
             predicate: Vec::new(),
@@ -152,6 +157,14 @@ impl ScanBuilder {
         self
     }
 
+    /// Bytes of all files of the table, if this one is only a part of it: a query that reads more than fits in memory does
+    /// so past the page cache.
+    #[must_use]
+    pub fn table_bytes(mut self, bytes: u64) -> Self {
+        self.table_bytes = bytes;
+        self
+    }
+
     /// Checks columns, predicates and row groups, and starts.
     ///
     /// # Errors
@@ -172,7 +185,9 @@ impl ScanBuilder {
         }
         let schema = Arc::new(Schema::new_with_metadata(fields, self.file.schema().metadata().clone()));
         let metrics = Arc::<ScanMetrics>::default();
-        let source = FileColumns::new(Arc::clone(&self.file.0), Arc::clone(&metrics));
+        let query_bytes = share_of(self.table_bytes, self.file.0.bytes_of(&paths)?, self.file.byte_len());
+        let blocks = Blocks::new(Arc::clone(&self.file.0), Arc::clone(&metrics), query_bytes);
+        let source = FileColumns::new(blocks);
         let plan = Plan {
             columns: paths,
             predicate: self.predicate,
@@ -194,6 +209,12 @@ impl ScanBuilder {
     }
 }
 
+/// `part` in `whole`, of `bytes`.
+fn share_of(bytes: u64, part: u64, whole: u64) -> u64 {
+    let share = u128::from(bytes) * u128::from(part) / u128::from(whole.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
 impl Scan {
     /// The schema of its batches.
     pub fn schema(&self) -> &SchemaRef {
@@ -205,12 +226,38 @@ impl Scan {
         &self.metrics
     }
 
-    /// The next rows that passed, at most a block of them, dictionary columns as codes. Not to be mixed with iterating.
+    /// The next rows that passed, at most a block of them, dictionary columns as codes. Not to be mixed with batches.
     ///
     /// # Errors
     /// If the file can't be read or is damaged, or a predicate fails on a row that passes all others.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk>> {
-        self.executor.next_chunk()
+        loop {
+            match self.executor.step()? {
+                Step::Chunk(chunk) => return Ok(Some(chunk)),
+                Step::End => return Ok(None),
+                Step::Waiting => self.executor.wait(),
+            }
+        }
+    }
+
+    /// The next batch if it is there, for those who have other things to do while the storage is read: `waker` is told when
+    /// it is worth asking again.
+    ///
+    /// # Errors
+    /// As [`Scan::next_chunk`].
+    pub fn poll_batch(&mut self, waker: &Waker) -> Poll<Option<Result<RecordBatch>>> {
+        loop {
+            match self.batches.next(&mut self.executor) {
+                Ok(Next::Batch(batch)) => return Poll::Ready(Some(Ok(batch))),
+                Ok(Next::End) => return Poll::Ready(None),
+                Ok(Next::Waiting) => {
+                    if self.executor.waits_for().is_some_and(|reading| reading.poll(waker).is_pending()) {
+                        return Poll::Pending;
+                    }
+                }
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
     }
 }
 
@@ -218,6 +265,13 @@ impl Iterator for Scan {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.batches.next(&mut self.executor).transpose()
+        loop {
+            match self.batches.next(&mut self.executor) {
+                Ok(Next::Batch(batch)) => return Some(Ok(batch)),
+                Ok(Next::End) => return None,
+                Ok(Next::Waiting) => self.executor.wait(),
+                Err(error) => return Some(Err(error)),
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use arrow_buffer::BooleanBuffer;
 use plinth_encoding::Mask;
 use plinth_encoding::expr::{Expr, Function, Path};
 
-use super::source::{ColumnId, ColumnSource, LeafExpr, Possible};
+use super::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Possible};
 use crate::error::{FormatError, Result};
 
 /// A bound predicate.
@@ -61,7 +61,7 @@ pub(super) fn conjuncts(expr: &Expr, out: &mut Vec<Expr>) {
 
 /// What is known of the rows a predicate is evaluated on.
 pub(super) struct Rows<'a> {
-    pub(super) block: usize,
+    pub(super) at: BlockId,
     /// Rows that still matter.
     pub(super) selection: &'a BooleanBuffer,
 }
@@ -91,22 +91,16 @@ impl<L> Bound<L> {
     }
 
     /// What zone maps say about a block.
-    pub(super) fn possible<S: ColumnSource<Leaf = L>>(
-        &self,
-        source: &S,
-        group: usize,
-        block: usize,
-    ) -> Result<Possible> {
-        let all =
-            |parts: &[Self]| parts.iter().map(|part| part.possible(source, group, block)).collect::<Result<Vec<_>>>();
+    pub(super) fn possible<S: ColumnSource<Leaf = L>>(&self, source: &S, at: BlockId) -> Result<Possible> {
+        let all = |parts: &[Self]| parts.iter().map(|part| part.possible(source, at)).collect::<Result<Vec<_>>>();
         Ok(match self {
             Self::Literal(value) => {
                 Possible { is_true: *value == Some(true), is_false: *value == Some(false), is_null: value.is_none() }
             }
-            Self::Leaf { leaf, .. } => source.possible(leaf, group, block)?,
+            Self::Leaf { leaf, .. } => source.possible(leaf, at)?,
             Self::Function { .. } => Possible::ANYTHING,
             Self::Not(inner) => {
-                let inner = inner.possible(source, group, block)?;
+                let inner = inner.possible(source, at)?;
                 Possible { is_true: inner.is_false, is_false: inner.is_true, is_null: inner.is_null }
             }
             Self::And(parts) => {
@@ -136,7 +130,7 @@ impl<L> Bound<L> {
                 is_true: if *value == Some(true) { BooleanBuffer::new_set(len) } else { BooleanBuffer::new_unset(len) },
                 is_null: value.is_none().then(|| BooleanBuffer::new_set(len)),
             }),
-            Self::Leaf { leaf, .. } => source.evaluate(leaf, rows.block, rows.selection),
+            Self::Leaf { leaf, .. } => source.evaluate(leaf, rows.at, rows.selection),
             Self::Function { columns, function } => evaluate_rows(columns, function, source, rows),
             Self::Not(inner) => {
                 let Mask { is_true, is_null } = inner.evaluate(source, rows)?;
@@ -201,7 +195,7 @@ fn evaluate_rows<S: ColumnSource>(
     let arrays = columns
         .iter()
         .map(|&column| {
-            let decoded = source.decode(column, rows.block, selection)?;
+            let decoded = source.decode(column, rows.at, selection)?;
             source.values(column, decoded)
         })
         .collect::<Result<Vec<ArrayRef>>>()?;

@@ -7,6 +7,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use plinth_encoding::Mask;
 use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{CompareOp, Function, Path, Scalar};
+use plinth_io::{Need, Reading};
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -29,6 +30,15 @@ pub enum ScanColumn {
 
 /// A column the source has resolved.
 pub type ColumnId = usize;
+
+/// The same rows of every column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockId {
+    /// Row group.
+    pub group: usize,
+    /// Block of the row group.
+    pub block: usize,
+}
 
 /// A predicate on a single column.
 #[derive(Clone, Debug)]
@@ -69,6 +79,9 @@ pub trait ColumnSource: Debug + Send {
     /// A predicate on one column, prepared once a scan.
     type Leaf: Debug + Send + Sync;
 
+    /// Blocks under way.
+    type Fetch: AsRef<Reading> + Debug + Send;
+
     /// Finds a column or struct field.
     ///
     /// # Errors
@@ -91,27 +104,40 @@ pub trait ColumnSource: Debug + Send {
     ///
     /// # Errors
     /// If the column's metadata can't be read.
-    fn possible(&self, leaf: &Self::Leaf, group: usize, block: usize) -> Result<Possible>;
+    fn possible(&self, leaf: &Self::Leaf, at: BlockId) -> Result<Possible>;
 
-    /// Reads blocks, all in one batch; what is already there is not read again.
+    /// Bytes to read for a block of a column.
     ///
     /// # Errors
-    /// If they can't be read or are damaged.
-    fn fetch(&mut self, group: usize, wanted: &[(ColumnId, usize)]) -> Result<()>;
+    /// If the column's metadata can't be read.
+    fn size(&self, column: ColumnId, at: BlockId) -> Result<u64>;
+
+    /// Starts to read blocks, all in one batch; what is already there is not read again. `None` if they were asked for
+    /// ahead and there is no memory for that.
+    ///
+    /// # Errors
+    /// If they can't be read.
+    fn start(&self, wanted: &[(ColumnId, BlockId)], need: Need) -> Result<Option<Self::Fetch>>;
+
+    /// Waits for what was started and takes it.
+    ///
+    /// # Errors
+    /// If it can't be read or is damaged.
+    fn finish(&mut self, fetch: Self::Fetch) -> Result<()>;
 
     /// Evaluates a predicate on a fetched block, on encoded data where that is possible. Rows outside `selection` may
     /// have any answer, and their errors do not count.
     ///
     /// # Errors
     /// If the block is damaged, or the predicate fails on a selected row.
-    fn evaluate(&mut self, leaf: &Self::Leaf, block: usize, selection: &BooleanBuffer) -> Result<Mask>;
+    fn evaluate(&mut self, leaf: &Self::Leaf, at: BlockId, selection: &BooleanBuffer) -> Result<Mask>;
 
     /// Decodes the selected rows of a fetched block (all without a selection). What a predicate had to decode is not
     /// decoded again.
     ///
     /// # Errors
     /// If the block is damaged.
-    fn decode(&mut self, column: ColumnId, block: usize, selection: Option<&BooleanBuffer>) -> Result<ScanColumn>;
+    fn decode(&mut self, column: ColumnId, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<ScanColumn>;
 
     /// A decoded column as values.
     ///
@@ -120,5 +146,5 @@ pub trait ColumnSource: Debug + Send {
     fn values(&self, column: ColumnId, decoded: ScanColumn) -> Result<ArrayRef>;
 
     /// Drops what is held of a block.
-    fn release(&mut self, block: usize);
+    fn release(&mut self, at: BlockId);
 }

@@ -1,0 +1,213 @@
+//! A file's blocks on their way from storage to the decoder.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use arrow_buffer::{BooleanBuffer, Buffer};
+use plinth_encoding::{Block, Column, EncodingError, Physical};
+use plinth_io::{Held, Io, Need, Reading, Request};
+
+use super::ScanMetrics;
+use super::source::BlockId;
+use crate::error::{FormatError, Result};
+use crate::file::{Inner, verify};
+use crate::meta::{BlockMeta, ChunkMeta};
+
+/// Ranges closer than this are read as one.
+const READ_GAP: u64 = 16 << 10;
+
+/// A merged read is not grown beyond this.
+const READ_MOST: u64 = 1 << 20;
+
+/// The blocks of one scan.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    pub(super) file: Arc<Inner>,
+    pub(super) metrics: Arc<ScanMetrics>,
+    /// Bytes that the whole query reads, as far as is known.
+    query_bytes: u64,
+    loaded: HashMap<BlockId, Loaded>,
+}
+
+/// What is there of some rows, by stream.
+#[derive(Debug, Default)]
+struct Loaded {
+    bytes: HashMap<usize, Fetched>,
+    /// What a predicate had to decode, whole: values, or codes of a coded chunk.
+    decoded: HashMap<usize, Column>,
+}
+
+/// A block as it was read.
+#[derive(Debug)]
+struct Fetched {
+    bytes: Buffer,
+    /// The read that brought it holds memory for as long as one of its blocks is here.
+    read: Option<Arc<Held>>,
+}
+
+/// Reads under way.
+#[derive(Debug)]
+pub(super) struct Fetch {
+    reading: Reading,
+    reads: Vec<Range<u64>>,
+    held: Vec<Option<Arc<Held>>>,
+    parts: Vec<Part>,
+}
+
+/// A block that one of the reads brings.
+#[derive(Debug)]
+struct Part {
+    at: BlockId,
+    stream: usize,
+    range: Range<u64>,
+    checksum: u64,
+    read: usize,
+}
+
+impl AsRef<Reading> for Fetch {
+    fn as_ref(&self) -> &Reading {
+        &self.reading
+    }
+}
+
+impl Blocks {
+    pub(super) fn new(file: Arc<Inner>, metrics: Arc<ScanMetrics>, query_bytes: u64) -> Self {
+        Self { file, metrics, query_bytes, loaded: HashMap::new() }
+    }
+
+    fn place(&self, stream: usize, at: BlockId) -> String {
+        let name = &self.file.stream(stream).name;
+        let BlockId { group, block } = at;
+        match self.meta(stream, at) {
+            Ok(at) => {
+                format!("column {name:?}, row group {group}, block {block} (offset {}, {} bytes)", at.offset, at.len)
+            }
+            Err(_) => format!("column {name:?}, row group {group}, block {block}"),
+        }
+    }
+
+    /// Makes a decoder's error say where.
+    pub(super) fn fail(&self, stream: usize, at: BlockId) -> impl Fn(EncodingError) -> FormatError + use<> {
+        let (file, place) = (self.file.source.name().to_owned(), self.place(stream, at));
+        move |error| FormatError::at(&file, &place, error)
+    }
+
+    pub(super) fn chunk(&self, stream: usize, group: usize) -> Result<&ChunkMeta> {
+        let meta = self.file.stream_meta(stream)?;
+        meta.chunks.get(group).ok_or_else(|| FormatError::InvalidArgument(format!("there is no row group {group}")))
+    }
+
+    pub(super) fn meta(&self, stream: usize, at: BlockId) -> Result<&BlockMeta> {
+        let blocks = &self.chunk(stream, at.group)?.blocks;
+        blocks.get(at.block).ok_or_else(|| FormatError::InvalidArgument(format!("there is no block {}", at.block)))
+    }
+
+    /// Starts to read what is not here yet, in one batch; `None` if it was asked for ahead and there is no memory for it.
+    pub(super) fn start(&self, wanted: impl Iterator<Item = (usize, BlockId)>, need: Need) -> Result<Option<Fetch>> {
+        let mut parts = Vec::new();
+        for (stream, at) in wanted {
+            if !self.loaded.get(&at).is_some_and(|loaded| loaded.bytes.contains_key(&stream)) {
+                let meta = self.meta(stream, at)?;
+                parts.push(Part { at, stream, range: meta.range(), checksum: meta.checksum, read: 0 });
+            }
+        }
+        parts.sort_by_key(|part| (part.range.start, part.at.group, part.at.block, part.stream));
+        parts.dedup_by_key(|part| (part.range.start, part.stream, part.at));
+        let mut reads: Vec<Range<u64>> = Vec::new();
+        for part in &mut parts {
+            let range = &part.range;
+            match reads.last_mut() {
+                Some(last)
+                    if range.start <= last.end + READ_GAP && range.end.max(last.end) - last.start <= READ_MOST =>
+                {
+                    last.end = last.end.max(range.end);
+                }
+                _ => reads.push(range.clone()),
+            }
+            part.read = reads.len() - 1;
+        }
+        let request = Request { ranges: &reads, need, query_bytes: self.query_bytes };
+        let Some(reading) = self.file.source.start(&request)? else { return Ok(None) };
+        let bytes = |range: &Range<u64>| range.end - range.start;
+        self.metrics.bytes_read.fetch_add(reads.iter().map(bytes).sum(), Relaxed);
+        let hold = |io: &Io, range| Arc::new(io.hold(range));
+        let io = self.file.source.io();
+        let held = reads.iter().map(|range| io.map(|io| hold(io, bytes(range)))).collect();
+        Ok(Some(Fetch { reading, reads, held, parts }))
+    }
+
+    /// Waits for what was started, and checks it.
+    pub(super) fn finish(&mut self, fetch: Fetch) -> Result<()> {
+        let Fetch { reading, reads, held, parts } = fetch;
+        let buffers = reading.wait()?;
+        for Part { at, stream, range, checksum, read } in parts {
+            let (Some(whole), Some(buffer), Some(held)) = (reads.get(read), buffers.get(read), held.get(read)) else {
+                return Err(FormatError::InvalidArgument("a read returned too few buffers".into()));
+            };
+            let start = usize::try_from(range.start - whole.start).unwrap_or(usize::MAX);
+            let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+            let bytes = buffer.slice_with_length(start, len);
+            verify(self.file.source.name(), &self.place(stream, at), &bytes, checksum)?;
+            let fetched = Fetched { bytes, read: held.clone() };
+            self.loaded.entry(at).or_default().bytes.insert(stream, fetched);
+        }
+        Ok(())
+    }
+
+    /// A fetched block, parsed, and whether it holds codes.
+    pub(super) fn open(&self, stream: usize, at: BlockId) -> Result<(Block, bool)> {
+        let coded = self.chunk(stream, at.group)?.coded;
+        let meta = self.meta(stream, at)?;
+        let bytes = &self.fetched(stream, at)?.bytes;
+        let physical = if coded { Physical::CODES } else { self.file.stream(stream).physical };
+        let block = Block::open(physical, bytes, meta.values as usize).map_err(self.fail(stream, at))?;
+        Ok((block, coded))
+    }
+
+    fn fetched(&self, stream: usize, at: BlockId) -> Result<&Fetched> {
+        let fetched = self.loaded.get(&at).and_then(|loaded| loaded.bytes.get(&stream));
+        fetched.ok_or_else(|| FormatError::InvalidArgument(format!("{} was not fetched", self.place(stream, at))))
+    }
+
+    pub(super) fn is_decoded(&self, stream: usize, at: BlockId) -> bool {
+        self.loaded.get(&at).is_some_and(|loaded| loaded.decoded.contains_key(&stream))
+    }
+
+    /// A block decoded whole and kept until it is released.
+    pub(super) fn whole(&mut self, stream: usize, at: BlockId) -> Result<&Column> {
+        let known = self.loaded.get_mut(&at).and_then(|loaded| loaded.decoded.remove(&stream));
+        let column = match known {
+            Some(column) => column,
+            None => self.decode(stream, at, None)?,
+        };
+        Ok(self.loaded.entry(at).or_default().decoded.entry(stream).or_insert(column))
+    }
+
+    /// The selected rows of a stream's block: from what a predicate decoded, or from its bytes.
+    pub(super) fn column(&self, stream: usize, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<Column> {
+        let Some(column) = self.loaded.get(&at).and_then(|loaded| loaded.decoded.get(&stream)) else {
+            return self.decode(stream, at, selection);
+        };
+        match selection {
+            Some(selection) => column.select(selection).map_err(self.fail(stream, at)),
+            None => Ok(column.clone()),
+        }
+    }
+
+    fn decode(&self, stream: usize, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<Column> {
+        let (opened, _) = self.open(stream, at)?;
+        self.metrics.blocks_decoded.fetch_add(1, Relaxed);
+        let column = opened.decode(selection).map_err(self.fail(stream, at))?;
+        let fetched = self.fetched(stream, at)?;
+        // Values that need no decoding stay where they were read, unless too much of that memory is with consumers.
+        let lent_out = fetched.read.is_some() && self.file.source.io().is_some_and(Io::is_lent_out);
+        Ok(if lent_out { column.detached(&fetched.bytes) } else { column })
+    }
+
+    /// Drops what is held of some rows.
+    pub(super) fn release(&mut self, at: BlockId) {
+        self.loaded.remove(&at);
+    }
+}
