@@ -1,6 +1,8 @@
 //! The values of one block in memory: a physical type, a buffer, and which of them are null.
 
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{
+    ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, ScalarBuffer,
+};
 
 use crate::bits;
 use crate::error::{EncodingError, Result};
@@ -154,4 +156,23 @@ pub struct Mask {
     pub is_true: BooleanBuffer,
     /// Set where the predicate is unknown (NULL); absent when it nowhere is.
     pub is_null: Option<BooleanBuffer>,
+}
+
+impl Mask {
+    /// The answers for the rows of one part after the other.
+    #[must_use]
+    pub fn concat(parts: &[Self]) -> Self {
+        let rows = parts.iter().map(|part| part.is_true.len()).sum();
+        let mut is_true = BooleanBufferBuilder::new(rows);
+        let mut is_null = parts.iter().any(|part| part.is_null.is_some()).then(|| BooleanBufferBuilder::new(rows));
+        for part in parts {
+            is_true.append_buffer(&part.is_true);
+            match (&mut is_null, &part.is_null) {
+                (Some(all), Some(nulls)) => all.append_buffer(nulls),
+                (Some(all), None) => all.append_n(part.is_true.len(), false),
+                (None, _) => {}
+            }
+        }
+        Self { is_true: is_true.finish(), is_null: is_null.map(|mut all| all.finish()) }
+    }
 }

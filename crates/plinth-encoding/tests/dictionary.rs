@@ -17,6 +17,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use plinth_encoding::dictionary::{BlockSource, Dictionary, EncodedDictionary, Interner, encode, keys};
 use plinth_encoding::expr::{CompareOp, Scalar};
 use plinth_encoding::{Column, EncodingError, IntSet, Physical, Result, Test, Values};
+use plinth_io::MemoryBudget;
 use proptest::prelude::*;
 
 /// Remembers the largest allocation anybody asked for.
@@ -602,11 +603,60 @@ fn threads_share_a_dictionary() {
     let ask = || {
         let code = dictionary.find(&expected).unwrap().unwrap();
         assert_eq!(rows_of(TEXT, &dictionary.gather(&[code]).unwrap()), std::slice::from_ref(&expected));
-        Arc::as_ptr(dictionary.values().unwrap()) as usize
+        Arc::as_ptr(&dictionary.values().unwrap()) as usize
     };
     let tables: Vec<usize> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(tables.iter().all(|&table| table == tables[0]), "all values are decoded once");
+}
+
+#[test]
+fn what_a_budget_refuses_is_decoded_when_needed_and_what_is_kept_is_given_back() {
+    for physical in physicals() {
+        let rows = sample(physical, 20_000);
+        let encoded = build(physical, &rows, 1);
+        let (free, _) = open(physical, &encoded).unwrap();
+        let all = free.values().unwrap();
+        if all.memory() == 0 {
+            // Values without bytes.
+            continue;
+        }
+        let codes: Vec<u32> = (0..u32::try_from(free.len()).unwrap()).rev().collect();
+        let expected = rows_of(physical, &free.gather(&codes).unwrap());
+        let size = all.memory() as u64;
+
+        // Room for a block at most.
+        let budget = MemoryBudget::new(size / 3);
+        let (tight, reads) = open(physical, &encoded).unwrap();
+        let tight = tight.within(&budget);
+        assert!(tight.values_within().unwrap().is_none());
+        for codes in codes.chunks(3000) {
+            let first = expected.len() - 1 - codes[0] as usize;
+            let gathered = rows_of(physical, &tight.gather(codes).unwrap());
+            assert_eq!(gathered, expected[first..first + codes.len()]);
+        }
+        let blocks: Vec<_> =
+            (0..tight.blocks()).flat_map(|i| rows_of(physical, &tight.block_values(i).unwrap().values)).collect();
+        assert!(blocks.iter().eq(expected.iter().rev()));
+        assert_eq!(rows_of(physical, tight.values().unwrap().values()), blocks);
+        assert!(tight.block_values(tight.blocks()).is_err());
+        assert!(budget.used() <= budget.limit() && reads.load(Ordering::Relaxed) >= tight.blocks());
+
+        // Room for all, until somebody else wants it.
+        let budget = MemoryBudget::new(size * 2);
+        let roomy = open(physical, &encoded).unwrap().0.within(&budget);
+        let loan = roomy.values_within().unwrap().unwrap();
+        assert!(budget.used() >= size);
+        assert!(budget.reserve("sort", size * 2).is_err(), "what is on loan is counted");
+        drop(loan);
+        let sort = budget.reserve("sort", size * 2).unwrap();
+        assert!(roomy.values_within().unwrap().is_none());
+        assert_eq!(rows_of(physical, &roomy.gather(&codes).unwrap()), expected);
+        drop(sort);
+        assert!(roomy.values_within().unwrap().is_some());
+        drop(roomy);
+        assert_eq!(budget.used(), 0);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path as FsPath;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arrow_buffer::Buffer;
@@ -10,7 +10,7 @@ use arrow_schema::SchemaRef;
 use plinth_encoding::dictionary::{BlockSource, Dictionary};
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_encoding::{EncodingError, Physical};
-use plinth_io::{LocalFile, Source};
+use plinth_io::{LocalFile, MemoryBudget, Source};
 
 use crate::error::{FormatError, Result};
 use crate::footer::{Footer, TAIL_LEN, read_tail};
@@ -46,6 +46,21 @@ pub(crate) struct Inner {
     streams: Vec<Stream>,
     footer_len: u64,
     metadata_read: AtomicU64,
+    budget: Arc<MemoryBudget>,
+}
+
+/// How to open a file.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Who is asked for the memory of what is kept as long as the file is open: values of dictionaries. What is refused is
+    /// decoded whenever it is needed (default: [`MemoryBudget::shared`]).
+    pub budget: Arc<MemoryBudget>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { budget: Arc::clone(MemoryBudget::shared()) }
+    }
 }
 
 /// What is known of a stream.
@@ -57,8 +72,6 @@ pub(crate) struct Stream {
     pub(crate) one_value_a_row: bool,
     meta: OnceLock<Arc<StreamMeta>>,
     dictionary: OnceLock<Arc<Dictionary>>,
-    /// Codes turned into values so far.
-    pub(crate) gathered: AtomicUsize,
 }
 
 impl File {
@@ -67,7 +80,15 @@ impl File {
     /// # Errors
     /// If it can't be read, is no Plinth file, is damaged at its end, or was written by another version.
     pub fn open(path: impl AsRef<FsPath>) -> Result<Self> {
-        Self::from_source(Arc::new(LocalFile::open(path)?))
+        Self::open_with(path, &OpenOptions::default())
+    }
+
+    /// As [`File::open`], with options.
+    ///
+    /// # Errors
+    /// As [`File::open`].
+    pub fn open_with(path: impl AsRef<FsPath>, options: &OpenOptions) -> Result<Self> {
+        Self::from_source_with(Arc::new(LocalFile::open(path)?), options)
     }
 
     /// Opens whatever can be read at positions.
@@ -75,6 +96,14 @@ impl File {
     /// # Errors
     /// As [`File::open`].
     pub fn from_source(source: Arc<dyn Source>) -> Result<Self> {
+        Self::from_source_with(source, &OpenOptions::default())
+    }
+
+    /// As [`File::from_source`], with options.
+    ///
+    /// # Errors
+    /// As [`File::open`].
+    pub fn from_source_with(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
         let len = source.byte_len();
         let name = source.name().to_owned();
         if len < TAIL_LEN as u64 {
@@ -108,6 +137,7 @@ impl File {
             metadata_read: AtomicU64::new(u64::from(footer_at.len) + TAIL_LEN as u64),
             footer_len: u64::from(footer_at.len) + TAIL_LEN as u64,
             functions: FunctionCache::default(),
+            budget: Arc::clone(&options.budget),
             source,
             footer,
             row_groups,
@@ -205,7 +235,6 @@ fn add_streams(node: &Node, name: String, one_value_a_row: bool, streams: &mut V
         one_value_a_row,
         meta: OnceLock::new(),
         dictionary: OnceLock::new(),
-        gathered: AtomicUsize::new(0),
     });
     for child in &node.children {
         let name = if list { format!("{name}[]") } else { format!("{name}.{}", child.name) };
@@ -314,7 +343,7 @@ impl Inner {
         if dictionary.len() != meta.values as usize || dictionary.blocks() != meta.blocks.len() {
             return Err(fail(EncodingError::corrupt("its index does not fit the column's metadata")));
         }
-        Ok(Some(known.dictionary.get_or_init(|| Arc::new(dictionary))))
+        Ok(Some(known.dictionary.get_or_init(|| dictionary.within(&self.budget))))
     }
 }
 

@@ -19,7 +19,7 @@ mod wire;
 mod writer;
 
 pub use error::{FormatError, Result};
-pub use file::{File, RowGroup};
+pub use file::{File, OpenOptions, RowGroup};
 pub use report::{ColumnReport, EncodingReport, FileReport};
 pub use scan::{Chunk, DynamicFilter, Scan, ScanBuilder, ScanColumn, ScanMetrics};
 pub use statistics::{ColumnStatistics, Exactness};

@@ -160,47 +160,53 @@ impl MemoryBudget {
         taken.is_ok()
     }
 
+    /// Asks caches to give back so many bytes, and returns how many they gave.
+    pub fn reclaim(&self, bytes: u64) -> u64 {
+        let mut given = 0;
+        self.ask(|cache| {
+            given += cache.reclaim(bytes - given);
+            given >= bytes
+        });
+        given
+    }
+
     /// Takes bytes once caches have given back enough, if they can.
     fn take_reclaimed(&self, bytes: u64) -> bool {
-        thread_local!(static ASKING: Cell<bool> = const { Cell::new(false) });
-        // A cache that reserves while it is asked: nothing waits for itself.
-        if bytes > self.limit || ASKING.get() {
-            return false;
-        }
-        let _one_at_a_time = lock(&self.reclaiming);
-        if self.take(bytes) {
-            return true;
-        }
-        let caches: Vec<Arc<dyn Reclaim>> = lock(&self.caches).iter().filter_map(Weak::upgrade).collect();
-        ASKING.set(true);
-        let mut taken = false;
         // Others may take what was given back; they can't do so for ever, or the caches are empty.
         for _ in 0..8 {
             let mut given = 0;
-            taken = caches.iter().any(|cache| {
-                given += cache.reclaim(bytes.saturating_sub(self.left()));
-                self.take(bytes)
+            let mut taken = false;
+            self.ask(|cache| {
+                taken = self.take(bytes);
+                if !taken {
+                    given += cache.reclaim(bytes.saturating_sub(self.left()));
+                }
+                taken
             });
-            if taken || given == 0 {
-                break;
+            if taken || self.take(bytes) {
+                return true;
+            }
+            if given == 0 || bytes > self.limit {
+                return false;
             }
         }
-        // The last owner of a cache may be this list: what its drop does belongs to asking.
-        drop(caches);
-        ASKING.set(false);
-        taken || self.take(bytes)
+        false
     }
 
-    fn refused(&self, account: &Account, wanted: u64) -> OutOfMemory {
-        let others = self.usage().into_iter().find(|u| u.used > 0 && u.consumer != account.name);
-        OutOfMemory {
-            consumer: Arc::clone(&account.name),
-            wanted,
-            holds: account.used.load(Relaxed),
-            left: self.left(),
-            limit: self.limit,
-            largest: others.map(|u| (u.consumer, u.used)),
+    /// Calls `ask` with one cache after the other until it is content, while no other thread does.
+    fn ask(&self, mut ask: impl FnMut(&dyn Reclaim) -> bool) {
+        thread_local!(static ASKING: Cell<bool> = const { Cell::new(false) });
+        // A cache that reserves while it is asked: nothing waits for itself.
+        if ASKING.replace(true) {
+            return;
         }
+        {
+            let _one_at_a_time = lock(&self.reclaiming);
+            // Dropped below: a cache whose last owner this list is goes while nothing waits for anything of it.
+            let caches: Vec<Arc<dyn Reclaim>> = lock(&self.caches).iter().filter_map(Weak::upgrade).collect();
+            let _content = caches.iter().any(|cache| ask(&**cache));
+        }
+        ASKING.set(false);
     }
 }
 
@@ -236,7 +242,7 @@ impl Reservation {
     /// If so much is not left, and no cache gives it back. Nothing has changed then.
     pub fn try_grow(&mut self, more: u64) -> Result<(), OutOfMemory> {
         if !self.budget.take(more) && !self.budget.take_reclaimed(more) {
-            return Err(self.budget.refused(&self.account, more));
+            return Err(self.refusal(more));
         }
         self.add(more);
         Ok(())
@@ -267,6 +273,19 @@ impl Reservation {
         }
         self.shrink(self.bytes - bytes);
         Ok(())
+    }
+
+    /// The error that says that so many more can't be had.
+    pub fn refusal(&self, wanted: u64) -> OutOfMemory {
+        let other = self.budget.usage().into_iter().find(|u| u.used > 0 && u.consumer != self.account.name);
+        OutOfMemory {
+            consumer: Arc::clone(&self.account.name),
+            wanted,
+            holds: self.account.used.load(Relaxed),
+            left: self.budget.left(),
+            limit: self.budget.limit,
+            largest: other.map(|u| (u.consumer, u.used)),
+        }
     }
 
     fn add(&mut self, more: u64) {

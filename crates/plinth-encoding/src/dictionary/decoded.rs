@@ -1,6 +1,7 @@
 //! Decoded values: all of a dictionary's, and the views they come out as.
 
 use arrow_buffer::Buffer;
+use plinth_io::{OutOfMemory, Reservation};
 
 use crate::column::{Column, Values};
 use crate::dictionary::intern::INLINE;
@@ -19,9 +20,27 @@ pub struct Decoded {
     pub(super) len: usize,
     /// Bytes that views point at.
     pub(super) heap: usize,
+    /// What they take of a budget, for as long as anybody has them.
+    held: Option<Reservation>,
 }
 
 impl Decoded {
+    pub(super) fn new(values: Values, len: usize, heap: usize) -> Self {
+        Self { values, len, heap, held: None }
+    }
+
+    /// Takes over what was reserved, as much as it needs now that this is known.
+    pub(super) fn hold(&mut self, held: Option<Reservation>) -> Result<(), OutOfMemory> {
+        self.held = held;
+        let bytes = self.memory() as u64;
+        self.held.as_mut().map_or(Ok(()), |held| held.resize(bytes))
+    }
+
+    /// Bytes of a budget.
+    pub(super) fn held(&self) -> u64 {
+        self.held.as_ref().map_or(0, Reservation::bytes)
+    }
+
     /// One value a code: [`Values::Fixed`], or [`Values::Views`] for `Bytes`.
     pub fn values(&self) -> &Values {
         &self.values

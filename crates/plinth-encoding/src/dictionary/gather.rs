@@ -1,16 +1,15 @@
 //! From codes to values.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use arrow_buffer::{Buffer, MutableBuffer};
 
-use crate::column::{Physical, Values};
+use crate::column::{Column, Physical, Values};
 use crate::dictionary::decoded::{Decoded, Heap, not_utf8};
 use crate::dictionary::front::FrontBlock;
 use crate::dictionary::intern::{INLINE, length, long_bytes};
 use crate::dictionary::keys::{self, Numbers};
-use crate::dictionary::reader::{Block, Dictionary};
+use crate::dictionary::reader::{Block, Dictionary, code};
 use crate::dictionary::scratch::Scratch;
 use crate::dictionary::wire::{corrupt, low_half};
 use crate::dictionary::{BLOCK, BUCKET};
@@ -27,24 +26,39 @@ const AHEAD: usize = 64;
 impl Dictionary {
     /// The values of some codes, in their order.
     ///
-    /// All values are decoded first if that is little more work ([`Dictionary::values`], which keeps them); else only
-    /// what the codes need. Call [`Dictionary::values`] before gathering many times. Views point into
+    /// Few values come straight from their blocks; once about half as many were asked for as there are, all are decoded and
+    /// kept, if there is room ([`Dictionary::values_within`]). Views point into
     /// buffers of their own unless all long values together are at most 1 MiB, or fewer bytes than the copies would be.
     ///
     /// # Errors
     /// If a code is no value's (as corrupt data), a block cannot be had or is damaged, or text is not UTF-8.
     pub fn gather(&self, codes: &[u32]) -> Result<Values> {
-        if let Some(decoded) = self.decoded.get() {
-            return self.gather_decoded(decoded, codes);
+        if let Some(decoded) = self.kept.decoded() {
+            return self.gather_decoded(&decoded, codes);
         }
         if let Some(&code) = codes.iter().find(|&&code| code as usize >= self.len()) {
             return Err(self.no_such(code));
         }
-        if !codes.is_empty() && (self.len() <= BLOCK || codes.len() >= self.len() / 2) {
-            let decoded = Arc::clone(self.values()?);
+        let many = self.kept.count_gathered(codes.len()) >= self.len() / 2 || self.len() <= BLOCK;
+        if !codes.is_empty()
+            && many
+            && let Some(decoded) = self.values_within()?
+        {
             return self.gather_decoded(&decoded, codes);
         }
         self.gather_blocks(codes)
+    }
+
+    /// The values of block `i` in the order of their codes, as a column without nulls.
+    ///
+    /// # Errors
+    /// As [`Dictionary::gather`], and if there is no such block.
+    pub fn block_values(&self, i: usize) -> Result<Column> {
+        if i >= self.blocks() {
+            return Err(EncodingError::invalid(format!("dictionary block {i} is none")));
+        }
+        let codes: Vec<u32> = (i * BLOCK..self.len().min((i + 1) * BLOCK)).map(code).collect();
+        Ok(Column { len: codes.len(), values: self.gather_blocks(&codes)?, nulls: None })
     }
 
     fn gather_decoded(&self, decoded: &Decoded, codes: &[u32]) -> Result<Values> {
@@ -112,7 +126,7 @@ impl Dictionary {
         let mut scratch = Scratch::default();
         for wanted in order.chunk_by(|&a, &b| block_of(a) == block_of(b)) {
             let Some(&first) = wanted.first() else { continue };
-            match self.block(block_of(first))? {
+            match &*self.block(block_of(first))? {
                 Block::Front(block) if wanted.len() >= DENSE => {
                     block.decode(&self.context(), &mut scratch)?;
                     if self.is_text() {

@@ -69,6 +69,7 @@ mod gather;
 mod index;
 mod integers;
 mod intern;
+mod kept;
 pub mod keys;
 mod reader;
 mod scratch;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use arrow_buffer::{Buffer, MutableBuffer};
 
@@ -11,6 +11,7 @@ use crate::dictionary::decoded::{Decoded, Heap};
 use crate::dictionary::front::{Context, FrontBlock};
 use crate::dictionary::index::{Form, Index};
 use crate::dictionary::integers::IntBlock;
+use crate::dictionary::kept::Kept;
 use crate::dictionary::keys::{self, Numbers};
 use crate::dictionary::scratch::Scratch;
 use crate::dictionary::wire::{corrupt, low_half};
@@ -23,10 +24,7 @@ pub struct Dictionary {
     pub(super) physical: Physical,
     pub(super) index: Index,
     source: Box<dyn BlockSource>,
-    blocks: Vec<OnceLock<Block>>,
-    pub(super) decoded: OnceLock<Arc<Decoded>>,
-    /// Held while all values are decoded, so that only one thread does.
-    decoding: Mutex<()>,
+    pub(super) kept: Kept,
 }
 
 /// A block in memory.
@@ -34,6 +32,16 @@ pub struct Dictionary {
 pub(super) enum Block {
     Front(FrontBlock),
     Integers(IntBlock),
+}
+
+impl Block {
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        match self {
+            Self::Front(block) => block.memory(),
+            Self::Integers(block) => block.memory(),
+        }
+    }
 }
 
 impl fmt::Debug for Dictionary {
@@ -53,8 +61,8 @@ impl Dictionary {
     /// If the index is damaged or of another type.
     pub fn open(physical: Physical, index: &[u8], source: Box<dyn BlockSource>) -> Result<Self> {
         let index = Index::read(physical, index)?;
-        let blocks = (0..index.blocks).map(|_| OnceLock::new()).collect();
-        Ok(Self { physical, index, source, blocks, decoded: OnceLock::new(), decoding: Mutex::new(()) })
+        let kept = Kept::new(index.blocks);
+        Ok(Self { physical, index, source, kept })
     }
 
     /// The type of the values.
@@ -133,7 +141,7 @@ impl Dictionary {
         }
         out.clear();
         let at = rank % BLOCK;
-        match self.block(rank / BLOCK)? {
+        match &*self.block(rank / BLOCK)? {
             Block::Integers(block) => {
                 let mut values = [0; BUCKET];
                 block.bucket(at / BUCKET, &mut values)?;
@@ -175,20 +183,47 @@ impl Dictionary {
         Ok(keys::to_scalar(self.physical, &key))
     }
 
-    /// All values in the order of their codes. They are decoded when first asked for, block by block, and kept.
+    /// All values in the order of their codes. They are decoded when first asked for, block by block, and kept if there is
+    /// room ([`Dictionary::within`]).
     ///
     /// # Errors
     /// If a block cannot be had or any part of the dictionary is damaged, out of order or, for text, not UTF-8.
-    pub fn values(&self) -> Result<&Arc<Decoded>> {
-        if let Some(decoded) = self.decoded.get() {
-            return Ok(decoded);
+    pub fn values(&self) -> Result<Arc<Decoded>> {
+        match self.values_within()? {
+            Some(decoded) => Ok(decoded),
+            None => Ok(Arc::new(self.decode_all()?)),
         }
-        let _alone = self.decoding.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(decoded) = self.decoded.get() {
-            return Ok(decoded);
+    }
+
+    /// As [`Dictionary::values`], but `None` if there is no room to keep them: [`Dictionary::block_values`] gives them one
+    /// block after the other, [`Dictionary::gather`] just those that are needed.
+    ///
+    /// # Errors
+    /// As [`Dictionary::values`].
+    pub fn values_within(&self) -> Result<Option<Arc<Decoded>>> {
+        if let Some(decoded) = self.kept.decoded() {
+            return Ok(Some(decoded));
         }
-        let decoded = Arc::new(self.decode_all()?);
-        Ok(self.decoded.get_or_init(|| decoded))
+        let _alone = self.kept.alone();
+        if let Some(decoded) = self.kept.decoded() {
+            return Ok(Some(decoded));
+        }
+        // Before they are decoded, and then corrected: the index may say anything.
+        let Ok(held) = self.kept.reserve_decoded(self.decoded_memory()) else { return Ok(None) };
+        let mut decoded = self.decode_all()?;
+        let Ok(()) = decoded.hold(held) else { return Ok(None) };
+        let decoded = Arc::new(decoded);
+        self.kept.keep_decoded(&decoded);
+        Ok(Some(decoded))
+    }
+
+    /// What [`Decoded::memory`] will be at most, give or take what buffers have to spare.
+    fn decoded_memory(&self) -> usize {
+        match &self.index.form {
+            Form::Integers(numbers) => self.len().saturating_mul(numbers.width()),
+            Form::Front { total, .. } if keys::key_width(self.physical).is_some() => *total,
+            Form::Front { total, .. } => self.len().saturating_mul(size_of::<u128>()).saturating_add(*total),
+        }
     }
 
     fn decode_all(&self) -> Result<Decoded> {
@@ -209,14 +244,15 @@ impl Dictionary {
                 (if is_bytes { heap.finish(views) } else { Values::Fixed(fixed.into()) }, bytes)
             }
         };
-        Ok(Decoded { values, len, heap })
+        Ok(Decoded::new(values, len, heap))
     }
 
     fn decode_integers(&self, numbers: Numbers) -> Result<Buffer> {
         let (mut block_values, mut out) = (Vec::new(), MutableBuffer::new(0));
         let mut last = None;
         for i in 0..self.index.blocks {
-            let Block::Integers(block) = self.block(i)? else { continue };
+            let block = self.block_once(i)?;
+            let Block::Integers(block) = &*block else { continue };
             block_values.clear();
             block.decode(&mut block_values)?;
             if block_values.first().copied() <= last {
@@ -234,7 +270,8 @@ impl Dictionary {
         let context = self.context();
         let (mut scratch, mut last, mut left) = (Scratch::default(), Vec::new(), total);
         for i in 0..self.index.blocks {
-            let Block::Front(block) = self.block(i)? else { continue };
+            let block = self.block_once(i)?;
+            let Block::Front(block) = &*block else { continue };
             left =
                 left.checked_sub(block.decoded()).ok_or_else(|| corrupt("the blocks hold more than the index says"))?;
             block.decode(&context, &mut scratch)?;
@@ -264,16 +301,9 @@ impl Dictionary {
         Ok(())
     }
 
-    /// Bytes held now: the index, the blocks fetched so far and, once asked for, all values decoded.
+    /// Bytes held now: the index, the blocks that were kept and, once asked for, all values decoded.
     pub fn memory(&self) -> usize {
-        let blocks = self.blocks.iter().filter_map(OnceLock::get).map(|block| match block {
-            Block::Front(block) => block.memory(),
-            Block::Integers(block) => block.memory(),
-        });
-        self.index.memory()
-            + self.blocks.capacity() * size_of::<OnceLock<Block>>()
-            + blocks.sum::<usize>()
-            + self.decoded.get().map_or(0, |decoded| decoded.memory())
+        self.index.memory() + self.kept.memory()
     }
 
     pub(super) fn is_text(&self) -> bool {
@@ -289,10 +319,24 @@ impl Dictionary {
     }
 
     /// Block `i`, which must be one, fetched if it is not here yet.
-    pub(super) fn block(&self, i: usize) -> Result<&Block> {
-        let slot = self.blocks.get(i).ok_or_else(|| EncodingError::invalid(format!("dictionary block {i} is none")))?;
-        if let Some(block) = slot.get() {
+    pub(super) fn block(&self, i: usize) -> Result<Arc<Block>> {
+        if let Some(block) = self.kept.block(i) {
             return Ok(block);
+        }
+        let block = Arc::new(self.fetch(i)?);
+        // Another thread may have been faster; its block is as good.
+        self.kept.keep_block(i, &block);
+        Ok(block)
+    }
+
+    /// As [`Dictionary::block`], of a block whose values will be kept decoded if at all.
+    fn block_once(&self, i: usize) -> Result<Arc<Block>> {
+        self.kept.block(i).map_or_else(|| self.fetch(i).map(Arc::new), Ok)
+    }
+
+    fn fetch(&self, i: usize) -> Result<Block> {
+        if i >= self.index.blocks {
+            return Err(EncodingError::invalid(format!("dictionary block {i} is none")));
         }
         let bytes = self.source.block(i)?;
         let len = self.index.block_len(i);
@@ -316,8 +360,7 @@ impl Dictionary {
                 Block::Front(block)
             }
         };
-        // Another thread may have been faster; its block is as good.
-        Ok(slot.get_or_init(|| block))
+        Ok(block)
     }
 
     /// Where a key of any length is among all keys, or would be.
@@ -326,7 +369,7 @@ impl Dictionary {
             return Ok(Found { rank: 0, exact: false });
         }
         let i = self.index.block_of(key);
-        let found = match self.block(i)? {
+        let found = match &*self.block(i)? {
             Block::Front(block) => block.locate(&self.context(), key)?,
             Block::Integers(block) => {
                 let numbers = Numbers::of(self.physical).ok_or_else(|| corrupt("the type has no numbers"))?;

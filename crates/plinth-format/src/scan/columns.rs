@@ -1,6 +1,6 @@
 //! The columns of a Plinth file as the executor sees them.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use arrow_array::{Array, ArrayRef, BooleanArray, new_null_array};
@@ -205,10 +205,24 @@ impl FileColumns {
         let dictionary = self.dictionary(node.stream)?;
         let place = format!("column {:?}: dictionary", self.blocks.file.stream(node.stream).name);
         let fail = |e| FormatError::at(self.blocks.file.source.name(), &place, e);
-        let values = leaf(node, dictionary.values().map_err(fail)?.column()).map_err(fail)?;
-        let null = new_null_array(values.data_type(), 1);
-        let (Ok(answers), Ok(of_null)) = (call(function, &values), call(function, &null)) else { return Ok(None) };
-        let Mask { is_true, is_null } = scatter(&answers, None);
+        let null = new_null_array(&node.arrow_type(), 1);
+        let Ok(of_null) = call(function, &null) else { return Ok(None) };
+        let ask = |column: Column| -> Result<Option<Mask>> {
+            let values = leaf(node, column).map_err(fail)?;
+            Ok(call(function, &values).ok().map(|answers| scatter(&answers, None)))
+        };
+        let mut answers = Vec::new();
+        match dictionary.values_within().map_err(fail)? {
+            Some(decoded) => answers.push(ask(decoded.column())?),
+            None => {
+                // There is no room for all values at once.
+                for block in 0..dictionary.blocks() {
+                    answers.push(ask(dictionary.block_values(block).map_err(fail)?)?);
+                }
+            }
+        }
+        let Some(answers) = answers.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let Mask { is_true, is_null } = Mask::concat(&answers);
         let bits = |bits: BooleanBuffer| Test::IntSet(Arc::new(IntSet::Bits(bits)));
         Ok(Some(Truth {
             is_true: bits(is_true),
@@ -356,7 +370,7 @@ impl ColumnSource for FileColumns {
             ScanColumn::Codes { ids, nulls, dictionary } => {
                 let node = &self.nodes[column];
                 let place = format!("column {:?}: dictionary", self.blocks.file.stream(node.stream).name);
-                from_codes(node, &ids, nulls, &dictionary, &self.blocks.file.stream(node.stream).gathered)
+                from_codes(node, &ids, nulls, &dictionary)
                     .map_err(|e| FormatError::at(self.blocks.file.source.name(), place, e))
             }
         }
@@ -373,13 +387,8 @@ fn from_codes(
     ids: &ScalarBuffer<u32>,
     nulls: Option<NullBuffer>,
     dictionary: &Dictionary,
-    gathered: &AtomicUsize,
 ) -> plinth_encoding::Result<ArrayRef> {
     let len = ids.len();
-    // Few values come straight from the dictionary's blocks; once many were asked for, all are decoded, once.
-    if gathered.fetch_add(len, Relaxed) + len >= dictionary.len() / 2 {
-        dictionary.values()?;
-    }
     let values = match &nulls {
         Some(nulls) if nulls.null_count() == len => return Ok(new_null_array(&node.arrow_type(), len)),
         Some(nulls) => {
@@ -413,7 +422,7 @@ impl DecodeStream for BlockStreams<'_> {
         };
         let ids = ScalarBuffer::new(codes, 0, column.len);
         let dictionary = self.columns.dictionary(node.stream).map_err(wrap)?;
-        from_codes(node, &ids, column.nulls, dictionary, &self.columns.blocks.file.stream(node.stream).gathered)
+        from_codes(node, &ids, column.nulls, dictionary)
     }
 }
 

@@ -1,0 +1,239 @@
+//! The engine's operators and the budget.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use datafusion_common::{DataFusionError, Result};
+use datafusion_execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use plinth_io::{MemoryBudget, OutOfMemory, Reservation};
+
+/// A pool that reserves what operators ask for in a [`MemoryBudget`], so that they share it with everything else.
+///
+/// Operators that can spill get an equal share each of what others leave, so that the first to come does not starve those
+/// behind it (the idea of DataFusion's `FairSpillPool`). Those that can't get what is left, and else fail with an error that
+/// says which operator that was, how much it wanted and what to do.
+#[derive(Debug)]
+pub struct BudgetPool {
+    budget: Arc<MemoryBudget>,
+    consumers: Mutex<HashMap<usize, Consumer>>,
+}
+
+#[derive(Debug)]
+struct Consumer {
+    can_spill: bool,
+    held: Reservation,
+}
+
+impl BudgetPool {
+    /// A pool over a budget.
+    pub fn new(budget: Arc<MemoryBudget>) -> Self {
+        Self { budget, consumers: Mutex::default() }
+    }
+
+    /// What each operator that can spill may hold, and how many these are.
+    fn share(&self, consumers: &HashMap<usize, Consumer>) -> (u64, u64) {
+        let spillable = consumers.values().filter(|consumer| consumer.can_spill);
+        let (count, bytes) = spillable.fold((0, 0), |(n, sum), consumer| (n + 1, sum + consumer.held.bytes()));
+        let others = self.budget.used().saturating_sub(bytes);
+        (self.budget.limit().saturating_sub(others) / count.max(1), count)
+    }
+
+    /// What this locks is whole at any moment.
+    fn consumers(&self) -> MutexGuard<'_, HashMap<usize, Consumer>> {
+        self.consumers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MemoryPool for BudgetPool {
+    fn name(&self) -> &'static str {
+        "budget"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        // Nothing is never refused.
+        if let Ok(held) = self.budget.reserve(&operator(consumer.name()), 0) {
+            self.consumers().insert(consumer.id(), Consumer { can_spill: consumer.can_spill(), held });
+        }
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.consumers().remove(&consumer.id());
+    }
+
+    /// Operators grow like this when they have the memory already.
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        if let Some(consumer) = self.consumers().get_mut(&reservation.consumer().id()) {
+            consumer.held.charge(additional as u64);
+        }
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        if let Some(consumer) = self.consumers().get_mut(&reservation.consumer().id()) {
+            consumer.held.shrink(shrink as u64);
+        }
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let (id, more) = (reservation.consumer().id(), additional as u64);
+        let mut consumers = self.consumers();
+        let Some(consumer) = consumers.get(&id) else { return Ok(()) };
+        let after = consumer.held.bytes().saturating_add(more);
+        if consumer.can_spill && after > self.share(&consumers).0 {
+            // Caches first. What they give back is shared, too.
+            let (share, spillable) = self.share(&consumers);
+            self.budget.reclaim((after - share).saturating_mul(spillable));
+            let (share, _) = self.share(&consumers);
+            if after > share {
+                let left = share.saturating_sub(consumer.held.bytes());
+                return Err(refused(consumer, &OutOfMemory { left, ..consumer.held.refusal(more) }));
+            }
+        }
+        let Some(consumer) = consumers.get_mut(&id) else { return Ok(()) };
+        consumer.held.try_grow(more).map_err(|error| refused(consumer, &error))
+    }
+
+    fn reserved(&self) -> usize {
+        let bytes = self.consumers().values().map(|consumer| consumer.held.bytes()).sum::<u64>();
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(usize::try_from(self.budget.limit()).unwrap_or(usize::MAX))
+    }
+}
+
+impl fmt::Display for BudgetPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "budget({} of {} bytes)", self.budget.used(), self.budget.limit())
+    }
+}
+
+fn refused(consumer: &Consumer, error: &OutOfMemory) -> DataFusionError {
+    // Those that can spill take this as the word to do so; it is shown only where even that does not help.
+    let hint = if consumer.can_spill { "" } else { "; this can't spill to disk" };
+    DataFusionError::ResourcesExhausted(format!("{error}{hint}"))
+}
+
+/// A consumer of the engine in the words of a query's author.
+fn operator(consumer: &str) -> String {
+    let name = consumer.split(['[', '(']).next().unwrap_or(consumer).trim();
+    match name {
+        "HashJoinInput" => "hash join (build side)",
+        "SMJStream" => "sort-merge join",
+        "CrossJoinExec" => "cross join",
+        "SymmetricHashJoinStream" => "symmetric hash join",
+        "PiecewiseMergeJoinInput" => "piecewise merge join",
+        "ExternalSorter" => "sort",
+        "ExternalSorterMerge" => "sort (merging)",
+        "SortPreservingMergeExec" => "merge of sorted partitions",
+        "RepartitionExec" => "repartitioning",
+        name if name.starts_with("NestedLoopJoin") => "nested loop join",
+        name if name.contains("TopK") => "ORDER BY with LIMIT",
+        name if name.contains("Aggregate") => "GROUP BY",
+        name if name.starts_with("RecursiveQuery") => "recursive query",
+        name if name.starts_with("ParquetSink") => "Parquet writer",
+        name => name,
+    }
+    .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Weak;
+    use std::thread;
+
+    use plinth_io::Reclaim;
+
+    fn pool(limit: u64) -> (Arc<MemoryBudget>, Arc<dyn MemoryPool>) {
+        let budget = MemoryBudget::new(limit);
+        (Arc::clone(&budget), Arc::new(BudgetPool::new(budget)))
+    }
+
+    #[test]
+    fn operators_that_can_spill_share_what_others_leave() {
+        let (budget, pool) = pool(1000);
+        let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
+        sort.try_grow(1000).unwrap();
+        sort.shrink(500);
+        let other = MemoryConsumer::new("ExternalSorter[1]").with_can_spill(true).register(&pool);
+        other.try_grow(500).unwrap();
+        assert!(sort.try_grow(1).is_err() && other.try_grow(1).is_err());
+        other.free();
+        let _cache = budget.reserve("cache", 200).unwrap();
+        assert!(sort.try_grow(1).is_err(), "its share is 400 now");
+        assert!(other.try_grow(401).is_err());
+        other.try_grow(300).unwrap();
+        drop(other);
+        sort.try_grow(300).unwrap();
+        assert_eq!((budget.used(), pool.reserved()), (1000, 800));
+        drop(sort);
+        assert_eq!((budget.used(), pool.reserved()), (200, 0));
+    }
+
+    #[test]
+    fn a_refusal_names_operator_and_size_in_one_line() {
+        let (budget, pool) = pool(64_000_000);
+        let _slabs = budget.reserve("I/O slabs", 50_000_000).unwrap();
+        let join = MemoryConsumer::new("HashJoinInput[3]").register(&pool);
+        join.try_grow(4_000_000).unwrap();
+        assert_eq!(
+            join.try_grow(12_000_000).unwrap_err().strip_backtrace(),
+            "Resources exhausted: hash join (build side) needs 12.0 MB more than its 4.0 MB, but 10.0 MB of the memory \
+             limit of 64.0 MB are left (I/O slabs holds 50.0 MB): raise the limit or use fewer threads; this can't spill \
+             to disk"
+        );
+        // What is held already is counted, whatever the limit.
+        join.grow(20_000_000);
+        assert_eq!(budget.used(), 74_000_000);
+        drop(join);
+        assert_eq!(operator("GroupedHashAggregateStream[1] (count(*))"), "GROUP BY");
+        assert_eq!(operator("SomethingNew[7]"), "SomethingNew");
+    }
+
+    #[test]
+    fn caches_give_way_to_operators_that_can_spill() {
+        struct Cache(Mutex<Reservation>);
+        impl Reclaim for Cache {
+            fn reclaim(&self, bytes: u64) -> u64 {
+                let Ok(mut held) = self.0.try_lock() else { return 0 };
+                let before = held.bytes();
+                held.shrink(bytes);
+                before - held.bytes()
+            }
+        }
+        let (budget, pool) = pool(1000);
+        let cache = Arc::new(Cache(Mutex::new(budget.reserve("cache", 800).unwrap())));
+        budget.register(Arc::downgrade(&cache) as Weak<dyn Reclaim>);
+        let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
+        let _idle = MemoryConsumer::new("ExternalSorter[1]").with_can_spill(true).register(&pool);
+        sort.try_grow(400).unwrap();
+        assert_eq!((cache.0.lock().unwrap().bytes(), budget.used()), (200, 600));
+        sort.try_grow(100).unwrap();
+        assert!(sort.try_grow(1).is_err());
+    }
+
+    #[test]
+    fn operators_side_by_side_stay_within_the_budget() {
+        let (budget, pool) = pool(10_000);
+        thread::scope(|scope| {
+            for i in 0..8 {
+                let (budget, pool) = (&budget, &pool);
+                scope.spawn(move || {
+                    for round in 0..200 {
+                        let consumer =
+                            MemoryConsumer::new(format!("Op[{i}]")).with_can_spill(i % 2 == 0).register(pool);
+                        for bytes in [100, 700, 1300] {
+                            if consumer.try_grow(bytes + round).is_err() {
+                                consumer.free();
+                            }
+                            assert!(budget.used() <= 10_000);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!((budget.used(), pool.reserved()), (0, 0));
+    }
+}
