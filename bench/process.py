@@ -23,6 +23,8 @@ _number = itertools.count()
 class Failed(Exception):
     """A program ended with an error; the text is its last words."""
 
+    seconds, memory = 0.0, None
+
 
 @dataclass
 class Done:
@@ -114,7 +116,9 @@ def run(command, text=None, env=None):
     if child.returncode != 0:
         words = texts[1].strip().splitlines() or [f"ended with {child.returncode}"]
         # A program says what is wrong first and then how to get help, or, as Python does, last.
-        raise Failed(next((line for line in words if line.startswith("error")), words[-1])[:500])
+        failed = Failed(next((line for line in words if line.startswith("error")), words[-1])[:500])
+        failed.seconds, failed.memory = seconds, memory
+        raise failed
     return Done(*texts, seconds, memory)
 
 

@@ -8,6 +8,7 @@ use plinth_format::FormatError;
 pub fn from_format(error: FormatError) -> DataFusionError {
     match error {
         FormatError::Function(message) => DataFusionError::Execution(message),
+        FormatError::Memory(error) => DataFusionError::ResourcesExhausted(error.to_string()),
         other => DataFusionError::External(Box::new(other)),
     }
 }

@@ -23,7 +23,7 @@ use plinth_format::WriterOptions;
 use crate::handles::Handles;
 use crate::sink::WriteExec;
 use crate::source::{PlinthSource, of_config};
-use crate::{EXTENSION, location, schema, statistics};
+use crate::{EXTENSION, FileOptions, location, schema, statistics};
 
 /// The Plinth file format. Files it has looked at stay open as long as it lives.
 #[derive(Debug, Default)]
@@ -33,9 +33,9 @@ pub struct PlinthFormat {
 }
 
 impl PlinthFormat {
-    /// A format that writes with these options.
-    pub fn new(options: WriterOptions) -> Self {
-        Self { options, handles: Arc::default() }
+    /// A format that opens and writes files with these options.
+    pub fn new(options: FileOptions) -> Self {
+        Self { options: options.writer, handles: Arc::new(Handles::new(options.open)) }
     }
 
     /// How it writes.
@@ -161,17 +161,17 @@ impl FileFormat for PlinthFormat {
 /// replace an existing file).
 #[derive(Debug, Default)]
 pub struct PlinthFormatFactory {
-    options: WriterOptions,
+    options: FileOptions,
 }
 
 impl PlinthFormatFactory {
-    /// Formats that write with default options.
+    /// Formats with default options.
     pub fn new() -> Self {
-        Self::with_options(WriterOptions::default())
+        Self::with_options(FileOptions::default())
     }
 
-    /// Formats that write with these options where a statement does not say otherwise.
-    pub fn with_options(options: WriterOptions) -> Self {
+    /// Formats that open and write files with these options where a statement does not say otherwise.
+    pub fn with_options(options: FileOptions) -> Self {
         Self { options }
     }
 }
@@ -184,7 +184,8 @@ impl GetExt for PlinthFormatFactory {
 
 impl FileFormatFactory for PlinthFormatFactory {
     fn create(&self, _state: &dyn Session, options: &HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
-        Ok(Arc::new(PlinthFormat::new(with_options(self.options.clone(), options)?)))
+        let FileOptions { open, writer } = self.options.clone();
+        Ok(Arc::new(PlinthFormat::new(FileOptions { open, writer: with_options(writer, options)? })))
     }
 
     fn default(&self) -> Arc<dyn FileFormat> {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use datafusion_common::Result;
 use datafusion_datasource::PartitionedFile;
 use object_store::ObjectMeta;
-use plinth_format::File;
+use plinth_format::{File, OpenOptions};
 
 use crate::error::from_format;
 use crate::location;
@@ -16,6 +16,7 @@ use crate::location;
 /// time of change is not what the listing says.
 #[derive(Debug, Default)]
 pub(crate) struct Handles {
+    options: OpenOptions,
     files: Mutex<HashMap<PathBuf, Entry>>,
 }
 
@@ -27,6 +28,11 @@ struct Entry {
 }
 
 impl Handles {
+    /// No files yet, to be opened with these options.
+    pub(crate) fn new(options: OpenOptions) -> Self {
+        Self { options, ..Self::default() }
+    }
+
     /// The open file behind a part of a plan: the one that travels with it, or one opened here by its location (a plan
     /// that was serialised has lost its handles).
     pub(crate) fn open(&self, part: &PartitionedFile) -> Result<File> {
@@ -49,7 +55,7 @@ impl Handles {
         if let Some(file) = self.find(&path, object) {
             return Ok(file);
         }
-        let file = File::open(&path).map_err(from_format)?;
+        let file = File::open_with(&path, &self.options).map_err(from_format)?;
         let entry = Entry { size: object.size, modified: modified(object), file: file.clone() };
         self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(path, entry);
         Ok(file)

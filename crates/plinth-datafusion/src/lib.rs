@@ -44,5 +44,14 @@ pub use sink::{WriteExec, write_plan, write_streams};
 pub use source::PlinthSource;
 pub use table::PlinthTable;
 
+/// How Plinth files are opened and written.
+#[derive(Clone, Debug, Default)]
+pub struct FileOptions {
+    /// How they are opened.
+    pub open: plinth_format::OpenOptions,
+    /// How new ones are written.
+    pub writer: plinth_format::WriterOptions,
+}
+
 /// How the names of Plinth files end, without the dot.
 pub const EXTENSION: &str = "plinth";

@@ -11,7 +11,7 @@ use datafusion_session::TableProvider;
 use plinth_table::TableFolder;
 
 use crate::table::PlinthTable;
-use crate::{EXTENSION, location};
+use crate::{EXTENSION, FileOptions, location};
 
 /// Resolves paths in FROM clauses: a `.plinth` file, a folder of them, or a pattern that matches them becomes a
 /// [`PlinthTable`]; the other formats it knows go to another factory; what is missing or unknown is an error that says so.
@@ -22,12 +22,20 @@ use crate::{EXTENSION, location};
 pub struct PathTables {
     others: Arc<dyn UrlTableFactory>,
     extensions: Vec<String>,
+    options: FileOptions,
 }
 
 impl PathTables {
     /// Reads Plinth files here, and Parquet, CSV and JSON files with `others` (DataFusion's `DynamicListTableFactory`).
     pub fn new(others: Arc<dyn UrlTableFactory>) -> Self {
-        Self { others, extensions: ["parquet", "csv", "json"].map(str::to_owned).to_vec() }
+        let extensions = ["parquet", "csv", "json"].map(str::to_owned).to_vec();
+        Self { others, extensions, options: FileOptions::default() }
+    }
+
+    /// Says how Plinth files are opened and written.
+    #[must_use]
+    pub fn with_options(self, options: FileOptions) -> Self {
+        Self { options, ..self }
     }
 
     /// Says which other extensions the other factory reads, without the dot.
@@ -192,9 +200,13 @@ impl UrlTableFactory for PathTables {
     {
         Box::pin(async move {
             match self.resolve(url)? {
-                Target::Files(files) => Ok(Some(Arc::new(PlinthTable::open(files)?) as Arc<dyn TableProvider>)),
+                Target::Files(files) => {
+                    let table = PlinthTable::open_with(files, &self.options)?;
+                    Ok(Some(Arc::new(table) as Arc<dyn TableProvider>))
+                }
                 Target::Folder(folder) => {
-                    Ok(Some(Arc::new(PlinthTable::open_folder(folder, None)?) as Arc<dyn TableProvider>))
+                    let table = PlinthTable::open_folder_with(folder, None, &self.options)?;
+                    Ok(Some(Arc::new(table) as Arc<dyn TableProvider>))
                 }
                 Target::Others => self.others.try_new(url).await,
                 Target::Unknown => Ok(None),

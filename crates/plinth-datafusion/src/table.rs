@@ -23,7 +23,7 @@ use plinth_table::{Listed, Snapshot, TableFolder};
 use crate::error::from_format;
 use crate::sink::WriteExec;
 use crate::source::PlinthSource;
-use crate::{location, statistics};
+use crate::{FileOptions, location, statistics};
 
 /// A table over an ordered list of Plinth files whose columns are united by name; a column that a file lacks is null
 /// there, and one that has a narrower type is widened (see [`plinth_table::SchemaUnion`]). Footers, and what was read of
@@ -47,10 +47,18 @@ impl PlinthTable {
     /// # Errors
     /// If there are none, one can't be read, or two disagree about a column's type.
     pub fn open(paths: Vec<PathBuf>) -> Result<Self> {
+        Self::open_with(paths, &FileOptions::default())
+    }
+
+    /// As [`PlinthTable::open`], with options.
+    ///
+    /// # Errors
+    /// As [`PlinthTable::open`].
+    pub fn open_with(paths: Vec<PathBuf>, options: &FileOptions) -> Result<Self> {
         if paths.is_empty() {
             return Err(DataFusionError::Plan("a table needs at least one Plinth file".to_owned()));
         }
-        Ok(Self::of(Snapshot::of_paths(paths).map_err(from_format)?, None))
+        Ok(Self::of(Snapshot::of_paths(paths, &options.open).map_err(from_format)?, None, options))
     }
 
     /// Opens the files of a folder. What `before`, an earlier table of that folder, has open already is not opened again.
@@ -58,24 +66,26 @@ impl PlinthTable {
     /// # Errors
     /// If there are none, one can't be read, or two disagree about a column's type.
     pub fn open_folder(folder: impl Into<PathBuf>, before: Option<&Self>) -> Result<Self> {
-        let folder = TableFolder::new(folder);
+        Self::open_folder_with(folder, before, &FileOptions::default())
+    }
+
+    /// As [`PlinthTable::open_folder`], with options.
+    ///
+    /// # Errors
+    /// As [`PlinthTable::open_folder`].
+    pub fn open_folder_with(folder: impl Into<PathBuf>, before: Option<&Self>, options: &FileOptions) -> Result<Self> {
+        let folder = TableFolder::with_options(folder, options.open.clone());
         let snapshot = folder.open(before.map(|before| &before.snapshot)).map_err(from_format)?;
         if snapshot.files().is_empty() {
             let what = format!("{}: no file in this folder ends in .{}", folder.path().display(), crate::EXTENSION);
             return Err(DataFusionError::Plan(what));
         }
-        Ok(Self::of(snapshot, Some(folder)))
+        Ok(Self::of(snapshot, Some(folder), options))
     }
 
-    fn of(snapshot: Snapshot, folder: Option<TableFolder>) -> Self {
+    fn of(snapshot: Snapshot, folder: Option<TableFolder>, options: &FileOptions) -> Self {
         let locations = snapshot.files().iter().map(|file| location::from_path(&file.path)).collect();
-        Self { schema: snapshot.schema(), snapshot, locations, folder, writer: WriterOptions::default() }
-    }
-
-    /// Says how inserted rows are written.
-    #[must_use]
-    pub fn with_writer_options(self, writer: WriterOptions) -> Self {
-        Self { writer, ..self }
+        Self { schema: snapshot.schema(), snapshot, locations, folder, writer: options.writer.clone() }
     }
 
     /// The folder whose table this is, if it is one.

@@ -1,7 +1,7 @@
 //! What can go wrong with a Plinth file.
 
 use plinth_encoding::EncodingError;
-use plinth_io::IoError;
+use plinth_io::{IoError, OutOfMemory};
 
 /// A failure to write, open or read a Plinth file: what, where, and what to do.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -40,6 +40,9 @@ pub enum FormatError {
     /// A predicate's function failed on a row that survives.
     #[error("{0}")]
     Function(String),
+    /// The budget has not enough memory left.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
     /// Work was stopped because someone asked for it.
     #[error("cancelled")]
     Cancelled,

@@ -23,4 +23,4 @@ pub use file::{File, OpenOptions, RowGroup};
 pub use report::{ColumnReport, EncodingReport, FileReport};
 pub use scan::{Chunk, DynamicFilter, Scan, ScanBuilder, ScanColumn, ScanMetrics};
 pub use statistics::{ColumnStatistics, Exactness};
-pub use writer::{FileSummary, Writer, WriterOptions};
+pub use writer::{Charge, FileSummary, Writer, WriterOptions};

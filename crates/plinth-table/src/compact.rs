@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
 use arrow_schema::SchemaRef;
-use plinth_format::{FormatError, Result, Writer, WriterOptions};
+use plinth_format::{FormatError, OpenOptions, Result, Writer, WriterOptions};
 
 use crate::folder::{Listed, Snapshot, TableFile, TableFolder};
 use crate::journal::Journal;
@@ -29,11 +29,13 @@ pub struct CompactOptions {
     pub all: bool,
     /// How the new files are written. [`WriterOptions::replace`] does not matter.
     pub writer: WriterOptions,
+    /// How the files are opened.
+    pub open: OpenOptions,
 }
 
 impl Default for CompactOptions {
     fn default() -> Self {
-        Self { target_bytes: 1 << 30, all: false, writer: WriterOptions::default() }
+        Self { target_bytes: 1 << 30, all: false, writer: WriterOptions::default(), open: OpenOptions::default() }
     }
 }
 
@@ -86,7 +88,7 @@ fn compact_in_steps(
     progress: &mut dyn FnMut(CompactProgress),
     step: Step<'_>,
 ) -> Result<CompactSummary> {
-    let folder = TableFolder::new(path);
+    let folder = TableFolder::with_options(path, options.open.clone());
     if folder.list()?.is_empty() {
         let what = format!("{}: no file in this folder ends in .{}", path.display(), crate::EXTENSION);
         return Err(FormatError::InvalidArgument(what));

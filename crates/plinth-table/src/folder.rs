@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use arrow_schema::SchemaRef;
-use plinth_format::{File, FormatError, Result};
+use plinth_format::{File, FormatError, OpenOptions, Result};
 use plinth_io::{Identity, IoError};
 
 use crate::journal::Journal;
@@ -23,6 +23,7 @@ const FILES_A_THREAD: usize = 32;
 #[derive(Clone, Debug)]
 pub struct TableFolder {
     path: PathBuf,
+    options: OpenOptions,
 }
 
 /// A file of a table as it was listed.
@@ -55,7 +56,12 @@ pub struct Snapshot {
 impl TableFolder {
     /// The table in a folder.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self::with_options(path, OpenOptions::default())
+    }
+
+    /// The table in a folder, whose files are opened like this.
+    pub fn with_options(path: impl Into<PathBuf>, options: OpenOptions) -> Self {
+        Self { path: path.into(), options }
     }
 
     /// The folder.
@@ -105,7 +111,7 @@ impl TableFolder {
     pub fn open(&self, before: Option<&Snapshot>) -> Result<Snapshot> {
         let mut gone = None;
         for _ in 0..ATTEMPTS {
-            match Snapshot::open(self.list()?, before) {
+            match Snapshot::open_with(self.list()?, before, &self.options) {
                 Err(FormatError::Io(e)) if e.is_not_found() => gone = Some(e.into()),
                 other => return other,
             }
@@ -179,13 +185,21 @@ impl Snapshot {
     /// # Errors
     /// If a file can't be read, or two disagree about a column's type.
     pub fn open(listed: Vec<Listed>, before: Option<&Self>) -> Result<Self> {
+        Self::open_with(listed, before, &OpenOptions::default())
+    }
+
+    /// As [`Snapshot::open`], with options for the files that are opened.
+    ///
+    /// # Errors
+    /// As [`Snapshot::open`].
+    pub fn open_with(listed: Vec<Listed>, before: Option<&Self>, options: &OpenOptions) -> Result<Self> {
         let known: HashMap<&Path, &TableFile> = before
             .map(|before| before.files.iter().map(|file| (file.path.as_path(), file)).collect())
             .unwrap_or_default();
         let files = open_all(listed, |listed| match known.get(listed.path.as_path()) {
             Some(known) if known.identity == listed.identity => Ok((*known).clone()),
             _ => {
-                let file = File::open(&listed.path)?;
+                let file = File::open_with(&listed.path, options)?;
                 Ok(TableFile { path: listed.path.clone(), identity: listed.identity, file })
             }
         })?;
@@ -203,8 +217,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Snapshot::open`].
-    pub fn of_paths(paths: Vec<PathBuf>) -> Result<Self> {
-        Self::open(Listed::all(paths)?, None)
+    pub fn of_paths(paths: Vec<PathBuf>, options: &OpenOptions) -> Result<Self> {
+        Self::open_with(Listed::all(paths)?, None, options)
     }
 
     /// The files in order.

@@ -176,7 +176,7 @@ pub(crate) struct SqlArgs {
     /// A value for a placeholder: 1=42 for $1, name=text for $name; may be given more than once
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_param)]
     pub(crate) param: Vec<(String, String)>,
-    /// Most memory for operators, such as 512MB or 2GiB [default: a quarter of the machine's]
+    /// Most memory, such as 512MB or 2GiB [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
     /// Threads [default: all cores]
@@ -246,7 +246,8 @@ pub(crate) struct CompactArgs {
     /// Threads that encode [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
-    /// Most memory for the distinct values of dictionaries, such as 512MB or 2GiB [default: 384MiB]
+    /// Most memory, such as 512MB or 2GiB; below 1 GiB the new files get smaller row groups and dictionaries [default: a
+    /// quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
     /// No progress bar and no summary

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use plinth_format::WriterOptions;
+use plinth_format::{OpenOptions, WriterOptions};
+use plinth_io::MemoryBudget;
 use plinth_table::{CompactOptions, CompactSummary, TableFolder, compact};
 
 use crate::cli::CompactArgs;
@@ -17,15 +18,19 @@ pub(crate) fn run(args: &CompactArgs) -> Result {
     }
     interrupt::listen()?;
     interrupt::writes_into(args.folder.clone());
-    let mut writer = WriterOptions {
+    let writer = WriterOptions {
         threads: args.threads.unwrap_or_else(machine::threads),
         cancelled: interrupt::flag(),
         ..WriterOptions::default()
     };
-    if let Some(memory) = args.memory {
-        writer.dictionary_total_bytes = usize::try_from(memory).unwrap_or(usize::MAX);
-    }
-    let mut options = CompactOptions { all: args.all, writer, ..CompactOptions::default() };
+    let budget = MemoryBudget::new(args.memory.unwrap_or_else(machine::default_memory));
+    let mut options = CompactOptions {
+        all: args.all,
+        // The rest is for what is kept of the files that are read.
+        writer: writer.charged_to(&budget, budget.limit() / 4 * 3, 1),
+        open: OpenOptions { budget },
+        ..CompactOptions::default()
+    };
     if let Some(size) = args.target_size {
         options.target_bytes = size;
     }

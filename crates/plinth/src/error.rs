@@ -89,7 +89,9 @@ impl From<DataFusionError> for Failure {
                 let text = parser.to_string();
                 format!("SQL: {}", text.strip_prefix("sql parser error: ").unwrap_or(&text))
             }
-            DataFusionError::ResourcesExhausted(what) => format!("out of memory: {what}; raise --memory"),
+            DataFusionError::ResourcesExhausted(what) => {
+                format!("out of memory: {}", what.replace("raise the limit", "raise --memory"))
+            }
             other => other.strip_backtrace(),
         };
         // SQL has no such option.

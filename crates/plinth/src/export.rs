@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use plinth_format::FormatError;
+use plinth_format::{FormatError, OpenOptions};
 use plinth_ingest::export::{BatchSink, SinkOptions, to_file, to_writer};
 use plinth_ingest::{BatchSource, FileFormat, Sample, SourceOptions};
 use plinth_table::{Snapshot, TableFolder};
@@ -58,7 +58,7 @@ fn plinth_inputs(inputs: &[PathBuf]) -> Result<Option<Snapshot>> {
     }
     let ours = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "plinth");
     match (inputs.iter().all(ours), inputs.iter().find(|path| ours(path))) {
-        (true, _) => Ok(Some(Snapshot::of_paths(inputs.to_vec())?)),
+        (true, _) => Ok(Some(Snapshot::of_paths(inputs.to_vec(), &OpenOptions::default())?)),
         (false, Some(path)) => {
             Err(Failure::new(format!("{}: Plinth files and others can't be read together", path.display())))
         }

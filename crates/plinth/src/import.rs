@@ -129,12 +129,13 @@ impl Job {
         let schema = source.schema().clone();
         let totals = source.totals();
         progress.expect(totals.bytes.unwrap_or(0));
-        let writer = shares.apply(WriterOptions {
+        let writer = WriterOptions {
             effort: self.effort,
             threads: self.threads,
             cancelled: interrupt::flag(),
             ..WriterOptions::default()
-        });
+        };
+        let writer = writer.within(shares.writer, 1);
         let mut output = self.target.create(&schema, writer)?;
         let mut probe = TextProbe::new(source.as_ref());
         if self.sort_by.is_empty() {

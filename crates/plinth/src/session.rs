@@ -17,13 +17,16 @@ use datafusion::catalog::{
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::provider::DefaultTableFactory;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion_session::SessionStore;
+use plinth_datafusion::{BudgetPool, FileOptions};
+use plinth_format::{OpenOptions, WriterOptions};
+use plinth_io::MemoryBudget;
 
 use crate::error::{Failure, Result};
+use crate::interrupt;
 use database::Database;
 
 pub(crate) use engine::plinth_files;
@@ -36,7 +39,7 @@ pub(crate) use watch::{Done, Watch};
 pub(crate) struct SessionOptions {
     /// A folder whose files are tables.
     pub(crate) db: Option<PathBuf>,
-    /// Bytes operators may use.
+    /// Bytes that operators, writers and what is kept of files may use together.
     pub(crate) memory: u64,
     /// Partitions, and threads of the writer.
     pub(crate) threads: usize,
@@ -46,20 +49,28 @@ pub(crate) struct SessionOptions {
 pub(crate) struct Session {
     context: SessionContext,
     database: Arc<Database>,
-    threads: usize,
+    files: FileOptions,
     watch: Arc<Watch>,
 }
 
 impl Session {
     /// Sets up a session.
     pub(crate) fn new(options: &SessionOptions) -> Result<Self> {
-        let database = Arc::new(Database::new(options.db.as_deref())?);
+        let budget = MemoryBudget::new(options.memory);
+        let writer =
+            WriterOptions { threads: options.threads, cancelled: interrupt::flag(), ..WriterOptions::default() };
+        let files = FileOptions {
+            open: OpenOptions { budget: Arc::clone(&budget) },
+            // The other half is for the query that makes the rows.
+            writer: writer.charged_to(&budget, options.memory / 2, options.threads),
+        };
+        let database = Arc::new(Database::new(options.db.as_deref(), files.clone())?);
         let schema = MemoryCatalogProvider::new();
         schema.register_schema("public", Arc::clone(&database) as _)?;
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog("datafusion".to_owned(), Arc::new(schema));
         let by_path = Arc::new(DynamicListTableFactory::new(SessionStore::new()));
-        let tables: Arc<dyn UrlTableFactory> = engine::path_tables(Arc::clone(&by_path) as _);
+        let tables: Arc<dyn UrlTableFactory> = engine::path_tables(Arc::clone(&by_path) as _, files.clone());
         database.set_path_tables(Arc::clone(&tables));
         let catalogs = Arc::new(DynamicFileCatalog::new(Arc::new(catalogs), tables));
 
@@ -68,11 +79,7 @@ impl Session {
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema("datafusion", "public")
             .with_information_schema(true);
-        let limit = usize::try_from(options.memory).unwrap_or(usize::MAX);
-        let largest = std::num::NonZeroUsize::new(3).unwrap_or(std::num::NonZeroUsize::MIN);
-        let runtime = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit), largest)))
-            .build_arc()?;
+        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(BudgetPool::new(budget))).build_arc()?;
         let watch = Arc::new(Watch::default());
         let mut state: SessionState = SessionStateBuilder::new()
             .with_config(config)
@@ -81,11 +88,11 @@ impl Session {
             .with_physical_optimizer_rule(Arc::clone(&watch) as _)
             .with_catalog_list(catalogs)
             .build();
-        state.register_file_format(engine::format_factory(), true)?;
+        state.register_file_format(engine::format_factory(files.clone()), true)?;
         state.table_factories_mut().insert("PLINTH".to_owned(), Arc::new(DefaultTableFactory::new()));
         let context = SessionContext::new_with_state(state);
         by_path.session_store().with_state(context.state_weak_ref());
-        Ok(Self { context, database, threads: options.threads, watch })
+        Ok(Self { context, database, files, watch })
     }
 
     /// The engine's session: its tables and functions.
@@ -116,7 +123,7 @@ impl Session {
 
     /// Makes a Plinth file known by a name.
     pub(crate) fn register_plinth(&self, name: &str, file: PathBuf) -> Result {
-        self.context.register_table(name, engine::open(vec![file])?)?;
+        self.context.register_table(name, engine::open(vec![file], &self.files)?)?;
         Ok(())
     }
 }

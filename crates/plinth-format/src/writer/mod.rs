@@ -8,6 +8,7 @@
 mod chunk;
 mod dictionary;
 mod layout;
+mod share;
 mod stream;
 mod weigh;
 
@@ -21,7 +22,7 @@ use arrow_buffer::Buffer;
 use arrow_cast::can_cast_types;
 use arrow_schema::{DataType, Schema};
 use plinth_encoding::{Effort, EncodeOptions};
-use plinth_io::{AtomicFile, Spool};
+use plinth_io::{AtomicFile, Reservation, Spool};
 use rayon::prelude::*;
 
 use crate::error::{FormatError, Result};
@@ -31,10 +32,12 @@ use crate::types::Tree;
 use crate::wire::checksum;
 use chunk::EncodedChunk;
 use layout::Layout;
+pub use share::Charge;
 use stream::ColumnWriter;
 pub(crate) use weigh::weigh;
 
-/// How to write a file. Everything but `threads`, `replace` and `cancelled` changes the bytes; nothing else does.
+/// How to write a file. Everything but `threads`, `replace`, `cancelled` and whose memory is taken changes the bytes;
+/// nothing else does.
 #[derive(Clone, Debug)]
 pub struct WriterOptions {
     /// Size against speed.
@@ -58,6 +61,8 @@ pub struct WriterOptions {
     pub replace: bool,
     /// Set from elsewhere to stop: the next call fails with [`FormatError::Cancelled`].
     pub cancelled: Arc<AtomicBool>,
+    /// Whose memory the writer takes ([`WriterOptions::charged_to`]); nobody's if not said.
+    pub charge: Option<Charge>,
 }
 
 impl Default for WriterOptions {
@@ -73,6 +78,7 @@ impl Default for WriterOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             replace: false,
             cancelled: Arc::default(),
+            charge: None,
         }
     }
 }
@@ -117,6 +123,8 @@ pub struct Writer {
     /// In the order written.
     row_groups: Vec<RowGroup>,
     rows: u64,
+    /// Given back when the file is complete.
+    _memory: Option<Reservation>,
 }
 
 /// Rows that wait for their row group to fill.
@@ -139,7 +147,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`FormatError::Unsupported`] names the column; [`FormatError::Io`] if the file exists and may not be replaced,
-    /// or its folder can't be written to.
+    /// or its folder can't be written to; [`FormatError::Memory`] if the budget has not enough for a writer.
     pub fn create(path: impl AsRef<FsPath>, schema: &Schema, options: WriterOptions) -> Result<Self> {
         let options = WriterOptions {
             row_group_rows: options.row_group_rows.clamp(1, MOST_ROW_GROUP_ROWS),
@@ -154,6 +162,7 @@ impl Writer {
                 return Err(FormatError::Unsupported { column: field.name().clone(), what });
             }
         }
+        let memory = options.charge.as_ref().map(|charge| charge.reserve(&options)).transpose()?;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(options.threads.max(1))
             .thread_name(|i| format!("plinth-encode-{i}"))
@@ -177,6 +186,7 @@ impl Writer {
             layout: None,
             row_groups: Vec::new(),
             rows: 0,
+            _memory: memory,
         })
     }
 

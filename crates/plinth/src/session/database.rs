@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use datafusion::catalog::{SchemaProvider, TableProvider, UrlTableFactory};
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::datasource::TableType;
-use plinth_datafusion::{PlinthTable, from_format};
+use plinth_datafusion::{FileOptions, PlinthTable, from_format};
 use plinth_table::TableFolder;
 
 use super::engine;
@@ -21,6 +21,7 @@ const OTHER_EXTENSIONS: [&str; 3] = ["parquet", "csv", "json"];
 /// are seen; open tables are kept while their files stay as they were.
 pub(crate) struct Database {
     folder: Option<PathBuf>,
+    options: FileOptions,
     path_tables: OnceLock<Arc<dyn UrlTableFactory>>,
     registered: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
     open: Mutex<HashMap<String, Arc<PlinthTable>>>,
@@ -46,8 +47,8 @@ impl std::fmt::Debug for Database {
 }
 
 impl Database {
-    /// The tables of a folder, or of none.
-    pub(super) fn new(folder: Option<&Path>) -> Result<Self, Failure> {
+    /// The tables of a folder, or of none, and how their files are opened and written.
+    pub(super) fn new(folder: Option<&Path>, options: FileOptions) -> Result<Self, Failure> {
         let folder = match folder {
             Some(folder) => {
                 let absolute =
@@ -59,7 +60,7 @@ impl Database {
             }
             None => None,
         };
-        Ok(Self { folder, path_tables: OnceLock::new(), registered: Mutex::default(), open: Mutex::default() })
+        Ok(Self { folder, options, path_tables: OnceLock::new(), registered: Mutex::default(), open: Mutex::default() })
     }
 
     /// Tells how to open files other than Plinth's.
@@ -157,11 +158,11 @@ impl Database {
             }
             Some(Entry::Folder(folder)) => match before {
                 Some(table) if unchanged(&table, Some(&folder), None) => table,
-                before => engine::open_folder(folder, before.as_deref())?,
+                before => engine::open_folder(folder, before.as_deref(), &self.options)?,
             },
             Some(Entry::Plinth(files)) => match before {
                 Some(table) if unchanged(&table, None, files.first().map(PathBuf::as_path)) => table,
-                _ => engine::open(files)?,
+                _ => engine::open(files, &self.options)?,
             },
         };
         lock(&self.open).insert(name.to_owned(), Arc::clone(&table));

@@ -10,27 +10,31 @@ use datafusion::datasource::file_format::FileFormatFactory;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
-use plinth_datafusion::{PathTables, PlinthFormatFactory, PlinthTable};
+use plinth_datafusion::{FileOptions, PathTables, PlinthFormatFactory, PlinthTable};
 use plinth_format::{FileSummary, WriterOptions};
 
 /// Opens Plinth files as one table.
-pub(super) fn open(files: Vec<PathBuf>) -> Result<Arc<PlinthTable>> {
-    PlinthTable::open(files).map(Arc::new)
+pub(super) fn open(files: Vec<PathBuf>, options: &FileOptions) -> Result<Arc<PlinthTable>> {
+    PlinthTable::open_with(files, options).map(Arc::new)
 }
 
 /// Opens a folder of Plinth files, of which `before` may have some open.
-pub(super) fn open_folder(folder: PathBuf, before: Option<&PlinthTable>) -> Result<Arc<PlinthTable>> {
-    PlinthTable::open_folder(folder, before).map(Arc::new)
+pub(super) fn open_folder(
+    folder: PathBuf,
+    before: Option<&PlinthTable>,
+    options: &FileOptions,
+) -> Result<Arc<PlinthTable>> {
+    PlinthTable::open_folder_with(folder, before, options).map(Arc::new)
 }
 
 /// Tables by path: `FROM 'x.plinth'`, and what `others` knows.
-pub(super) fn path_tables(others: Arc<dyn UrlTableFactory>) -> Arc<dyn UrlTableFactory> {
-    Arc::new(PathTables::new(others))
+pub(super) fn path_tables(others: Arc<dyn UrlTableFactory>, options: FileOptions) -> Arc<dyn UrlTableFactory> {
+    Arc::new(PathTables::new(others).with_options(options))
 }
 
 /// The file format for `COPY TO` and `STORED AS`.
-pub(super) fn format_factory() -> Arc<dyn FileFormatFactory> {
-    Arc::new(PlinthFormatFactory::new())
+pub(super) fn format_factory(options: FileOptions) -> Arc<dyn FileFormatFactory> {
+    Arc::new(PlinthFormatFactory::with_options(options))
 }
 
 /// Whether a table is made of Plinth files.

@@ -118,12 +118,7 @@ impl Session {
         let frame = DataFrame::new(self.state_for_writing(), Arc::unwrap_or_clone(input));
         let context = frame.task_ctx();
         let plan = frame.create_physical_plan().await?;
-        let options = WriterOptions {
-            threads: self.threads,
-            replace: or_replace,
-            cancelled: interrupt::flag(),
-            ..WriterOptions::default()
-        };
+        let options = WriterOptions { replace: or_replace, ..self.files.writer.clone() };
         interrupt::writes_into(folder_of(&path.display().to_string()));
         let summary = engine::write(&plan, &context, &path, options).await?;
         count_stream(Some(summary.rows))
