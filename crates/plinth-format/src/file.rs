@@ -10,7 +10,7 @@ use arrow_schema::SchemaRef;
 use plinth_encoding::dictionary::{BlockSource, Dictionary};
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_encoding::{EncodingError, Physical};
-use plinth_io::{LocalFile, MemoryBudget, Source};
+use plinth_io::{Io, LocalFile, Source};
 
 use crate::error::{FormatError, Result};
 use crate::footer::{Footer, TAIL_LEN, read_tail};
@@ -46,20 +46,20 @@ pub(crate) struct Inner {
     streams: Vec<Stream>,
     footer_len: u64,
     metadata_read: AtomicU64,
-    budget: Arc<MemoryBudget>,
+    io: Io,
 }
 
 /// How to open a file.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// Who is asked for the memory of what is kept as long as the file is open: values of dictionaries. What is refused is
-    /// decoded whenever it is needed (default: [`MemoryBudget::shared`]).
-    pub budget: Arc<MemoryBudget>,
+    /// Who reads the file's blocks. Its budget is asked for the memory of what is kept as long as the file is open: values of
+    /// dictionaries. What is refused is decoded whenever it is needed (default: [`Io::shared`]).
+    pub io: Io,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { budget: Arc::clone(MemoryBudget::shared()) }
+        Self { io: Io::shared().clone() }
     }
 }
 
@@ -88,7 +88,7 @@ impl File {
     /// # Errors
     /// As [`File::open`].
     pub fn open_with(path: impl AsRef<FsPath>, options: &OpenOptions) -> Result<Self> {
-        Self::from_source_with(Arc::new(LocalFile::open(path)?), options)
+        Self::from_source_with(Arc::new(LocalFile::open_with(path, &options.io)?), options)
     }
 
     /// Opens whatever can be read at positions.
@@ -137,7 +137,7 @@ impl File {
             metadata_read: AtomicU64::new(u64::from(footer_at.len) + TAIL_LEN as u64),
             footer_len: u64::from(footer_at.len) + TAIL_LEN as u64,
             functions: FunctionCache::default(),
-            budget: Arc::clone(&options.budget),
+            io: options.io.clone(),
             source,
             footer,
             row_groups,
@@ -343,7 +343,7 @@ impl Inner {
         if dictionary.len() != meta.values as usize || dictionary.blocks() != meta.blocks.len() {
             return Err(fail(EncodingError::corrupt("its index does not fit the column's metadata")));
         }
-        Ok(Some(known.dictionary.get_or_init(|| dictionary.within(&self.budget))))
+        Ok(Some(known.dictionary.get_or_init(|| dictionary.within(self.io.budget()))))
     }
 }
 

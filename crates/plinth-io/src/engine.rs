@@ -69,8 +69,6 @@ impl Default for IoOptions {
 #[derive(Clone)]
 pub struct Io(Arc<Inner>);
 
-static SHARED: OnceLock<Io> = OnceLock::new();
-
 struct Inner {
     options: IoOptions,
     budget: Arc<MemoryBudget>,
@@ -153,14 +151,10 @@ impl Io {
         }))
     }
 
-    /// The engine of whoever names none: the one that was [made so](Io::share), or one with the process's shared budget.
+    /// The engine of whoever names none, with the process's shared budget.
     pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Io> = OnceLock::new();
         SHARED.get_or_init(|| Self::new(MemoryBudget::shared(), IoOptions::default()))
-    }
-
-    /// Makes this the engine of whoever names none. False if there is one already.
-    pub fn share(self) -> bool {
-        SHARED.set(self).is_ok()
     }
 
     /// The budget its memory is part of.

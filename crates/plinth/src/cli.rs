@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use plinth_io::{IoMode, IoOptions};
 
 use plinth_format::sort::SortKey;
 use plinth_ingest::Sample;
@@ -182,12 +183,70 @@ pub(crate) struct SqlArgs {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) io: IoArgs,
     /// Run the last statement this often; rows are printed once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
     /// Print the seconds of each run of the last statement as the last line on standard error
     #[arg(long, value_name = "FORMAT")]
     pub(crate) timings: Option<Timings>,
+}
+
+/// How Plinth files are read.
+#[derive(Args, Debug)]
+pub(crate) struct IoArgs {
+    /// How blocks of Plinth files are read
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    io: IoHow,
+    /// What to do without, to measure what it brings
+    #[arg(long, hide = true, value_delimiter = ',')]
+    io_without: Vec<IoPart>,
+    /// Bytes of one request
+    #[arg(long, hide = true, value_parser = parse_bytes)]
+    io_request: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum IoHow {
+    /// What is in the page cache from there, the rest past it if it is more than fits into memory
+    Auto,
+    /// Past the page cache by io_uring
+    Uring,
+    /// Past the page cache by threads
+    Direct,
+    /// Through the page cache
+    Cached,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum IoPart {
+    /// Memory that is used again
+    Reuse,
+    /// Memory that is registered with the ring
+    Registration,
+    /// Memory in huge pages
+    HugePages,
+}
+
+impl IoArgs {
+    pub(crate) fn options(&self) -> IoOptions {
+        let default = IoOptions::default();
+        let with = |part| !self.io_without.contains(&part);
+        IoOptions {
+            mode: match self.io {
+                IoHow::Auto => IoMode::Auto,
+                IoHow::Uring => IoMode::Uring,
+                IoHow::Direct => IoMode::Direct,
+                IoHow::Cached => IoMode::Cached,
+            },
+            fresh_buffers: !with(IoPart::Reuse),
+            registered: with(IoPart::Registration),
+            huge_pages: with(IoPart::HugePages),
+            request_bytes: self.io_request.and_then(|n| usize::try_from(n).ok()).unwrap_or(default.request_bytes),
+            ..default
+        }
+    }
 }
 
 /// How rows are printed.

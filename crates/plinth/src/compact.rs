@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use plinth_format::{OpenOptions, WriterOptions};
-use plinth_io::MemoryBudget;
+use plinth_io::{Io, IoOptions, MemoryBudget};
 use plinth_table::{CompactOptions, CompactSummary, TableFolder, compact};
 
 use crate::cli::CompactArgs;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result {
         all: args.all,
         // The rest is for what is kept of the files that are read.
         writer: writer.charged_to(&budget, budget.limit() / 4 * 3, 1),
-        open: OpenOptions { budget },
+        open: OpenOptions { io: Io::new(&budget, IoOptions::default()) },
         ..CompactOptions::default()
     };
     if let Some(size) = args.target_size {

@@ -18,6 +18,7 @@ use crate::session::{Session, SessionOptions, block_on};
 use crate::table::{Align, Table};
 use crate::{interrupt, machine, units};
 use compare::{Comparison, Query, compare};
+use plinth_io::IoOptions;
 
 /// A table in both formats.
 struct Pair {
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result {
     }
     let queries = if sample { sample::queries() } else { own::queries(&pairs)? };
     say(&format!("running {} queries over both: answers compared, then timed", queries.len()));
-    let options = SessionOptions { db: None, memory: machine::default_memory(), threads };
+    let options = SessionOptions { db: None, memory: machine::default_memory(), threads, io: IoOptions::default() };
     let comparisons = block_on(threads, async {
         let (parquet, plinth) = (Session::new(&options)?, Session::new(&options)?);
         for pair in &pairs {

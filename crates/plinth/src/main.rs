@@ -8,7 +8,9 @@ mod export;
 mod import;
 mod inspect;
 mod interrupt;
+
 mod machine;
+mod notes;
 mod progress;
 mod reading;
 mod session;
@@ -25,6 +27,7 @@ use cli::{Cli, Command};
 
 fn main() -> ExitCode {
     error::quiet_panics();
+    notes::to_standard_error();
     let result = match Cli::parse().command {
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),

@@ -23,7 +23,7 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion_session::SessionStore;
 use plinth_datafusion::{BudgetPool, FileOptions};
 use plinth_format::{OpenOptions, WriterOptions};
-use plinth_io::MemoryBudget;
+use plinth_io::{Io, IoOptions, MemoryBudget};
 
 use crate::error::{Failure, Result};
 use crate::interrupt;
@@ -43,6 +43,8 @@ pub(crate) struct SessionOptions {
     pub(crate) memory: u64,
     /// Partitions, and threads of the writer.
     pub(crate) threads: usize,
+    /// How blocks are read.
+    pub(crate) io: IoOptions,
 }
 
 /// Answers SQL.
@@ -60,7 +62,7 @@ impl Session {
         let writer =
             WriterOptions { threads: options.threads, cancelled: interrupt::flag(), ..WriterOptions::default() };
         let files = FileOptions {
-            open: OpenOptions { budget: Arc::clone(&budget) },
+            open: OpenOptions { io: Io::new(&budget, options.io.clone()) },
             // The other half is for the query that makes the rows.
             writer: writer.charged_to(&budget, options.memory / 2, options.threads),
         };

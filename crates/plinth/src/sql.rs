@@ -40,6 +40,7 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
         db: args.db.clone(),
         memory: args.memory.unwrap_or_else(machine::default_memory),
         threads: args.threads.unwrap_or_else(machine::threads),
+        io: args.io.options(),
     };
     let given = !args.command.is_empty() || args.file.is_some();
     if !given && std::io::stdin().is_terminal() {
