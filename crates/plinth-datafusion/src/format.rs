@@ -20,7 +20,8 @@ use object_store::{ObjectMeta, ObjectStore};
 use plinth_encoding::Effort;
 use plinth_format::WriterOptions;
 
-use crate::handles::Handles;
+use crate::error::from_join;
+use crate::handles::{Handles, Remote};
 use crate::sink::WriteExec;
 use crate::source::{PlinthSource, of_config};
 use crate::{EXTENSION, FileOptions, location, schema, statistics};
@@ -43,26 +44,20 @@ impl PlinthFormat {
         &self.options
     }
 
-    fn schema_of(&self, store: &dyn ObjectStore, objects: &[ObjectMeta]) -> Result<SchemaRef> {
-        check_store(store)?;
-        let files = objects.iter().map(|object| self.handles.open_object(object)).collect::<Result<Vec<_>>>()?;
-        schema::unite(&files)
+    /// Looks at files, on a thread that may wait for a store that is far away.
+    async fn look<T: Send + 'static>(
+        &self,
+        store: &Arc<dyn ObjectStore>,
+        look: impl FnOnce(&Handles, &Remote) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        match location::remote(store) {
+            None => look(&self.handles, &None),
+            remote => {
+                let handles = Arc::clone(&self.handles);
+                tokio::task::spawn_blocking(move || look(&handles, &remote)).await.map_err(from_join)?
+            }
+        }
     }
-
-    fn statistics_of(&self, store: &dyn ObjectStore, table: &SchemaRef, object: &ObjectMeta) -> Result<Statistics> {
-        check_store(store)?;
-        let file = self.handles.open_object(object)?;
-        statistics::of_files(std::slice::from_ref(&file), table, |_| true)
-    }
-}
-
-/// Refuses stores that are not the local file system. A store does not say what it is but in its name.
-fn check_store(store: &dyn ObjectStore) -> Result<()> {
-    let name = store.to_string();
-    if name.contains("LocalFileSystem") {
-        return Ok(());
-    }
-    location::check_scheme(name.split('(').next().unwrap_or(&name), &name)
 }
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -99,7 +94,11 @@ impl FileFormat for PlinthFormat {
         'life3: 'async_trait,
         Self: 'async_trait,
     {
-        Box::pin(std::future::ready(self.schema_of(store.as_ref(), objects)))
+        let objects = objects.to_vec();
+        Box::pin(self.look(store, move |handles, remote| {
+            let files = objects.iter().map(|object| handles.open_object(remote, object)).collect::<Result<Vec<_>>>()?;
+            schema::unite(&files)
+        }))
     }
 
     fn infer_stats<'life0, 'life1, 'life2, 'life3, 'async_trait>(
@@ -116,7 +115,11 @@ impl FileFormat for PlinthFormat {
         'life3: 'async_trait,
         Self: 'async_trait,
     {
-        Box::pin(std::future::ready(self.statistics_of(store.as_ref(), &table_schema, object)))
+        let object = object.clone();
+        Box::pin(self.look(store, move |handles, remote| {
+            let file = handles.open_object(remote, &object)?;
+            statistics::of_files(std::slice::from_ref(&file), &table_schema, |_| true)
+        }))
     }
 
     fn create_physical_plan<'life0, 'life1, 'async_trait>(
@@ -157,7 +160,7 @@ impl FileFormat for PlinthFormat {
 
 /// Makes [`PlinthFormat`]s, for `STORED AS PLINTH`, `COPY ... TO 'x.plinth'` and listing tables.
 ///
-/// `OPTIONS` it knows: `effort` (`fast`, `balanced` or `compact`), `row_group_rows`, `threads`, and `replace` (`true` to
+/// `OPTIONS` it knows: `effort` (`plain`, `fast`, `balanced` or `compact`), `row_group_rows`, `threads`, and `replace` (`true` to
 /// replace an existing file).
 #[derive(Debug, Default)]
 pub struct PlinthFormatFactory {
@@ -207,10 +210,11 @@ fn with_options(mut writer: WriterOptions, options: &HashMap<String, String>) ->
         match name {
             "effort" => {
                 writer.effort = match value.to_ascii_lowercase().as_str() {
+                    "plain" => Effort::Plain,
                     "fast" => Effort::Fast,
                     "balanced" => Effort::Balanced,
                     "compact" => Effort::Compact,
-                    _ => return Err(bad("fast, balanced or compact")),
+                    _ => return Err(bad("plain, fast, balanced or compact")),
                 }
             }
             "row_group_rows" => writer.row_group_rows = number()?,

@@ -1,30 +1,49 @@
 //! Open files, kept so that a footer is read once and not once for every byte range.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion_common::Result;
 use datafusion_datasource::PartitionedFile;
-use object_store::ObjectMeta;
+use object_store::path::Path as Location;
+use object_store::{ObjectMeta, ObjectStore};
 use plinth_format::{File, OpenOptions};
 
 use crate::error::from_format;
 use crate::location;
+use crate::store::StoreFile;
+
+/// A store that is not the local file system.
+pub(crate) type Remote = Option<Arc<dyn ObjectStore>>;
 
 /// Files opened by location, shared by a format and the sources it makes. An entry is replaced when the file's size or
 /// time of change is not what the listing says.
 #[derive(Debug, Default)]
 pub(crate) struct Handles {
     options: OpenOptions,
-    files: Mutex<HashMap<PathBuf, Entry>>,
+    files: Mutex<HashMap<Location, Vec<Entry>>>,
 }
 
 #[derive(Debug)]
 struct Entry {
+    store: Remote,
     size: u64,
     modified: i64,
     file: File,
+}
+
+impl Entry {
+    fn is_of(&self, store: &Remote) -> bool {
+        match (&self.store, store) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
+    fn is_current(&self, object: &ObjectMeta) -> bool {
+        self.size == object.size && self.modified == object.last_modified.timestamp_micros()
+    }
 }
 
 impl Handles {
@@ -35,39 +54,50 @@ impl Handles {
 
     /// The open file behind a part of a plan: the one that travels with it, or one opened here by its location (a plan
     /// that was serialised has lost its handles).
-    pub(crate) fn open(&self, part: &PartitionedFile) -> Result<File> {
+    pub(crate) fn open(&self, store: &Remote, part: &PartitionedFile) -> Result<File> {
         match part.extension::<File>() {
             Some(file) => Ok(file.clone()),
-            None => self.open_object(&part.object_meta),
+            None => self.open_object(store, &part.object_meta),
         }
     }
 
     /// As [`Handles::open`], if that takes no I/O.
     pub(crate) fn opened(&self, part: &PartitionedFile) -> Option<File> {
-        part.extension::<File>()
-            .cloned()
-            .or_else(|| self.find(&location::to_path(&part.object_meta.location), &part.object_meta))
+        let known = || {
+            let files = self.files();
+            let entries = files.get(&part.object_meta.location)?;
+            entries.iter().find(|entry| entry.is_current(&part.object_meta)).map(|entry| entry.file.clone())
+        };
+        part.extension::<File>().cloned().or_else(known)
     }
 
-    /// The open file of an object of the local store.
-    pub(crate) fn open_object(&self, object: &ObjectMeta) -> Result<File> {
-        let path = location::to_path(&object.location);
-        if let Some(file) = self.find(&path, object) {
-            return Ok(file);
+    /// The open file of an object. Waits for its store.
+    pub(crate) fn open_object(&self, store: &Remote, object: &ObjectMeta) -> Result<File> {
+        if let Some(entries) = self.files().get(&object.location) {
+            let known = entries.iter().find(|entry| entry.is_of(store) && entry.is_current(object));
+            if let Some(entry) = known {
+                return Ok(entry.file.clone());
+            }
         }
-        let file = File::open_with(&path, &self.options).map_err(from_format)?;
-        let entry = Entry { size: object.size, modified: modified(object), file: file.clone() };
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(path, entry);
+        let file = match store {
+            None => File::open_with(location::to_path(&object.location), &self.options),
+            Some(store) => {
+                let io = self.options.io.clone();
+                let source = StoreFile::new(Arc::clone(store), object.location.clone(), object.size, io)?;
+                File::from_source_with(Arc::new(source), &self.options)
+            }
+        };
+        let file = file.map_err(from_format)?;
+        let modified = object.last_modified.timestamp_micros();
+        let entry = Entry { store: store.clone(), size: object.size, modified, file: file.clone() };
+        let mut files = self.files();
+        let entries = files.entry(object.location.clone()).or_default();
+        entries.retain(|entry| !entry.is_of(store));
+        entries.push(entry);
         Ok(file)
     }
 
-    fn find(&self, path: &PathBuf, object: &ObjectMeta) -> Option<File> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = files.get(path)?;
-        (entry.size == object.size && entry.modified == modified(object)).then(|| entry.file.clone())
+    fn files(&self) -> MutexGuard<'_, HashMap<Location, Vec<Entry>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn modified(object: &ObjectMeta) -> i64 {
-    object.last_modified.timestamp_micros()
 }

@@ -32,6 +32,7 @@ mod sink;
 mod source;
 mod split;
 mod statistics;
+mod store;
 mod table;
 
 pub use error::from_format;

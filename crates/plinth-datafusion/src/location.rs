@@ -1,10 +1,14 @@
 //! Object store locations of local files, and back.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use datafusion_common::{DataFusionError, Result};
 use datafusion_datasource::ListingTableUrl;
+use object_store::ObjectStore;
 use object_store::path::Path as Location;
+
+use crate::handles::Remote;
 
 /// The file a location of the `file://` store means. A location is the decoded path without its leading separator, so
 /// spaces and letters of any script stand as they are.
@@ -26,13 +30,19 @@ pub(crate) fn of_url(url: &ListingTableUrl) -> Result<PathBuf> {
     Ok(to_path(url.prefix()))
 }
 
+/// The store, if it is not the local file system. A store does not say what it is but in its name.
+pub(crate) fn remote(store: &Arc<dyn ObjectStore>) -> Remote {
+    (!store.to_string().contains("LocalFileSystem")).then(|| Arc::clone(store))
+}
+
 /// Refuses what is not on the local file system.
 pub(crate) fn check_scheme(scheme: &str, url: &str) -> Result<()> {
     if scheme == "file" {
         return Ok(());
     }
     Err(DataFusionError::NotImplemented(format!(
-        "{url}: Plinth files are read from and written to the local file system only, not {scheme}://; copy it to a local disk"
+        "{url}: files are written to, and named by path on, the local file system only, not {scheme}://; register the store and \
+         create an external table to read from it"
     )))
 }
 

@@ -12,10 +12,11 @@ use datafusion_physical_expr::projection::ProjectionExprs;
 use datafusion_physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
 use futures::{FutureExt, StreamExt};
 use plinth_format::{DynamicFilter, Scan};
+use tokio::task::spawn_blocking;
 
 use crate::columns::FileColumns;
-use crate::error::from_format;
-use crate::handles::Handles;
+use crate::error::{from_format, from_join};
+use crate::handles::{Handles, Remote};
 use crate::metrics::{PartitionMetrics, ScanReporter};
 use crate::predicates::Predicates;
 use crate::projection::FileProjection;
@@ -31,6 +32,8 @@ pub(crate) struct PlinthOpener {
     pub(crate) limit: Option<usize>,
     pub(crate) batch_size: Option<usize>,
     pub(crate) handles: Arc<Handles>,
+    /// Where the files are, if not on the local file system.
+    pub(crate) remote: Remote,
     /// Bytes of all files of the scan.
     pub(crate) table_bytes: u64,
     pub(crate) metrics: PartitionMetrics,
@@ -42,7 +45,12 @@ impl FileOpener for PlinthOpener {
         // Opening reads the footer and the metadata of the columns asked for; it happens when the partition gets to this
         // file, not when the plan starts.
         Ok(async move {
-            Ok(match opener.start(&part)? {
+            let started = if opener.remote.is_some() {
+                spawn_blocking(move || opener.start(&part)).await.map_err(from_join)?
+            } else {
+                opener.start(&part)
+            };
+            Ok(match started? {
                 Some(mut batches) => futures::stream::poll_fn(move |context| batches.poll(context.waker())).boxed(),
                 None => futures::stream::empty().boxed(),
             })
@@ -54,7 +62,7 @@ impl FileOpener for PlinthOpener {
 impl PlinthOpener {
     /// Starts the scan of a part; `None` if no row group starts in it.
     fn start(&self, part: &PartitionedFile) -> Result<Option<Batches>> {
-        let file = self.handles.open(part)?;
+        let file = self.handles.open(&self.remote, part)?;
         let first = part.range.as_ref().is_none_or(|range| range.start == 0);
         let groups = match &part.range {
             Some(range) => {

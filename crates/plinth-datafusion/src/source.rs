@@ -87,12 +87,10 @@ impl fmt::Debug for PlinthSource {
 impl FileSource for PlinthSource {
     fn create_file_opener(
         &self,
-        _object_store: Arc<dyn ObjectStore>,
+        store: Arc<dyn ObjectStore>,
         config: &FileScanConfig,
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
-        let url = config.object_store_url.as_str();
-        location::check_scheme(url.split(':').next().unwrap_or(url), url)?;
         Ok(Arc::new(PlinthOpener {
             table: self.table.clone(),
             output: Arc::new(self.projection.project_schema(self.table.table_schema())?),
@@ -101,6 +99,7 @@ impl FileSource for PlinthSource {
             limit: config.limit,
             batch_size: self.batch_size,
             handles: Arc::clone(&self.handles),
+            remote: location::remote(&store),
             table_bytes: config.file_groups.iter().flat_map(FileGroup::files).map(bytes_of).sum(),
             metrics: PartitionMetrics::new(&self.metrics, partition),
         }))

@@ -6,6 +6,7 @@ mod copy;
 mod data;
 mod evolution;
 mod folders;
+mod io;
 mod model;
 mod paths;
 mod plans;

@@ -10,7 +10,7 @@ use arrow_schema::SchemaRef;
 use plinth_encoding::dictionary::{BlockSource, Dictionary};
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_encoding::{EncodingError, Physical};
-use plinth_io::{Io, LocalFile, Source};
+use plinth_io::{BlockCache, BlockKey, Io, LocalFile, Source};
 
 use crate::error::{FormatError, Result};
 use crate::footer::{Footer, TAIL_LEN, read_tail};
@@ -47,6 +47,8 @@ pub(crate) struct Inner {
     footer_len: u64,
     metadata_read: AtomicU64,
     io: Io,
+    /// What its blocks are kept under.
+    kept_as: u64,
 }
 
 /// How to open a file.
@@ -137,6 +139,7 @@ impl File {
             metadata_read: AtomicU64::new(u64::from(footer_at.len) + TAIL_LEN as u64),
             footer_len: u64::from(footer_at.len) + TAIL_LEN as u64,
             functions: FunctionCache::default(),
+            kept_as: options.io.cache().map_or(0, BlockCache::new_file),
             io: options.io.clone(),
             source,
             footer,
@@ -288,6 +291,18 @@ impl Inner {
         found.ok_or_else(|| FormatError::InvalidArgument("an empty column path".into()))
     }
 
+    /// A block that was kept of an earlier read.
+    pub(crate) fn kept_block(&self, offset: u64) -> Option<Buffer> {
+        self.io.cache()?.get(BlockKey { file: self.kept_as, offset })
+    }
+
+    /// Offers a checked block to be kept.
+    pub(crate) fn keep_block(&self, offset: u64, bytes: &Buffer) {
+        if let Some(cache) = self.io.cache() {
+            cache.offer(BlockKey { file: self.kept_as, offset }, bytes);
+        }
+    }
+
     /// Bytes of the blocks of some columns.
     pub(crate) fn bytes_of(&self, paths: &[Path]) -> Result<u64> {
         let mut bytes = 0;
@@ -362,6 +377,14 @@ impl BlockSource for DictionaryBlocks {
         read_one(&*self.source, section.range())
             .and_then(|bytes| verify(self.source.name(), &place, &bytes, section.checksum).map(|()| bytes))
             .map_err(|e| EncodingError::Fetch(Arc::new(e)))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(cache) = self.io.cache() {
+            cache.forget(self.kept_as);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::budget::{MemoryBudget, Reclaim, Reservation};
+use crate::engine::IoOptions;
 use crate::slab::{Extent, HUGE_PAGE, Slab};
 
 /// Slabs are as large where the arena holds many of them.
@@ -62,8 +63,8 @@ pub struct Held {
 }
 
 impl Arena {
-    pub(crate) fn new(budget: &Arc<MemoryBudget>, huge_pages: bool, release: Release) -> Arc<Self> {
-        let most = budget.limit() / 4;
+    pub(crate) fn new(budget: &Arc<MemoryBudget>, options: &IoOptions, release: Release) -> Arc<Self> {
+        let most = options.arena_bytes.unwrap_or(budget.limit() / 4).min(budget.limit());
         let floor = (budget.limit() / 32).min(most);
         let reserved = budget.reserve("reads", floor).or_else(|_| budget.reserve("reads", 0));
         let slab_bytes = if most >= 8 * SLAB as u64 { SLAB } else { HUGE_PAGE };
@@ -71,7 +72,14 @@ impl Arena {
         let reserved = reserved.unwrap_or_else(|_| unreserved(budget));
         let floor = reserved.bytes();
         let state = Mutex::new(State { slabs: Vec::new(), mapped: 0, reserved, floor });
-        let arena = Arc::new(Self { state, most, slab_bytes, huge_pages, release, counters: Arc::default() });
+        let arena = Arc::new(Self {
+            state,
+            most,
+            slab_bytes,
+            huge_pages: options.huge_pages,
+            release,
+            counters: Arc::default(),
+        });
         let weak: std::sync::Weak<Self> = Arc::downgrade(&arena);
         budget.register(weak);
         arena

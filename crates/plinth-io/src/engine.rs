@@ -14,11 +14,12 @@ use std::thread::JoinHandle;
 
 use crate::arena::{Arena, Held, Need};
 use crate::budget::MemoryBudget;
+use crate::cache::BlockCache;
 use crate::descriptors::Descriptor;
 use crate::error::{IoError, Result};
 use crate::machine::machine_memory;
 use crate::reading::Reading;
-use crate::slab::PAGE;
+use crate::slab::{Extent, PAGE};
 use crate::workers::{Job, Queue, Wanted, read_one_by_one};
 
 /// Which way reads go.
@@ -44,6 +45,8 @@ pub struct IoOptions {
     pub request_bytes: usize,
     /// Requests to the device at once (default 64).
     pub depth: usize,
+    /// Bytes that reading ahead may take (default: a quarter of the budget).
+    pub arena_bytes: Option<u64>,
     /// Whether memory for reads is asked for in huge pages (default yes).
     pub huge_pages: bool,
     /// Whether that memory is registered with the ring (default yes).
@@ -58,6 +61,7 @@ impl Default for IoOptions {
             mode: IoMode::Auto,
             request_bytes: 512 << 10,
             depth: 64,
+            arena_bytes: None,
             huge_pages: true,
             registered: true,
             fresh_buffers: false,
@@ -73,6 +77,7 @@ struct Inner {
     options: IoOptions,
     budget: Arc<MemoryBudget>,
     arena: Arc<Arena>,
+    cache: Option<Arc<BlockCache>>,
     ring: Arc<Queue>,
     pool: Arc<Queue>,
     /// Whether the ring's thread runs.
@@ -110,6 +115,10 @@ pub struct IoCounters {
     pub extent_bytes: u64,
     /// Bytes of those that scans hold: the others are on loan to whoever holds Arrow buffers.
     pub held_bytes: u64,
+    /// Bytes of blocks that are kept.
+    pub kept_bytes: u64,
+    /// How often one of those made a read needless.
+    pub kept_hits: u64,
 }
 
 /// What a scan asks of a file.
@@ -136,11 +145,12 @@ impl Io {
     pub fn new(budget: &Arc<MemoryBudget>, options: IoOptions) -> Self {
         let (ring, pool) = (Arc::<Queue>::default(), Arc::<Queue>::default());
         let releasing = Arc::clone(&ring);
-        let arena = Arena::new(budget, options.huge_pages, Box::new(move |slab| releasing.release(slab)));
+        let arena = Arena::new(budget, &options, Box::new(move |slab| releasing.release(slab)));
         Self(Arc::new(Inner {
             options,
             budget: Arc::clone(budget),
             arena,
+            cache: BlockCache::new(budget),
             ring,
             pool,
             has_ring: OnceLock::new(),
@@ -162,6 +172,11 @@ impl Io {
         &self.0.budget
     }
 
+    /// Blocks that are kept because nothing below does.
+    pub fn cache(&self) -> Option<&BlockCache> {
+        self.0.cache.as_deref()
+    }
+
     /// How it works.
     pub fn options(&self) -> &IoOptions {
         &self.0.options
@@ -170,6 +185,7 @@ impl Io {
     /// What it did and holds.
     pub fn counters(&self) -> IoCounters {
         let (arena, counters) = (self.0.arena.counters(), &self.0.counters);
+        let (kept_bytes, kept_hits) = self.cache().map_or((0, 0), BlockCache::counters);
         IoCounters {
             cached_bytes: counters.cached_bytes.load(Relaxed),
             queued_bytes: counters.queued_bytes.load(Relaxed),
@@ -179,7 +195,17 @@ impl Io {
             extents: arena.extents.load(Relaxed),
             extent_bytes: self.0.arena.used(),
             held_bytes: arena.held.load(Relaxed),
+            kept_bytes,
+            kept_hits,
         }
+    }
+
+    /// Memory for a read that others do, `None` if it is for reading ahead and there is no more.
+    ///
+    /// # Errors
+    /// If the operating system has no memory.
+    pub fn memory(&self, bytes: usize, need: Need) -> std::io::Result<Option<Extent>> {
+        self.0.arena.take(bytes, need)
     }
 
     /// Counts memory of reads as held by a scan, until what this returns is dropped.
@@ -246,7 +272,7 @@ impl Io {
                 }
             }
         }
-        Ok(Some(reading))
+        Ok(Some(if direct.is_some() { reading.uncached() } else { reading }))
     }
 
     /// Which way what is not in the page cache goes.

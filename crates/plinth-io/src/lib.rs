@@ -7,6 +7,7 @@
 mod arena;
 mod atomic;
 mod budget;
+mod cache;
 mod descriptors;
 mod engine;
 mod error;
@@ -22,6 +23,7 @@ mod workers;
 pub use arena::{Held, Need};
 pub use atomic::{AtomicFile, TEMPORARY_SUFFIX, remove_leftovers, sync_folder};
 pub use budget::{MemoryBudget, OutOfMemory, Reclaim, Reservation, Usage};
+pub use cache::{BlockCache, BlockKey};
 pub use descriptors::Identity;
 pub use engine::{Io, IoCounters, IoMode, IoOptions, Request};
 pub use error::{IoError, Result};

@@ -11,7 +11,11 @@ use crate::error::{IoError, Result};
 ///
 /// Dropped before its end it is cancelled: what has not begun is not read, and what has goes nowhere.
 #[derive(Debug)]
-pub struct Reading(Arc<Shared>);
+pub struct Reading {
+    shared: Arc<Shared>,
+    /// Whether nothing keeps what is read.
+    uncached: bool,
+}
 
 /// One read's answer, to be given once. Dropped without one, it says that whoever should read has gone.
 #[derive(Debug)]
@@ -55,23 +59,38 @@ impl Reading {
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), done: Condvar::new() });
         let replies = Arc::clone(&shared);
-        (Self(shared), (0..reads).map(move |index| Reply { shared: Arc::clone(&replies), index, answered: false }))
+        (
+            Self { shared, uncached: false },
+            (0..reads).map(move |index| Reply { shared: Arc::clone(&replies), index, answered: false }),
+        )
     }
 
     /// Reads that are done already.
     pub fn ready(buffers: Vec<Buffer>) -> Self {
         let state = State { buffers, missing: 0, error: None, waker: None, cancelled: false };
-        Self(Arc::new(Shared { state: Mutex::new(state), done: Condvar::new() }))
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), done: Condvar::new() }), uncached: false }
+    }
+
+    /// Says that nothing below keeps what is read, so that it is worth keeping above.
+    #[must_use]
+    pub fn uncached(mut self) -> Self {
+        self.uncached = true;
+        self
+    }
+
+    /// Whether nothing below keeps what is read.
+    pub fn is_uncached(&self) -> bool {
+        self.uncached
     }
 
     /// Whether all are done or one has failed.
     pub fn is_done(&self) -> bool {
-        self.0.lock().is_done()
+        self.shared.lock().is_done()
     }
 
     /// Whether all are done or one has failed; if not, `waker` is told when that changes.
     pub fn poll(&self, waker: &Waker) -> Poll<()> {
-        let mut state = self.0.lock();
+        let mut state = self.shared.lock();
         if state.is_done() {
             return Poll::Ready(());
         }
@@ -81,9 +100,9 @@ impl Reading {
 
     /// Waits until all are done or one has failed.
     pub fn until_done(&self) {
-        let mut state = self.0.lock();
+        let mut state = self.shared.lock();
         while !state.is_done() {
-            state = self.0.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -93,7 +112,7 @@ impl Reading {
     /// What the first read that failed says.
     pub fn wait(self) -> Result<Vec<Buffer>> {
         self.until_done();
-        let mut state = self.0.lock();
+        let mut state = self.shared.lock();
         match state.error.take() {
             Some(error) => Err(error),
             None => Ok(std::mem::take(&mut state.buffers)),
@@ -103,7 +122,7 @@ impl Reading {
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        self.0.lock().cancelled = true;
+        self.shared.lock().cancelled = true;
     }
 }
 

@@ -55,6 +55,9 @@ pub(crate) struct ImportArgs {
     /// Sort the rows by these columns; COLUMN:desc from the largest value to the smallest
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', value_parser = parse_sort_key)]
     pub(crate) sort_by: Vec<SortKey>,
+    /// Values as they are: nothing to decode when they are read, in a file as large as memory
+    #[arg(long, conflicts_with_all = ["fast", "compact"])]
+    pub(crate) plain: bool,
     /// Import faster, into a larger file
     #[arg(long, conflicts_with = "compact")]
     pub(crate) fast: bool,

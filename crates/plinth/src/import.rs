@@ -25,9 +25,10 @@ pub(crate) use output::Target;
 
 /// Runs the command.
 pub(crate) fn run(args: &ImportArgs) -> Result {
-    let effort = match (args.fast, args.compact) {
-        (true, _) => Effort::Fast,
-        (_, true) => Effort::Compact,
+    let effort = match (args.plain, args.fast, args.compact) {
+        (true, _, _) => Effort::Plain,
+        (_, true, _) => Effort::Fast,
+        (_, _, true) => Effort::Compact,
         _ => Effort::Balanced,
     };
     let target = match (&args.to, &args.append) {

@@ -72,6 +72,8 @@ encodings! {
 /// What to favour when encodings are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Effort {
+    /// None at all: values as they are, which a reader hands out without decoding or copying them.
+    Plain,
     /// Little work for writer and reader.
     Fast,
     /// Small where reading stays fast.
@@ -97,6 +99,10 @@ pub(crate) fn cost(encoding: Encoding, size: usize, effort: Effort) -> usize {
         Encoding::Zstd => [150, 40, 5],
     };
     let share = match effort {
+        Effort::Plain if !matches!(encoding, Encoding::AllNull | Encoding::Constant | Encoding::Plain) => {
+            return usize::MAX;
+        }
+        Effort::Plain => 0,
         Effort::Fast => fast,
         Effort::Balanced => balanced,
         Effort::Compact => compact,

@@ -58,7 +58,7 @@ pub(crate) fn encode(values: &[u64], width: u8, effort: Effort, start: usize, ou
         }
         // pco is slow to try, so under `Balanced` only where nothing else has done much.
         let promising = match effort {
-            Effort::Fast => false,
+            Effort::Plain | Effort::Fast => false,
             Effort::Balanced => best.len() * 10 > values.len() * usize::from(width) * 6,
             Effort::Compact => true,
         };

@@ -69,7 +69,7 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
             offer(&mut best, Candidate::Written(written), cost);
         }
     }
-    if effort != Effort::Fast
+    if matches!(effort, Effort::Balanced | Effort::Compact)
         && let Some((bytes, inside)) =
             squeezed::compress(values, kind, effort, best.1 / cost(Encoding::Zstd, 1, effort))
     {

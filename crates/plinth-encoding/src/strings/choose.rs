@@ -32,7 +32,7 @@ pub(crate) fn encode(values: &[&[u8]], depth: u8, effort: Effort, out: &mut Vec<
         out.extend_from_slice(first);
         return Ok(());
     }
-    let repeats = if depth == 0 { find_repeats(values) } else { None };
+    let repeats = if depth == 0 && effort != Effort::Plain { find_repeats(values) } else { None };
     let mut best = None;
     if let Some((distinct, codes)) = &repeats {
         let mut written = vec![Encoding::Dictionary.tag()];
@@ -88,7 +88,9 @@ fn encode_heap(values: &[&[u8]], effort: Effort, out: &mut Vec<u8>) -> Result<(E
     encode_nested(&lengths, IntKind::U32, 2, effort, &mut lengths_node);
 
     let mut best = (Encoding::Plain, vec![], cost(Encoding::Plain, heap.len(), effort));
-    if heap.len() >= ZSTD_LEAST
+    let tries = effort != Effort::Plain;
+    if tries
+        && heap.len() >= ZSTD_LEAST
         && let Some(frame) = Frame::compress(&heap, Frame::level(effort))?
     {
         let cost = cost(Encoding::Zstd, frame.len(), effort);
@@ -100,7 +102,7 @@ fn encode_heap(values: &[&[u8]], effort: Effort, out: &mut Vec<u8>) -> Result<(E
     }
     // FSST seldom gets beyond a fifth; where Zstandard went well below that, there is no need to try.
     let hopeless = best.0 == Encoding::Zstd && best.1.len() * 7 < heap.len();
-    if heap.len() >= FSST_LEAST && !hopeless {
+    if tries && heap.len() >= FSST_LEAST && !hopeless {
         let compressor = fsst::train(values);
         let sample = sample(values).concat();
         let estimate = if sample.is_empty() {

@@ -32,7 +32,7 @@ impl Frame {
     /// The level that suits text.
     pub(crate) fn level(effort: Effort) -> i32 {
         match effort {
-            Effort::Fast => 1,
+            Effort::Plain | Effort::Fast => 1,
             Effort::Balanced => 3,
             Effort::Compact => 9,
         }

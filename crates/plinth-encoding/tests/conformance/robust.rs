@@ -133,7 +133,7 @@ fn text_that_is_not_utf8_is_an_error() {
     let bad: Vec<Row> = (0..600_u32).map(|i| Some(vec![b'x', 0xFF, (i % 251) as u8])).collect();
     let lone: Vec<Row> = vec![Some(vec![0xFF]); 3];
     for input in [cut, bad, lone] {
-        for effort in [Effort::Fast, Effort::Balanced, Effort::Compact] {
+        for effort in [Effort::Plain, Effort::Fast, Effort::Balanced, Effort::Compact] {
             let (encoded, _) = encoded(bytes, &input, effort);
             let buffer = Buffer::from(encoded);
             assert_eq!(rows(bytes, &Block::open(bytes, &buffer, input.len()).unwrap().decode(None).unwrap()), input);
@@ -250,7 +250,7 @@ proptest! {
     #[test]
     fn any_column_comes_back_and_answers(
         (physical, input) in columns(),
-        effort in prop::sample::select(vec![Effort::Fast, Effort::Balanced, Effort::Compact]),
+        effort in prop::sample::select(vec![Effort::Plain, Effort::Fast, Effort::Balanced, Effort::Compact]),
     ) {
         check_round_trip(physical, &input, effort, "random");
         check_evaluation(physical, &input, effort, "random");

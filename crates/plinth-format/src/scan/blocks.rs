@@ -54,6 +54,8 @@ pub(super) struct Fetch {
     reads: Vec<Range<u64>>,
     held: Vec<Option<Arc<Held>>>,
     parts: Vec<Part>,
+    /// Blocks that were kept of an earlier read.
+    kept: Vec<(BlockId, usize, Buffer)>,
 }
 
 /// A block that one of the reads brings.
@@ -106,11 +108,15 @@ impl Blocks {
 
     /// Starts to read what is not here yet, in one batch; `None` if it was asked for ahead and there is no memory for it.
     pub(super) fn start(&self, wanted: impl Iterator<Item = (usize, BlockId)>, need: Need) -> Result<Option<Fetch>> {
-        let mut parts = Vec::new();
+        let (mut parts, mut kept) = (Vec::new(), Vec::new());
         for (stream, at) in wanted {
-            if !self.loaded.get(&at).is_some_and(|loaded| loaded.bytes.contains_key(&stream)) {
-                let meta = self.meta(stream, at)?;
-                parts.push(Part { at, stream, range: meta.range(), checksum: meta.checksum, read: 0 });
+            if self.loaded.get(&at).is_some_and(|loaded| loaded.bytes.contains_key(&stream)) {
+                continue;
+            }
+            let meta = self.meta(stream, at)?;
+            match self.file.kept_block(meta.offset) {
+                Some(bytes) => kept.push((at, stream, bytes)),
+                None => parts.push(Part { at, stream, range: meta.range(), checksum: meta.checksum, read: 0 }),
             }
         }
         parts.sort_by_key(|part| (part.range.start, part.at.group, part.at.block, part.stream));
@@ -135,12 +141,16 @@ impl Blocks {
         let hold = |io: &Io, range| Arc::new(io.hold(range));
         let io = self.file.source.io();
         let held = reads.iter().map(|range| io.map(|io| hold(io, bytes(range)))).collect();
-        Ok(Some(Fetch { reading, reads, held, parts }))
+        Ok(Some(Fetch { reading, reads, held, parts, kept }))
     }
 
     /// Waits for what was started, and checks it.
     pub(super) fn finish(&mut self, fetch: Fetch) -> Result<()> {
-        let Fetch { reading, reads, held, parts } = fetch;
+        let Fetch { reading, reads, held, parts, kept } = fetch;
+        let uncached = reading.is_uncached();
+        for (at, stream, bytes) in kept {
+            self.loaded.entry(at).or_default().bytes.insert(stream, Fetched { bytes, read: None });
+        }
         let buffers = reading.wait()?;
         for Part { at, stream, range, checksum, read } in parts {
             let (Some(whole), Some(buffer), Some(held)) = (reads.get(read), buffers.get(read), held.get(read)) else {
@@ -150,6 +160,9 @@ impl Blocks {
             let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
             let bytes = buffer.slice_with_length(start, len);
             verify(self.file.source.name(), &self.place(stream, at), &bytes, checksum)?;
+            if uncached {
+                self.file.keep_block(range.start, &bytes);
+            }
             let fetched = Fetched { bytes, read: held.clone() };
             self.loaded.entry(at).or_default().bytes.insert(stream, fetched);
         }

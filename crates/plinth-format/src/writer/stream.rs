@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use plinth_encoding::dictionary::Interner;
-use plinth_encoding::{Column, Physical, Values};
+use plinth_encoding::{Column, Effort, Physical, Values};
 use plinth_io::{AtomicFile, Spool};
 
 use super::chunk::{EncodedBlock, EncodedChunk, encode_blocks, write_blocks};
@@ -223,6 +223,10 @@ impl StreamWriter {
                 self.interner = Some(interner);
                 self.encode_provisional(&coded?).map(EncodedChunk::Provisional)
             }
+            Mode::Undecided if options.effort == Effort::Plain => {
+                self.mode = Mode::Direct;
+                self.direct(blocks, options).map(EncodedChunk::Direct)
+            }
             Mode::Undecided => self.decide(blocks, options),
         }
     }
@@ -252,7 +256,7 @@ impl StreamWriter {
     }
 
     fn encode_provisional(&self, blocks: &[Column]) -> Result<Vec<EncodedBlock>> {
-        let options = plinth_encoding::EncodeOptions { effort: plinth_encoding::Effort::Fast };
+        let options = plinth_encoding::EncodeOptions { effort: Effort::Fast };
         encode_blocks(&self.name, Physical::CODES, blocks, false, &options)
     }
 

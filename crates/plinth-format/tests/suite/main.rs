@@ -17,6 +17,7 @@ mod forge;
 mod format;
 mod fuzz_lite;
 mod hostile;
+mod io;
 mod metadata;
 mod round_trip;
 mod scans;

@@ -15,7 +15,7 @@ fn every_type_comes_back_as_it_was() {
     for (seed, (rows, percent)) in
         [(0, 0), (1, 0), (1, 100), (1023, 10), (1024, 0), (10_000, 5), (9_000, 60), (5000, 100)].into_iter().enumerate()
     {
-        for effort in [Effort::Fast, Effort::Balanced, Effort::Compact] {
+        for effort in [Effort::Plain, Effort::Fast, Effort::Balanced, Effort::Compact] {
             let batch = wide_batch(seed as u64, rows, percent);
             let path = dir.path().join(format!("{seed}-{effort:?}.plinth"));
             let file = write(&path, &batch, WriterOptions { effort, ..small() });

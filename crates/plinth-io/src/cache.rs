@@ -1,0 +1,238 @@
+//! Blocks kept as they were stored, for sources that no page cache stands behind.
+//!
+//! A block is let in when it is read for the second time: a scan that reads each block once leaves the cache as it was. What
+//! goes when room is needed is the cache's own choice (an S3-FIFO).
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use arrow_buffer::{Buffer, MutableBuffer};
+use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, Weighter};
+
+use crate::budget::{MemoryBudget, Reclaim, Reservation};
+
+/// Which block: a number for the open file, and where it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockKey {
+    /// From [`BlockCache::new_file`].
+    pub file: u64,
+    /// Offset in bytes.
+    pub offset: u64,
+}
+
+/// What an entry costs besides its bytes.
+const ENTRY: u64 = 128;
+
+/// Blocks seen lately are remembered by so many bits each of which stands for many.
+const SEEN_BITS: usize = 1 << 20;
+
+/// Blocks of any number of files, within a budget.
+pub struct BlockCache {
+    blocks: Cache<BlockKey, Buffer, Bytes>,
+    /// What is reserved for the blocks; grown before one is let in.
+    reserved: Mutex<Reservation>,
+    seen: Seen,
+    files: AtomicU64,
+    hits: AtomicU64,
+}
+
+#[derive(Clone)]
+struct Bytes;
+
+impl Weighter<BlockKey, Buffer> for Bytes {
+    fn weight(&self, _: &BlockKey, block: &Buffer) -> u64 {
+        block.len() as u64 + ENTRY
+    }
+}
+
+/// Which blocks were read lately, more or less: two generations of bits.
+struct Seen {
+    bits: [Vec<AtomicU64>; 2],
+    count: AtomicU64,
+    hasher: RandomState,
+}
+
+impl BlockCache {
+    /// A cache for at most half of a budget, as far as others leave it.
+    pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Option<Arc<Self>> {
+        let capacity = budget.limit() / 2;
+        let reserved = budget.reserve("cached blocks", 0).ok()?;
+        let items = usize::try_from(capacity / (64 << 10)).unwrap_or(usize::MAX).clamp(64, 1 << 24);
+        let hasher = DefaultHashBuilder::default();
+        let blocks = Cache::with(items, capacity, Bytes, hasher, quick_cache::sync::DefaultLifecycle::default());
+        let (files, hits) = (AtomicU64::new(0), AtomicU64::new(0));
+        let cache = Arc::new(Self { blocks, reserved: Mutex::new(reserved), seen: Seen::new(), files, hits });
+        let weak: Weak<Self> = Arc::downgrade(&cache);
+        budget.register(weak);
+        Some(cache)
+    }
+
+    /// A number for a file that was opened.
+    pub fn new_file(&self) -> u64 {
+        self.files.fetch_add(1, Relaxed)
+    }
+
+    /// A block, if it is here.
+    pub fn get(&self, key: BlockKey) -> Option<Buffer> {
+        if self.blocks.is_empty() {
+            return None;
+        }
+        let block = self.blocks.get(&key)?;
+        self.hits.fetch_add(1, Relaxed);
+        Some(block)
+    }
+
+    /// Offers a block that was read and checked. The second time, a copy is kept if there is memory for it.
+    pub fn offer(&self, key: BlockKey, block: &Buffer) {
+        if !self.seen.again(key) || self.blocks.contains_key(&key) {
+            return;
+        }
+        let weight = Bytes.weight(&key, block);
+        {
+            let mut reserved = self.reserved();
+            let after = self.blocks.weight() + weight;
+            // What leaves to make room is given back below; until then both are counted.
+            if after > reserved.bytes() && reserved.resize(after).is_err() {
+                return;
+            }
+        }
+        // Aligned as it was, so that its values can be used where they lie.
+        let mut copy = MutableBuffer::new(block.len());
+        copy.extend_from_slice(block);
+        self.blocks.insert(key, copy.into());
+        self.settle(&mut self.reserved());
+    }
+
+    /// Forgets a file that was closed.
+    pub fn forget(&self, file: u64) {
+        if !self.blocks.is_empty() {
+            self.blocks.retain(|key, _| key.file != file);
+            self.settle(&mut self.reserved());
+        }
+    }
+
+    /// Bytes of the blocks here, and how often one was.
+    pub(crate) fn counters(&self) -> (u64, u64) {
+        (self.blocks.weight(), self.hits.load(Relaxed))
+    }
+
+    fn settle(&self, reserved: &mut Reservation) {
+        let excess = reserved.bytes().saturating_sub(self.blocks.weight());
+        reserved.shrink(excess);
+    }
+
+    fn reserved(&self) -> std::sync::MutexGuard<'_, Reservation> {
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reclaim for BlockCache {
+    fn reclaim(&self, bytes: u64) -> u64 {
+        let Ok(mut reserved) = self.reserved.try_lock() else { return 0 };
+        let (capacity, before) = (self.blocks.capacity(), reserved.bytes());
+        let weight = self.blocks.weight();
+        if weight > 0 {
+            // Shrinking its capacity makes it choose what to lose.
+            self.blocks.set_capacity(weight.saturating_sub(bytes).max(1));
+            self.blocks.set_capacity(capacity);
+        }
+        self.settle(&mut reserved);
+        before - reserved.bytes()
+    }
+}
+
+impl std::fmt::Debug for BlockCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockCache").field("bytes", &self.blocks.weight()).finish_non_exhaustive()
+    }
+}
+
+impl Seen {
+    fn new() -> Self {
+        let bits = || (0..SEEN_BITS / 64).map(|_| AtomicU64::new(0)).collect();
+        Self { bits: [bits(), bits()], count: AtomicU64::new(0), hasher: RandomState::new() }
+    }
+
+    /// Whether a block was seen lately; remembers it.
+    fn again(&self, key: BlockKey) -> bool {
+        let hash = self.hasher.hash_one(key);
+        let (word, bit) = (usize::try_from(hash % (SEEN_BITS as u64 / 64)).unwrap_or(0), 1 << (hash >> 58));
+        // As many as would fill an eighth of the bits make a generation.
+        let generation = self.count.load(Relaxed) / (SEEN_BITS as u64 / 8);
+        let even = generation.is_multiple_of(2);
+        let (young, old) = (usize::from(!even), usize::from(even));
+        let known = self.bits[young][word].load(Relaxed) & bit != 0 || self.bits[old][word].load(Relaxed) & bit != 0;
+        if self.bits[young][word].fetch_or(bit, Relaxed) & bit == 0 {
+            let before = self.count.fetch_add(1, Relaxed);
+            if (before + 1).is_multiple_of(SEEN_BITS as u64 / 8) {
+                // The older generation becomes the next younger one.
+                self.bits[old].iter().for_each(|word| word.store(0, Relaxed));
+            }
+        }
+        known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(offset: u64) -> BlockKey {
+        BlockKey { file: 0, offset }
+    }
+
+    #[test]
+    fn a_block_is_kept_when_it_is_read_again() {
+        let budget = MemoryBudget::new(1 << 20);
+        let cache = BlockCache::new(&budget).unwrap();
+        let block = Buffer::from_vec(vec![7_u8; 1000]);
+        cache.offer(key(0), &block);
+        assert!(cache.get(key(0)).is_none());
+        cache.offer(key(0), &block);
+        let kept = cache.get(key(0)).unwrap();
+        assert_eq!((kept.as_slice(), kept.as_ptr() as usize % 64), (block.as_slice(), 0));
+        assert!(kept.as_ptr() != block.as_ptr(), "a copy: the memory of reads is not kept");
+        assert_eq!(budget.used(), 1000 + ENTRY);
+        cache.forget(0);
+        assert!(cache.get(key(0)).is_none());
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn it_stays_within_its_share_and_gives_back_what_others_need() {
+        let budget = MemoryBudget::new(1 << 20);
+        let cache = BlockCache::new(&budget).unwrap();
+        let block = Buffer::from_vec(vec![1_u8; 10_000]);
+        for _ in 0..3 {
+            for i in 0..200 {
+                cache.offer(key(i), &block);
+                assert!(budget.used() <= 520_000, "{}", budget.used());
+            }
+        }
+        let (weight, _) = cache.counters();
+        assert!(weight > 300_000, "{weight}");
+        let others = budget.reserve("others", 900_000).unwrap();
+        assert!(cache.counters().0 <= 150_000);
+        drop(others);
+        let all = budget.reserve("others", 1 << 20).unwrap();
+        cache.offer(key(1_000), &block);
+        cache.offer(key(1_000), &block);
+        assert!(cache.get(key(1_000)).is_none(), "there is no memory for it");
+        drop(all);
+        drop(cache);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn what_was_seen_long_ago_is_forgotten() {
+        let seen = Seen::new();
+        assert!(!seen.again(key(0)) && seen.again(key(0)));
+        for i in 1..SEEN_BITS as u64 {
+            seen.again(key(i));
+        }
+        let known = (0..1000).filter(|&i| seen.again(key(i))).count();
+        assert!(known < 400, "{known}");
+    }
+}
