@@ -243,8 +243,14 @@ impl Report {
             0 => String::new(),
             n => format!(", {} left out", units::counted(n, "bad record")),
         };
+        let (input, output) = (units::to_f64(self.input_bytes), units::to_f64(self.output_bytes));
+        let change = if output > input {
+            format!("{} larger", units::ratio(output, input))
+        } else {
+            format!("{} smaller", units::ratio(input, output))
+        };
         format!(
-            "{}: {}, {} from {} in {} ({}){rejects}; {} -> {} ({} smaller)",
+            "{}: {}, {} from {} in {} ({}){rejects}; {} -> {} ({change})",
             self.to.display(),
             units::counted(self.rows, "row"),
             units::counted(self.columns as u64, "column"),
@@ -253,7 +259,6 @@ impl Report {
             units::row_rate(self.rows, self.elapsed),
             units::bytes(self.input_bytes),
             units::bytes(self.output_bytes),
-            units::ratio(units::to_f64(self.input_bytes), units::to_f64(self.output_bytes)),
         )
     }
 

@@ -164,6 +164,7 @@ fn ctrl_c_ends_the_query_and_keeps_the_shell() {
         .send(CTRL_C)
         .expect("error: cancelled")
         .expect(PROMPT)
+        .pause()
         .tell("\\o");
     play.run(&dir, CTRL_D).unwrap();
     assert_eq!(dir.entries(), ["big.parquet", "kept.csv"]);

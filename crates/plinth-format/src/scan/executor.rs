@@ -135,6 +135,14 @@ impl<S: ColumnSource> Executor<S> {
         })
     }
 
+    /// Starts the first reads, so that they are under way when the first rows are asked for.
+    pub(super) fn begin(&mut self) -> Result<()> {
+        if self.next_group()? {
+            self.start_reads()?;
+        }
+        Ok(())
+    }
+
     /// Decoded columns as values.
     pub(super) fn values(&self, columns: Vec<ScanColumn>) -> Result<Vec<ArrayRef>> {
         self.output.iter().zip(columns).map(|(&id, column)| self.source.values(id, column)).collect()
@@ -252,6 +260,7 @@ impl<S: ColumnSource> Executor<S> {
             }
         }
         while self.filtering.len() + self.passed.len() < depth {
+            // Later row groups only while waiting: what is there at once is best decoded at once.
             if self.live.is_empty() && (!self.waits || !self.next_group()?) {
                 break;
             }

@@ -165,7 +165,7 @@ impl ScanBuilder {
         self
     }
 
-    /// Checks columns, predicates and row groups, and starts.
+    /// Checks columns, predicates and row groups, and starts the first reads.
     ///
     /// # Errors
     /// If a column or row group does not exist, or a constant does not fit the column it is compared with.
@@ -195,7 +195,8 @@ impl ScanBuilder {
             row_groups: self.row_groups,
             limit: self.limit,
         };
-        let executor = Executor::new(source, plan, Arc::clone(&metrics))?;
+        let mut executor = Executor::new(source, plan, Arc::clone(&metrics))?;
+        executor.begin()?;
         let batches = Batches::new(Arc::clone(&schema), self.batch_rows);
         Ok(Scan { schema, metrics, executor, batches })
     }
