@@ -1,6 +1,7 @@
 //! A file's blocks on their way from storage to the decoder.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -74,36 +75,51 @@ impl AsRef<Reading> for Fetch {
     }
 }
 
+/// How messages name a block.
+struct Place<'a> {
+    file: &'a Inner,
+    stream: usize,
+    at: BlockId,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BlockId { group, block } = self.at;
+        write!(f, "column {:?}, row group {group}, block {block}", self.file.stream(self.stream).name)?;
+        match block_meta(self.file, self.stream, self.at) {
+            Ok(meta) => write!(f, " (offset {}, {} bytes)", meta.offset, meta.len),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+fn chunk(file: &Inner, stream: usize, group: usize) -> Result<&ChunkMeta> {
+    let meta = file.stream_meta(stream)?;
+    meta.chunks.get(group).ok_or_else(|| FormatError::InvalidArgument(format!("there is no row group {group}")))
+}
+
+fn block_meta(file: &Inner, stream: usize, at: BlockId) -> Result<&BlockMeta> {
+    let blocks = &chunk(file, stream, at.group)?.blocks;
+    blocks.get(at.block).ok_or_else(|| FormatError::InvalidArgument(format!("there is no block {}", at.block)))
+}
+
 impl Blocks {
     pub(super) fn new(file: Arc<Inner>, metrics: Arc<ScanMetrics>, query_bytes: u64) -> Self {
         Self { file, metrics, query_bytes, loaded: HashMap::new() }
     }
 
-    fn place(&self, stream: usize, at: BlockId) -> String {
-        let name = &self.file.stream(stream).name;
-        let BlockId { group, block } = at;
-        match self.meta(stream, at) {
-            Ok(at) => {
-                format!("column {name:?}, row group {group}, block {block} (offset {}, {} bytes)", at.offset, at.len)
-            }
-            Err(_) => format!("column {name:?}, row group {group}, block {block}"),
-        }
-    }
-
-    /// Makes a decoder's error say where.
+    /// Makes a decoder's error say where. Nothing is put into words before there is one.
     pub(super) fn fail(&self, stream: usize, at: BlockId) -> impl Fn(EncodingError) -> FormatError + use<> {
-        let (file, place) = (self.file.source.name().to_owned(), self.place(stream, at));
-        move |error| FormatError::at(&file, &place, error)
+        let file = Arc::clone(&self.file);
+        move |error| FormatError::at(file.source.name(), Place { file: &file, stream, at }, error)
     }
 
     pub(super) fn chunk(&self, stream: usize, group: usize) -> Result<&ChunkMeta> {
-        let meta = self.file.stream_meta(stream)?;
-        meta.chunks.get(group).ok_or_else(|| FormatError::InvalidArgument(format!("there is no row group {group}")))
+        chunk(&self.file, stream, group)
     }
 
     pub(super) fn meta(&self, stream: usize, at: BlockId) -> Result<&BlockMeta> {
-        let blocks = &self.chunk(stream, at.group)?.blocks;
-        blocks.get(at.block).ok_or_else(|| FormatError::InvalidArgument(format!("there is no block {}", at.block)))
+        block_meta(&self.file, stream, at)
     }
 
     /// Starts to read what is not here yet, in one batch; `None` if it was asked for ahead and there is no memory for it.
@@ -159,7 +175,7 @@ impl Blocks {
             let start = usize::try_from(range.start - whole.start).unwrap_or(usize::MAX);
             let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
             let bytes = buffer.slice_with_length(start, len);
-            verify(self.file.source.name(), &self.place(stream, at), &bytes, checksum)?;
+            verify(self.file.source.name(), &Place { file: &self.file, stream, at }, &bytes, checksum)?;
             if uncached {
                 self.file.keep_block(range.start, &bytes);
             }
@@ -181,7 +197,8 @@ impl Blocks {
 
     fn fetched(&self, stream: usize, at: BlockId) -> Result<&Fetched> {
         let fetched = self.loaded.get(&at).and_then(|loaded| loaded.bytes.get(&stream));
-        fetched.ok_or_else(|| FormatError::InvalidArgument(format!("{} was not fetched", self.place(stream, at))))
+        let place = Place { file: &self.file, stream, at };
+        fetched.ok_or_else(|| FormatError::InvalidArgument(format!("{place} was not fetched")))
     }
 
     pub(super) fn is_decoded(&self, stream: usize, at: BlockId) -> bool {

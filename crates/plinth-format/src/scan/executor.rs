@@ -29,6 +29,10 @@ const DYNAMIC_WINDOW: usize = 4;
 /// Bytes a window reads at a time, unless a single block needs more.
 const WINDOW_BYTES: u64 = 2 << 20;
 
+/// The same of each column while the storage keeps the scan waiting, so that requests are long, and of all columns.
+const COLUMN_BYTES: u64 = 512 << 10;
+const WAITING_BYTES: u64 = 16 << 20;
+
 /// Windows that are under way while the storage keeps the scan waiting.
 const AHEAD: usize = 4;
 
@@ -63,6 +67,8 @@ pub(super) struct Executor<S: ColumnSource> {
     window: usize,
     /// Whether the last read was not there at once.
     waits: bool,
+    /// What went wrong before anybody asked.
+    failed: Option<FormatError>,
     metrics: Arc<ScanMetrics>,
 }
 
@@ -131,16 +137,15 @@ impl<S: ColumnSource> Executor<S> {
             remaining: plan.limit.unwrap_or(u64::MAX),
             window: if plan.limit.is_some() { 1 } else { WINDOW },
             waits: false,
+            failed: None,
             metrics,
         })
     }
 
     /// Starts the first reads, so that they are under way when the first rows are asked for.
-    pub(super) fn begin(&mut self) -> Result<()> {
-        if self.next_group()? {
-            self.start_reads()?;
-        }
-        Ok(())
+    pub(super) fn begin(&mut self) {
+        let begun = self.next_group().and_then(|more| if more { self.start_reads() } else { Ok(()) });
+        self.failed = begun.err();
     }
 
     /// Decoded columns as values.
@@ -150,6 +155,9 @@ impl<S: ColumnSource> Executor<S> {
 
     /// The rows of the next block with rows that pass, unless they have to be waited for.
     pub(super) fn step(&mut self) -> Result<Step> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         while self.remaining > 0 {
             self.start_reads()?;
             if let Some(front) = self.passed.front_mut() {
@@ -169,13 +177,10 @@ impl<S: ColumnSource> Executor<S> {
                     continue;
                 }
             }
-            // While the columns of the next rows are under way, those behind them can be filtered.
-            let filtered = self.filtering.front().is_some_and(|next| next.fetch.as_ref().is_done());
-            if filtered && self.passed.len() < AHEAD {
-                self.filter()?;
-            } else if self.waits_for().is_some() {
+            if self.waits_for().is_some() {
                 return Ok(Step::Waiting);
-            } else if self.live.is_empty() && !self.next_group()? {
+            }
+            if self.live.is_empty() && !self.next_group()? {
                 return Ok(Step::End);
             }
         }
@@ -246,29 +251,48 @@ impl<S: ColumnSource> Executor<S> {
         Ok(changed)
     }
 
-    /// Starts what has to be read next, and more while the storage keeps the scan waiting.
+    /// Starts what has to be read next, and more while the storage keeps the scan waiting: then windows that are read are
+    /// filtered early, too, for what they let through is to be read next.
     fn start_reads(&mut self) -> Result<()> {
-        let depth = if self.waits { AHEAD.min(self.window) } else { 1 };
-        for i in 0..self.passed.len().min(depth) {
-            let need = if i == 0 { Need::Now } else { Need::Ahead };
+        loop {
+            let depth = if self.waits { AHEAD.min(self.window) } else { 1 };
+            if !self.start_passed(depth)? {
+                return Ok(());
+            }
+            let is_read = self.filtering.front().is_some_and(|next| next.fetch.as_ref().is_done());
+            if is_read && self.passed.len() < depth {
+                self.filter()?;
+            } else if self.filtering.len() + self.passed.len() >= depth {
+                return Ok(());
+            } else if self.live.is_empty() {
+                // Later row groups only while waiting: what is there at once is best decoded at once.
+                if !self.waits || !self.next_group()? {
+                    return Ok(());
+                }
+            } else if !self.start_window()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Starts to read the other columns of the first windows. False if there is no memory to do so ahead.
+    fn start_passed(&mut self, windows: usize) -> Result<bool> {
+        for i in 0..self.passed.len().min(windows) {
             let passed = &self.passed[i];
             if matches!(passed.columns, Columns::Wanted) {
                 let wanted: Vec<_> = passed.blocks.iter().flat_map(|&(at, _)| self.columns_of(at)).collect();
-                let Some(fetch) = self.source.start(&wanted, need)? else { return Ok(()) };
+                let need = if i == 0 { Need::Now } else { Need::Ahead };
+                let Some(fetch) = self.source.start(&wanted, need)? else { return Ok(false) };
                 self.waits = !fetch.as_ref().is_done();
                 self.passed[i].columns = Columns::UnderWay(fetch);
             }
         }
-        while self.filtering.len() + self.passed.len() < depth {
-            // Later row groups only while waiting: what is there at once is best decoded at once.
-            if self.live.is_empty() && (!self.waits || !self.next_group()?) {
-                break;
-            }
-            if !self.live.is_empty() && !self.start_window()? {
-                break;
-            }
-        }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Bytes of a window that reads so many columns.
+    fn window_bytes(&self, columns: usize) -> u64 {
+        if self.waits { (columns as u64 * COLUMN_BYTES).clamp(WINDOW_BYTES, WAITING_BYTES) } else { WINDOW_BYTES }
     }
 
     fn columns_of(&self, at: BlockId) -> impl Iterator<Item = (ColumnId, BlockId)> {
@@ -290,7 +314,7 @@ impl<S: ColumnSource> Executor<S> {
         let most = if self.dynamic.is_empty() { self.window } else { self.window.min(DYNAMIC_WINDOW) };
         let (mut blocks, mut wanted, mut bytes) = (Vec::new(), Vec::new(), 0);
         for &(at, rows) in self.live.iter().take(most) {
-            if bytes >= WINDOW_BYTES {
+            if bytes >= self.window_bytes(wanted.len().div_ceil(blocks.len().max(1))) {
                 break;
             }
             // A predicate that zone maps prove true everywhere in a block needs no column of it.
@@ -343,7 +367,7 @@ impl<S: ColumnSource> Executor<S> {
             for &column in &self.output {
                 bytes += self.source.size(column, at)?;
             }
-            if bytes >= WINDOW_BYTES {
+            if bytes >= self.window_bytes(self.output.len()) {
                 self.passed.push_back(Passed { blocks: std::mem::take(&mut window), columns: Columns::Wanted });
                 bytes = 0;
             }

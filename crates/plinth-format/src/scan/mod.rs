@@ -196,7 +196,7 @@ impl ScanBuilder {
             limit: self.limit,
         };
         let mut executor = Executor::new(source, plan, Arc::clone(&metrics))?;
-        executor.begin()?;
+        executor.begin();
         let batches = Batches::new(Arc::clone(&schema), self.batch_rows);
         Ok(Scan { schema, metrics, executor, batches })
     }
