@@ -12,6 +12,7 @@ mod descriptors;
 mod engine;
 mod error;
 mod machine;
+pub mod probe;
 mod reading;
 #[cfg(target_os = "linux")]
 mod ring;

@@ -1,0 +1,327 @@
+//! A probe from start to end, within the time that was given.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::backend::{Backend, Threads, Window};
+use super::cache::CacheTest;
+use super::cell::{Cell, Order, Row, grid};
+use super::fio::Fio;
+use super::knees::{Knees, knees};
+use super::ladder::{self, Step};
+use super::memory::MemorySpeeds;
+use super::profile::DeviceProfile;
+use super::sync::{self, SyncCost};
+use super::system::{Environment, Load, Ticks};
+use super::target::Target;
+use super::trust::{Evidence, Trust};
+use super::whole;
+use crate::error::{IoError, Result};
+
+/// Who measures the cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// fio if it is installed and there is time for it, else the best of Plinth's own.
+    #[default]
+    Auto,
+    /// fio.
+    Fio,
+    /// A ring, past the page cache.
+    Uring,
+    /// A thread a request, past the page cache.
+    Direct,
+    /// A thread a request, through the page cache.
+    Cached,
+}
+
+/// What to probe and for how long.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Who measures.
+    pub engine: Engine,
+    /// Bytes of the file that is filled.
+    pub bytes: u64,
+    /// How long all of it may take.
+    pub time: Duration,
+}
+
+/// What a probe found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Seconds since 1970.
+    pub measured_at: u64,
+    /// Where.
+    pub environment: Environment,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Bytes a second at which it was filled.
+    pub filled: f64,
+    /// Who measured the rows.
+    pub engine: String,
+    /// The cells that were measured, the headlines first.
+    pub rows: Vec<Row>,
+    /// Those for which there was no time.
+    pub left_out: Vec<Cell>,
+    /// The same cell by another engine beside the row it belongs to.
+    pub compared: Vec<[Row; 2]>,
+    /// The key cell at start, middle and end, twice each.
+    pub repetitions: Vec<[Row; 2]>,
+    /// What the kernel grants.
+    pub ladder: Vec<Step>,
+    /// What durability costs.
+    pub syncs: Vec<SyncCost>,
+    /// Whether a cache answers.
+    pub cache: CacheTest,
+    /// How fast memory is.
+    pub memory: MemorySpeeds,
+    /// How busy the machine was otherwise.
+    pub load: Load,
+    /// Where more stops helping.
+    pub knees: Option<Knees>,
+    /// How far to trust all this.
+    pub trust: Trust,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Probes a folder. `progress` hears what is done next and how much of the time is over, 0 to 1.
+///
+/// Once `stop` is set the probe ends soon, with an error of the kind `Interrupted`; the file is gone either way.
+///
+/// # Errors
+/// If the folder can't be written to, has too little space, or the engine asked for can't work there.
+pub fn run(plan: &Plan, stop: &AtomicBool, progress: &dyn Fn(&str, f64)) -> Result<Report> {
+    let started = Instant::now();
+    let ticks = Ticks::now();
+    let environment = Environment::of(&plan.folder)?;
+    let say = |what: &str| {
+        progress(what, (started.elapsed().as_secs_f64() / plan.time.as_secs_f64().max(1e-3)).min(1.0));
+        let interrupted = || IoError::os(&plan.folder, "probe it", std::io::ErrorKind::Interrupted.into());
+        if stop.load(Ordering::Relaxed) { Err(interrupted()) } else { Ok(()) }
+    };
+    say("filling a file")?;
+    let target = Target::fill(&plan.folder, plan.bytes, plan.time.mul_f64(0.15))?;
+    let environment = environment.with_alignment_of(target.path());
+    let ladder = ladder::climb(&target, &environment);
+    let (backend, other) = choose(plan, &target, ladder::has_ring(&ladder))?;
+    say("reading for the first time")?;
+    let cache = CacheTest::measure(&target, plan.time.mul_f64(0.05))?;
+    say("memory, page cache, checksums")?;
+    let memory = MemorySpeeds::measure(&target, plan.time.mul_f64(0.04))?;
+    say("syncs")?;
+    let syncs = SyncCost::measure(&target, plan.time.mul_f64(0.04))?;
+
+    let cells = grid();
+    let pace = Pace::new(plan.time.saturating_sub(started.elapsed()), cells.len(), backend.overhead());
+    let measure = |backend: &dyn Backend, cell: &Cell, seed: u64| {
+        say(&cell.to_string())?;
+        backend.run(cell, &target, pace.window(seed), stop)
+    };
+    let repeat = |seed: u64| -> Result<[Row; 2]> {
+        Ok([measure(backend.as_ref(), &Cell::KEY, seed)?, measure(backend.as_ref(), &Cell::KEY, seed + 1)?])
+    };
+    let mut repetitions = vec![repeat(1_001)?];
+    let (mut rows, mut compared, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    // What is still to come after the grid.
+    let reserve = pace.step(backend.overhead()) * 2;
+    for (at, cell) in cells.iter().enumerate() {
+        let left = plan.time.saturating_sub(started.elapsed());
+        let headline = Cell::HEADLINES.contains(cell);
+        if !headline && left < reserve + pace.step(backend.overhead()) {
+            left_out.push(*cell);
+            continue;
+        }
+        let row = measure(backend.as_ref(), cell, at as u64)?;
+        if let Some(other) = other.as_ref().filter(|_| headline && left > reserve) {
+            compared.push([row.clone(), measure(other.as_ref(), cell, at as u64 + 500)?]);
+        }
+        rows.push(row);
+        if repetitions.len() == 1 && started.elapsed() > plan.time.mul_f64(0.6) {
+            repetitions.push(repeat(1_003)?);
+        }
+    }
+    repetitions.push(repeat(1_005)?);
+    say("done")?;
+    let load = ticks.until(Ticks::now());
+    let direct = target.is_direct() && plan.engine != Engine::Cached;
+    let evidence = Evidence {
+        environment: &environment,
+        direct,
+        seconds: plan.time.as_secs(),
+        rows: &rows,
+        repetitions: &repetitions,
+        cache: &cache,
+        load,
+    };
+    let trust = Trust::judge(&evidence);
+    Ok(Report {
+        measured_at: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        bytes: target.byte_len(),
+        filled: target.filled(),
+        engine: backend.name().to_owned(),
+        knees: knees(&rows),
+        environment,
+        rows,
+        left_out,
+        compared,
+        repetitions,
+        ladder,
+        syncs,
+        cache,
+        memory,
+        load,
+        trust,
+        elapsed: started.elapsed(),
+    })
+}
+
+type Chosen = (Box<dyn Backend>, Option<Box<dyn Backend>>);
+
+/// fio needs a third of a second a cell that it does not measure: a shorter probe has no time for it.
+const SHORT: Duration = Duration::from_secs(5);
+
+/// Who measures, and who is compared with it.
+fn choose(plan: &Plan, target: &Target, ring: bool) -> Result<Chosen> {
+    let refused = |why: &str| {
+        let e = std::io::Error::new(std::io::ErrorKind::Unsupported, why.to_owned());
+        IoError::os(&plan.folder, "measure it as --engine says", e)
+    };
+    let own = || -> Box<dyn Backend> { Box::new(Threads { direct: target.is_direct() }) };
+    let fio = || Fio::find(ring, target.is_direct()).map(|fio| Box::new(fio) as Box<dyn Backend>);
+    Ok(match plan.engine {
+        Engine::Auto if plan.time < SHORT => (own(), None),
+        Engine::Auto => fio().map_or_else(|| (own(), None), |fio| (fio, Some(own()))),
+        Engine::Fio => {
+            (fio().ok_or_else(|| refused("fio is not installed; install it or choose another"))?, Some(own()))
+        }
+        Engine::Uring => return Err(refused("the kernel grants no ring")),
+        Engine::Direct if !target.is_direct() => {
+            return Err(refused("the file system does not let requests pass by the page cache; choose cached"));
+        }
+        Engine::Direct => (own(), fio().filter(|_| plan.time >= SHORT)),
+        Engine::Cached => (Box::new(Threads { direct: false }), None),
+    })
+}
+
+/// How long each cell is measured.
+struct Pace {
+    cell: Duration,
+}
+
+impl Pace {
+    /// All cells in the time that is left, if each gets enough of it; at least so long that a few dozen slow requests fit,
+    /// and then some are left out.
+    fn new(left: Duration, cells: usize, overhead: Duration) -> Self {
+        // Beside the grid: six repetitions of the key cell and four comparisons.
+        let share = left / u32::try_from(cells + 10).unwrap_or(u32::MAX);
+        let least = (left / 160).clamp(Duration::from_millis(20), Duration::from_millis(120));
+        Self { cell: share.saturating_sub(overhead).clamp(least, Duration::from_secs(5)) }
+    }
+
+    fn window(&self, seed: u64) -> Window {
+        let warm_up = self.cell / 5;
+        Window { warm_up, measured: self.cell - warm_up, seed }
+    }
+
+    fn step(&self, overhead: Duration) -> Duration {
+        self.cell + overhead
+    }
+}
+
+impl Report {
+    /// The row of a cell, if it was measured.
+    pub fn row(&self, cell: &Cell) -> Option<&Row> {
+        self.rows.iter().find(|row| row.cell == *cell)
+    }
+
+    /// What readers need to know. `decode` is what whoever knows encodings adds: bytes of values a second by encoding.
+    pub fn profile(&self, decode: Vec<(String, u64)>) -> DeviceProfile {
+        let best = |of: fn(&Row) -> f64, which: &dyn Fn(&Cell) -> bool| {
+            let rows = self.rows.iter().filter(|row| which(&row.cell));
+            rows.map(of).max_by(f64::total_cmp).map(whole)
+        };
+        let small = |cell: &Cell| cell.order == Order::Random && cell.size == Cell::LONE_READ.size;
+        let sync = sync::cheapest(&self.syncs);
+        DeviceProfile {
+            measured_at: self.measured_at,
+            engine: self.engine.clone(),
+            device: self.environment.device.as_ref().map_or_else(|| "none".to_owned(), |device| device.title()),
+            file_system: self.environment.file_system.clone(),
+            virtual_machine: self.environment.virtual_machine.clone(),
+            grade: self.trust.grade,
+            reasons: self.trust.reasons.clone(),
+            read_bandwidth: best(|row| row.bandwidth, &|cell| cell.reads == 100).unwrap_or(0),
+            read_iops: best(|row| row.iops, &|cell| small(cell) && cell.reads == 100).unwrap_or(0),
+            read_latency: self.row(&Cell::LONE_READ).map_or(0, |row| row.latency.p50),
+            write_bandwidth: best(|row| row.bandwidth, &|cell| cell.reads == 0).unwrap_or(0),
+            write_iops: best(|row| row.iops, &|cell| small(cell) && cell.reads == 0),
+            request_bytes: self.knees.map_or(Cell::KEY.size, |knees| knees.size),
+            depth: self.knees.map_or(Cell::KEY.depth, |knees| knees.depth).into(),
+            p99_doubles_at: self.knees.and_then(|knees| knees.p99_doubles).map(u64::from),
+            sync_method: sync.map_or("fdatasync", |cost| cost.method).to_owned(),
+            sync_latency: sync.map_or(0, |cost| cost.latency.p50),
+            memory_read: whole(self.memory.read),
+            memory_copy: whole(self.memory.copy),
+            page_cache: whole(self.memory.page_cache),
+            checksum: whole(self.memory.checksum),
+            decode,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(folder: PathBuf, engine: Engine) -> Plan {
+        Plan { folder, engine, bytes: 16 << 20, time: Duration::from_millis(300) }
+    }
+
+    #[test]
+    fn a_short_probe_is_whole_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let told = std::cell::RefCell::new(Vec::new());
+        let go = AtomicBool::new(false);
+        let plan = plan(dir.path().to_path_buf(), Engine::Cached);
+        let report = run(&plan, &go, &|what, share| told.borrow_mut().push((what.to_owned(), share))).unwrap();
+        assert!(Cell::HEADLINES.iter().all(|cell| report.row(cell).is_some()));
+        assert_eq!(report.rows.len() + report.left_out.len(), grid().len());
+        assert_eq!(report.trust.grade, super::super::Grade::D, "the page cache answered: {:?}", report.trust);
+        assert!(report.repetitions.len() >= 2 && report.knees.is_some());
+        assert!(told.borrow().iter().all(|(_, share)| (0.0..=1.0).contains(share)));
+        assert_eq!(told.borrow().last().map(|(what, _)| what.as_str()), Some("done"));
+        let profile = report.profile(vec![("plain".into(), 5)]);
+        let path = dir.path().join("p.toml");
+        profile.write(&path).unwrap();
+        assert_eq!(DeviceProfile::read(&path).unwrap(), profile);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_stopped_probe_says_so_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let stop = AtomicBool::new(false);
+        let plan = Plan { time: Duration::from_secs(3_600), ..plan(dir.path().to_path_buf(), Engine::Cached) };
+        let error = run(&plan, &stop, &|what, _| {
+            if what == "reading for the first time" {
+                stop.store(true, Ordering::Relaxed);
+            }
+        });
+        assert!(matches!(error, Err(IoError::Os { source, .. }) if source.kind() == std::io::ErrorKind::Interrupted));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_pace_fits_the_time() {
+        let all = grid().len();
+        let second = Duration::from_secs(1);
+        let own = Pace::new(16 * second, all, Duration::from_millis(5));
+        assert!((own.step(Duration::from_millis(5)) * 154).as_secs_f64() <= 24.0, "{:?}", own.cell);
+        let full = Pace::new(150 * second, all, Duration::from_millis(300));
+        assert!((full.step(Duration::from_millis(300)) * 154) <= 150 * second, "all cells fit");
+        assert_eq!(Pace::new(Duration::ZERO, all, second).cell, Duration::from_millis(20));
+    }
+}
