@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use super::cell::{Cell, Order, Row};
 use super::histogram::Histogram;
 use super::random::Random;
-use super::target::{Aligned, Target};
+use super::target::{Target, noise, stamp};
 use super::{fio, float, nanoseconds};
 use crate::error::Result;
+use crate::slab::Extent;
 
 /// How long a cell is measured.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +57,7 @@ impl Backend for Threads {
         let file = target.open_direct(self.direct)?;
         let size = usize::try_from(cell.size).unwrap_or(0);
         let offsets = Offsets::new(cell, target);
-        let buffers: Vec<Aligned> = (0..cell.depth).map(|i| Aligned::random(size, u64::from(i))).collect();
+        let buffers = noise(size, cell.depth).map_err(|e| target.failed("get memory to measure", e))?;
         let clock = Clock::start(window);
         let counted = std::thread::scope(|scope| {
             let mut workers = Vec::new();
@@ -91,7 +92,7 @@ fn worker(
     file: &File,
     offsets: &Offsets,
     mut random: Random,
-    mut buffer: Aligned,
+    mut buffer: Extent,
     clock: &Clock,
     stop: &AtomicBool,
 ) -> std::io::Result<Tally> {
@@ -103,9 +104,13 @@ fn worker(
         }
         let (offset, read) = offsets.next(&mut random);
         // What is written is made before the clock of the request runs.
-        let bytes = if read { buffer.bytes() } else { buffer.stamp(&mut random) };
-        let begun = if read { begun } else { Instant::now() };
-        let moved = if read { file.read_at(bytes, offset) } else { file.write_at(bytes, offset) };
+        let begun = if read {
+            begun
+        } else {
+            stamp(&mut buffer, &mut random);
+            Instant::now()
+        };
+        let moved = if read { file.read_at(&mut buffer, offset) } else { file.write_at(&buffer, offset) };
         match moved {
             Ok(n) => tally.record(clock, begun, Instant::now(), n as u64),
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::histogram::Histogram;
 use super::random::Random;
-use super::target::{Aligned, Target};
+use super::target::{Target, noise};
 use super::{float, nanoseconds, rate};
 use crate::error::Result;
+use crate::slab::PAGE;
 
 /// Reads past the page cache that a cache further down would answer faster than a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,19 +38,21 @@ impl CacheTest {
         let file = target.open_direct(target.is_direct())?;
         let each = time / 4;
         let chunks = target.byte_len() / CHUNK as u64;
-        let mut buffer = Aligned::random(CHUNK, 4);
         let failed = |e| target.failed("read", e);
+        let mut buffers = noise(CHUNK, 1).map_err(failed)?;
+        let mut fetch = |chunk: u64| {
+            let mut buffers = buffers.iter_mut();
+            buffers.try_for_each(|buffer| file.read_exact_at(buffer, chunk * CHUNK as u64)).map_err(failed)
+        };
         let started = Instant::now();
         let mut read = 0;
         while read < chunks && (read == 0 || started.elapsed() < each) {
-            file.read_exact_at(buffer.bytes(), read * CHUNK as u64).map_err(failed)?;
+            fetch(read)?;
             read += 1;
         }
         let first = rate(read * CHUNK as u64, started.elapsed());
         let started = Instant::now();
-        for chunk in 0..read {
-            file.read_exact_at(buffer.bytes(), chunk * CHUNK as u64).map_err(failed)?;
-        }
+        (0..read).try_for_each(&mut fetch)?;
         let again = rate(read * CHUNK as u64, started.elapsed());
         let spread = median(&file, target.byte_len(), each).map_err(failed)?;
         let hot = median(&file, CHUNK as u64, each).map_err(failed)?;
@@ -74,14 +77,16 @@ impl CacheTest {
 
 /// The median latency of random 4 KiB reads within the first `bytes`, one at a time.
 fn median(file: &File, bytes: u64, time: Duration) -> std::io::Result<u64> {
-    let (mut buffer, mut random) = (Aligned::random(4096, 4), Random::new(11));
+    let (mut buffers, mut random) = (noise(PAGE, 1)?, Random::new(11));
     let mut histogram = Histogram::default();
     let started = Instant::now();
     while histogram.count() == 0 || started.elapsed() < time {
-        let offset = random.below(bytes / 4096) * 4096;
-        let begun = Instant::now();
-        file.read_exact_at(buffer.bytes(), offset)?;
-        histogram.record(nanoseconds(begun.elapsed()));
+        for buffer in &mut buffers {
+            let offset = random.below(bytes / PAGE as u64) * PAGE as u64;
+            let begun = Instant::now();
+            file.read_exact_at(buffer, offset)?;
+            histogram.record(nanoseconds(begun.elapsed()));
+        }
     }
     Ok(histogram.percentile(5_000))
 }

@@ -9,6 +9,8 @@ use rustix::process::{Resource, getrlimit};
 
 use super::system::{Environment, line};
 use super::target::Target;
+use crate::ring::Ring;
+use crate::slab::{HUGE_PAGE, PAGE, Slab};
 
 /// A capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +34,8 @@ impl Step {
 /// Tries every step on a file.
 pub fn climb(target: &Target, environment: &Environment) -> Vec<Step> {
     let mut steps = rings();
-    let memory = locked_memory(&line("/proc/self/status"), getrlimit(Resource::Memlock).current);
-    steps.push(memory);
+    let limit = limit(&line("/proc/self/status"), getrlimit(Resource::Memlock).current);
+    steps.push(registered(most_registered(), &limit));
     let no_direct = "put DIR on a file system that has O_DIRECT: ext4, XFS, Btrfs";
     let direct = if target.is_direct() { "requests pass by the page cache" } else { "refused by the file system" };
     steps.push(Step::new("O_DIRECT", target.is_direct(), direct, no_direct));
@@ -66,10 +68,6 @@ fn rings() -> Vec<Step> {
     flag("SUBMIT_ALL", "5.18", IoUring::builder().setup_submit_all().build(8));
     flag("SINGLE_ISSUER", "6.0", IoUring::builder().setup_single_issuer().build(8));
     flag("DEFER_TASKRUN", "6.1", IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(8));
-    let sparse = setup.and_then(|ring| ring.submitter().register_buffers_sparse(8));
-    let found = sparse.as_ref().map_or_else(|e| e.to_string(), |()| "a sparse table was registered".to_owned());
-    let fix = if there { "Linux 5.19 or later".to_owned() } else { fix };
-    steps.push(Step::new("registered buffers", sparse.is_ok(), found, fix));
     steps
 }
 
@@ -86,21 +84,43 @@ fn why_refused(e: &std::io::Error, disabled: &str) -> &'static str {
     }
 }
 
-/// How much memory may be pinned for buffers that are registered.
-fn locked_memory(status: &str, limit: Option<u64>) -> Step {
-    const ENOUGH: u64 = 64 << 20;
+/// What the engine wants to register.
+const ENOUGH: usize = 64 << 20;
+
+/// The largest piece of memory that a ring of this thread takes for its own, in bytes.
+fn most_registered() -> std::io::Result<usize> {
+    let mut ring = Ring::<()>::new(PAGE)?;
+    let mut len = ENOUGH;
+    loop {
+        match Slab::new(len, true).and_then(|slab| ring.register(&slab)) {
+            Ok(true) => return Ok(len),
+            Ok(false) => return Err(ErrorKind::Unsupported.into()),
+            Err(_) if len > HUGE_PAGE => len /= 2,
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+fn registered(most: std::io::Result<usize>, limit: &str) -> Step {
+    let there = most.as_ref().is_ok_and(|most| *most >= ENOUGH);
+    let fix = match &most {
+        Err(e) if e.kind() == ErrorKind::Unsupported => "Linux 5.19 or later",
+        _ => "ulimit -l unlimited (memlock in /etc/security/limits.conf, LimitMEMLOCK= of a systemd unit)",
+    };
+    let found = most.map_or_else(|e| e.to_string(), |most| format!("{} MiB at once", most >> 20));
+    Step::new("registered buffers", there, format!("{found}; {limit}"), fix)
+}
+
+/// What the user may pin.
+fn limit(status: &str, limit: Option<u64>) -> String {
     // CAP_IPC_LOCK, which is above the limit.
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let capable =
-        effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set >> 14 & 1 == 1);
-    let found = match limit {
-        _ if capable => "no limit for this user (CAP_IPC_LOCK)".to_owned(),
+    let set = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    match limit {
+        _ if set.is_some_and(|set| set >> 14 & 1 == 1) => "no limit (CAP_IPC_LOCK)".to_owned(),
         None => "no limit".to_owned(),
-        Some(limit) => format!("{} KiB, shared by all processes of the user", limit >> 10),
-    };
-    let there = capable || limit.is_none_or(|limit| limit >= ENOUGH);
-    let fix = "ulimit -l unlimited (memlock in /etc/security/limits.conf, LimitMEMLOCK= of a systemd unit)";
-    Step::new("memory to register", there, found, fix)
+        Some(limit) => format!("limit of {} KiB for all processes of the user", limit >> 10),
+    }
 }
 
 /// Whether a read can be refused rather than wait for the device.
@@ -154,7 +174,7 @@ mod tests {
         let target = Target::fill(dir.path(), 16 << 20, Duration::ZERO).unwrap();
         let environment = Environment::of(dir.path()).unwrap().with_alignment_of(target.path());
         let steps = climb(&target, &environment);
-        assert_eq!(steps.len(), 12);
+        assert_eq!(steps.len(), 11);
         for step in &steps {
             assert_eq!(step.there, step.fix.is_none(), "{step:?}");
             assert!(!step.found.is_empty() && !step.found.contains('\n'), "{step:?}");
@@ -168,10 +188,11 @@ mod tests {
         assert!(why_refused(&denied, "2").contains("sysctl"));
         assert!(why_refused(&denied, "0").contains("seccomp"));
         assert!(why_refused(&ErrorKind::Unsupported.into(), "").contains("CONFIG_IO_URING"));
-        let small = locked_memory("Name:\tx\nCapEff:\t0000000000000000\n", Some(8 << 20));
-        assert!(!small.there && small.found.starts_with("8192 KiB"), "{small:?}");
-        assert!(locked_memory("CapEff:\t0000000000004000\n", Some(0)).there);
-        assert!(locked_memory("", None).there);
+        let small = registered(Ok(4 << 20), &limit("Name:\tx\nCapEff:\t0000000000000000\n", Some(8 << 20)));
+        assert_eq!(small.found, "4 MiB at once; limit of 8192 KiB for all processes of the user");
+        assert!(small.fix.is_some_and(|fix| fix.starts_with("ulimit")));
+        assert!(registered(Ok(ENOUGH), &limit("CapEff:\t0000000000004000\n", Some(0))).found.contains("CAP_IPC_LOCK"));
+        assert!(registered(Err(ErrorKind::Unsupported.into()), "").fix.is_some_and(|fix| fix.starts_with("Linux")));
         assert!(
             !cache_statistics("6.4.12-x").there
                 && cache_statistics("6.18.44-fc").there

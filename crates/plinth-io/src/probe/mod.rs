@@ -40,6 +40,8 @@ mod system;
 mod target;
 #[cfg(target_os = "linux")]
 mod trust;
+#[cfg(target_os = "linux")]
+mod uring;
 
 pub use profile::{DeviceProfile, Grade, PROFILE_NAME, ProfileError};
 
@@ -59,6 +61,7 @@ pub use {
     system::{BlockDevice, Environment, Load},
     target::Target,
     trust::Trust,
+    uring::Uring,
 };
 
 /// A count as a float: beyond 2^53 the last digits are lost.

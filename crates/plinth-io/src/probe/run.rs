@@ -16,6 +16,7 @@ use super::sync::{self, SyncCost};
 use super::system::{Environment, Load, Ticks};
 use super::target::Target;
 use super::trust::{Evidence, Trust};
+use super::uring::Uring;
 use super::whole;
 use crate::error::{IoError, Result};
 
@@ -189,19 +190,23 @@ fn choose(plan: &Plan, target: &Target, ring: bool) -> Result<Chosen> {
         let e = std::io::Error::new(std::io::ErrorKind::Unsupported, why.to_owned());
         IoError::os(&plan.folder, "measure it as --engine says", e)
     };
-    let own = || -> Box<dyn Backend> { Box::new(Threads { direct: target.is_direct() }) };
-    let fio = || Fio::find(ring, target.is_direct()).map(|fio| Box::new(fio) as Box<dyn Backend>);
+    let direct = target.is_direct();
+    let own = || -> Box<dyn Backend> { if ring { Box::new(Uring) } else { Box::new(Threads { direct }) } };
+    let fio = || Fio::find(ring, direct).map(|fio| Box::new(fio) as Box<dyn Backend>);
+    // Beside one of Plinth's own, if there is time for it.
+    let beside = || fio().filter(|_| plan.time >= SHORT);
     Ok(match plan.engine {
         Engine::Auto if plan.time < SHORT => (own(), None),
         Engine::Auto => fio().map_or_else(|| (own(), None), |fio| (fio, Some(own()))),
         Engine::Fio => {
             (fio().ok_or_else(|| refused("fio is not installed; install it or choose another"))?, Some(own()))
         }
-        Engine::Uring => return Err(refused("the kernel grants no ring")),
-        Engine::Direct if !target.is_direct() => {
+        Engine::Uring if !ring => return Err(refused("the kernel grants no ring; direct needs none")),
+        Engine::Uring => (Box::new(Uring), beside()),
+        Engine::Direct if !direct => {
             return Err(refused("the file system does not let requests pass by the page cache; choose cached"));
         }
-        Engine::Direct => (own(), fio().filter(|_| plan.time >= SHORT)),
+        Engine::Direct => (Box::new(Threads { direct }), beside()),
         Engine::Cached => (Box::new(Threads { direct: false }), None),
     })
 }

@@ -9,8 +9,9 @@ use super::cell::Latency;
 use super::histogram::Histogram;
 use super::nanoseconds;
 use super::random::Random;
-use super::target::{Aligned, Target};
+use super::target::{Target, noise, stamp};
 use crate::error::Result;
+use crate::slab::PAGE;
 
 /// A way to make 4 KiB durable, and what it takes, write and sync together.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,20 +48,22 @@ impl SyncCost {
 fn cost(target: &Target, method: &'static str, flags: OFlags, whole: Option<bool>, time: Duration) -> Result<SyncCost> {
     let failed = |e| target.failed(&format!("measure {method}"), e);
     let file = target.open(flags).map_err(failed)?;
-    let (mut buffer, mut random) = (Aligned::random(4096, 3), Random::new(9));
-    let pages = (target.byte_len() / 4096).max(1);
+    let (mut buffers, mut random) = (noise(PAGE, 1).map_err(failed)?, Random::new(9));
+    let pages = (target.byte_len() / PAGE as u64).max(1);
     let mut histogram = Histogram::default();
     let started = Instant::now();
     for page in 0.. {
-        let bytes = buffer.stamp(&mut random);
-        let begun = Instant::now();
-        file.write_all_at(bytes, page % pages * 4096).map_err(failed)?;
-        match whole {
-            Some(true) => file.sync_all().map_err(failed)?,
-            Some(false) => file.sync_data().map_err(failed)?,
-            None => {}
+        for bytes in &mut buffers {
+            stamp(bytes, &mut random);
+            let begun = Instant::now();
+            file.write_all_at(bytes, page % pages * PAGE as u64).map_err(failed)?;
+            match whole {
+                Some(true) => file.sync_all().map_err(failed)?,
+                Some(false) => file.sync_data().map_err(failed)?,
+                None => {}
+            }
+            histogram.record(nanoseconds(begun.elapsed()));
         }
-        histogram.record(nanoseconds(begun.elapsed()));
         if started.elapsed() >= time {
             break;
         }

@@ -11,41 +11,30 @@ use super::float;
 use super::random::Random;
 use crate::atomic::AtomicFile;
 use crate::error::{IoError, Result};
+use crate::slab::{Extent, PAGE, Slab};
 
-/// What addresses, offsets and lengths are multiples of when the page cache is passed by. Disks that report less are
-/// known to be wrong at times.
-pub(super) const ALIGNMENT: usize = 4096;
 const CHUNK: usize = 1 << 20;
 
-/// Memory that direct requests may use.
-pub(super) struct Aligned {
-    bytes: Vec<u8>,
-    start: usize,
-    len: usize,
+/// `count` pieces of huge pages, each of `len` random bytes: a device is faster where memory lies together.
+pub(super) fn noise(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
+    let none = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
+    let count = usize::try_from(count).map_err(|_| none())?;
+    let slab = Slab::new(len.checked_mul(count).ok_or_else(none)?, true)?;
+    let mut random = Random::new(1);
+    let fill = |_| {
+        let mut extent = slab.take(len).ok_or_else(none)?;
+        random.fill(&mut extent);
+        Ok(extent)
+    };
+    (0..count).map(fill).collect()
 }
 
-impl Aligned {
-    /// `len` random bytes at an address that is a multiple of 4 KiB.
-    pub(super) fn random(len: usize, seed: u64) -> Self {
-        let mut bytes = vec![0; len + ALIGNMENT];
-        Random::new(seed).fill(&mut bytes);
-        let start = bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        Self { bytes, start, len }
-    }
-
-    pub(super) fn bytes(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(self.start..self.start + self.len).unwrap_or_default()
-    }
-
-    /// Makes every 4 KiB differ from what was written before, so that nobody who looks for duplicates finds any.
-    pub(super) fn stamp(&mut self, random: &mut Random) -> &mut [u8] {
-        let bytes = self.bytes();
-        for page in bytes.chunks_mut(ALIGNMENT) {
-            if let Some(head) = page.first_chunk_mut::<8>() {
-                *head = random.next().to_le_bytes();
-            }
+/// Makes every 4 KiB differ from what was written before, so that nobody who looks for duplicates finds any.
+pub(super) fn stamp(bytes: &mut [u8], random: &mut Random) {
+    for page in bytes.chunks_mut(PAGE) {
+        if let Some(head) = page.first_chunk_mut::<8>() {
+            *head = random.next().to_le_bytes();
         }
-        bytes
     }
 }
 
@@ -91,12 +80,15 @@ impl Target {
         let direct = target.open(OFlags::DIRECT);
         target.direct = direct.is_ok();
         let to = direct.unwrap_or(open);
-        let (mut random, mut buffer) = (Random::new(bytes), Aligned::random(CHUNK, 1));
+        let mut random = Random::new(bytes);
+        let mut buffers = noise(CHUNK, 1).map_err(|e| failed("get memory to probe it", e))?;
         let started = Instant::now();
         while target.bytes < bytes && (target.bytes < 16 << 20 || started.elapsed() < time) {
-            let chunk = buffer.stamp(&mut random);
-            to.write_all_at(chunk, target.bytes).map_err(|e| failed("write the probe's file", e))?;
-            target.bytes += CHUNK as u64;
+            for chunk in &mut buffers {
+                stamp(chunk, &mut random);
+                to.write_all_at(chunk, target.bytes).map_err(|e| failed("write the probe's file", e))?;
+                target.bytes += CHUNK as u64;
+            }
         }
         to.set_len(target.bytes).and_then(|()| to.sync_all()).map_err(|e| failed("write the probe's file", e))?;
         target.filled = float(target.bytes) / started.elapsed().as_secs_f64().max(1e-9);
@@ -155,8 +147,8 @@ mod tests {
         assert_eq!(target.byte_len(), 20 << 20);
         let bytes = std::fs::read(target.path()).unwrap();
         assert_eq!(bytes.len(), 20 << 20);
-        let pages: std::collections::HashSet<&[u8]> = bytes.chunks(ALIGNMENT).collect();
-        assert_eq!(pages.len(), bytes.len() / ALIGNMENT, "no two pages are equal");
+        let pages: std::collections::HashSet<&[u8]> = bytes.chunks(PAGE).collect();
+        assert_eq!(pages.len(), bytes.len() / PAGE, "no two pages are equal");
         assert!(target.filled() > 0.0);
         drop(target);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
