@@ -108,7 +108,7 @@ mod tests {
             values.sort_unstable();
             assert_eq!(one.count(), 5_000);
             for parts in [1, 100, 5_000, 9_000, 9_900, 9_990, 10_000] {
-                let rank = (5_000 * parts).div_ceil(10_000).max(1);
+                let rank = (5_000_u64 * parts).div_ceil(10_000).max(1);
                 let (exact, found) = (values[usize::try_from(rank).unwrap() - 1], one.percentile(parts));
                 assert!(exact.abs_diff(found) <= exact / 64, "{spread} {parts}: {exact} {found}");
             }
