@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Rewrite the many files of a table's folder as fewer, larger ones
     Compact(CompactArgs),
+    /// Measure what the device under a folder can do, and write a profile that readers use
+    Probe(ProbeArgs),
     /// Try it: make sample data (or take yours) and compare with Parquet
     Demo(DemoArgs),
 }
@@ -315,6 +317,55 @@ pub(crate) struct CompactArgs {
     /// No progress bar and no summary
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    /// The folder; a file is filled in it, measured, and removed
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// How long to measure [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3_600), conflicts_with = "full")]
+    pub(crate) seconds: Option<u64>,
+    /// Measure every combination, three minutes, in a file of 2 GiB
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Who issues the requests
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    pub(crate) engine: ProbeEngine,
+    /// How large the file is, such as 256MiB [default: 512MiB, 128MiB below ten seconds]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub(crate) size: Option<u64>,
+    /// Write everything as one JSON object; - for standard output, in the place of the report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a line a measurement; - for standard output, in the place of the report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write heat maps and curves as a page that needs nothing else
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Where the profile goes [default: DIR/plinth-device.toml]
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) profile: Option<PathBuf>,
+    /// No progress bar
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Who issues the requests of a probe.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ProbeEngine {
+    /// fio if it is installed and there are five seconds, else uring, else direct
+    Auto,
+    /// fio
+    Fio,
+    /// Plinth's io_uring, past the page cache
+    Uring,
+    /// Threads that read and write, past the page cache
+    Direct,
+    /// Threads that read and write, through the page cache
+    Cached,
 }
 
 #[derive(Debug, Args)]

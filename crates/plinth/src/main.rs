@@ -11,6 +11,8 @@ mod interrupt;
 
 mod machine;
 mod notes;
+#[cfg_attr(not(target_os = "linux"), path = "probe_elsewhere.rs")]
+mod probe;
 mod progress;
 mod reading;
 mod session;
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Compact(args) => compact::run(&args),
+        Command::Probe(args) => probe::run(&args),
         Command::Demo(args) => demo::run(&args),
     };
     error::exit_code(result)

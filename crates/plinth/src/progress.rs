@@ -65,6 +65,15 @@ impl Progress {
         bar.set_message(text);
     }
 
+    /// Shows how much of the whole is over, 0 to 1, and what is done now.
+    pub(crate) fn step(&self, share: f64, text: &str) {
+        let Some(bar) = &self.bar else { return };
+        let total = self.total.load(Ordering::Relaxed);
+        let left = Duration::from_secs_f64(self.elapsed().as_secs_f64() * (1.0 - share).max(0.0) / share.max(0.01));
+        bar.set_position(units::whole(share * units::to_f64(total)).min(total));
+        bar.set_message(format!("{text}  {} left", units::duration(left)));
+    }
+
     /// Shows what happens after the last byte of input.
     pub(crate) fn say(&self, text: &str) {
         if let Some(bar) = &self.bar {

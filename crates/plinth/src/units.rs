@@ -12,6 +12,26 @@ pub(crate) fn rate(bytes_done: u64, elapsed: Duration) -> String {
     format!("{}/s", scaled(per_second(bytes_done, elapsed), &["B", "kB", "MB", "GB", "TB", "PB", "EB"]))
 }
 
+/// Bytes a second, given as such: `1.23 GB/s`.
+pub(crate) fn speed(bytes_per_second: f64) -> String {
+    format!("{}/s", scaled(bytes_per_second, &["B", "kB", "MB", "GB", "TB", "PB", "EB"]))
+}
+
+/// How often: `61.2 k/s`.
+pub(crate) fn frequency(per_second: f64) -> String {
+    format!("{}/s", scaled(per_second, &["", "k", "M", "G"]))
+}
+
+/// A short time: `850 ns`, `83.2 us`, `12.3 ms`, `4.56 s`.
+pub(crate) fn latency(nanoseconds: u64) -> String {
+    scaled(to_f64(nanoseconds), &["ns", "us", "ms", "s"])
+}
+
+/// A power of two: `4 KiB`, `1 MiB`.
+pub(crate) fn binary(bytes: u64) -> String {
+    if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
+}
+
 /// Rows a second: `1.23 M rows/s`.
 pub(crate) fn row_rate(rows: u64, elapsed: Duration) -> String {
     format!("{} rows/s", scaled(per_second(rows, elapsed), &["", "k", "M", "G", "T"]).trim_end())
@@ -69,6 +89,12 @@ pub(crate) fn to_f64(n: u64) -> f64 {
     n as f64
 }
 
+/// A float as the nearest count.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+pub(crate) fn whole(x: f64) -> u64 {
+    x.round() as u64
+}
+
 /// Parses a size: `512MB`, `2GiB`, `1.5g`, `4096`. MB is 10^6 bytes, MiB 2^20; a bare letter means the binary unit.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is no size; sizes look like 512MB, 2GiB or 1g");
@@ -94,9 +120,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
         if !(0.0..1e18).contains(&value) {
             return Err(wrong());
         }
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was just checked")]
-        let bytes = value as u64;
-        bytes
+        whole(value.floor())
     };
     if bytes < 1 << 20 {
         return Err(format!("{text:?} is too small: at least 1MiB is needed"));
@@ -155,6 +179,18 @@ mod tests {
         assert_eq!(counted(1, "row"), "1 row");
         assert_eq!(counted(2_000, "row"), "2,000 rows");
         assert_eq!(rate(3_000_000, Duration::from_millis(1_500)), "2.00 MB/s");
+        assert_eq!(
+            (speed(1.5e9), frequency(61_234.0), frequency(85.0)),
+            ("1.50 GB/s".into(), "61.2 k/s".into(), "85 /s".into())
+        );
+        assert_eq!(
+            (latency(850), latency(83_210), latency(4_560_000_000)),
+            ("850 ns".into(), "83.2 us".into(), "4.56 s".into())
+        );
+        assert_eq!(
+            (binary(4096), binary(1 << 20), binary(2 << 30)),
+            ("4 KiB".into(), "1 MiB".into(), "2048 MiB".into())
+        );
         assert_eq!(row_rate(500, Duration::from_secs(1)), "500 rows/s");
         assert_eq!(row_rate(5_500_000, Duration::from_secs(1)), "5.50 M rows/s");
         assert_eq!(percent(1, 8), "12.5 %");

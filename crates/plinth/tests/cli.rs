@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::cast_possible_wrap)]
 
 mod common;
+#[cfg(target_os = "linux")]
+mod probe;
 
 use std::path::Path;
 use std::process::Stdio;

@@ -99,7 +99,8 @@ fn worker(
     let mut tally = Tally::default();
     loop {
         let begun = Instant::now();
-        if begun >= clock.end || stop.load(Ordering::Relaxed) || clock.cancelled.load(Ordering::Relaxed) {
+        let over = begun >= clock.end && !tally.is_empty();
+        if over || stop.load(Ordering::Relaxed) || clock.cancelled.load(Ordering::Relaxed) {
             return Ok(tally);
         }
         let (offset, read) = offsets.next(&mut random);
@@ -183,6 +184,11 @@ impl Tally {
             self.late_bytes += bytes;
         }
         self.last = self.last.max(Some(done));
+    }
+
+    /// Whether nothing completed yet, not even late.
+    pub(super) fn is_empty(&self) -> bool {
+        self.last.is_none()
     }
 
     fn merge(&mut self, other: &Self) {

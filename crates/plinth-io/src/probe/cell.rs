@@ -61,33 +61,39 @@ impl Cell {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} KiB x {}", self.mix(), self.size >> 10, self.depth)
+        let (size, unit) = if self.size < 1 << 20 { (self.size >> 10, "KiB") } else { (self.size >> 20, "MiB") };
+        write!(f, "{} {size} {unit} x {}", self.mix(), self.depth)
     }
 }
 
 /// All cells, most telling first: time may be short.
 ///
-/// After the four headlines come random reads, from which the knees are taken; then the corners and the middle of every
-/// other mix; then the rest.
+/// After the four headlines come the random reads that show the knees, then three cells of every other mix, then the rest
+/// of the random reads, then all else.
 pub fn grid() -> Vec<Cell> {
     let mixes = SHARES.map(|reads| (Order::Random, reads)).into_iter();
-    let mixes: Vec<_> = mixes.chain([(Order::Sequential, 100), (Order::Sequential, 0)]).collect();
-    let mut cells = Cell::HEADLINES.to_vec();
-    for few in [true, false] {
-        for &(order, reads) in &mixes {
-            let all = (order, reads) == (Order::Random, 100);
-            for &size in &SIZES {
-                for &depth in &DEPTHS {
-                    let cell = Cell { order, reads, size, depth };
-                    let telling = matches!(size >> 10, 4 | 64 | 1024) && matches!(depth, 1 | 16);
-                    if (!few || all || telling) && !cells.contains(&cell) {
-                        cells.push(cell);
-                    }
-                }
-            }
+    let mixes = mixes.chain([(Order::Sequential, 100), (Order::Sequential, 0)]);
+    let mut rest: Vec<Cell> = Vec::new();
+    for (order, reads) in mixes {
+        for size in SIZES {
+            rest.extend(DEPTHS.map(|depth| Cell { order, reads, size, depth }));
         }
     }
-    cells
+    rest.retain(|cell| !Cell::HEADLINES.contains(cell));
+    rest.sort_by_key(rank);
+    Cell::HEADLINES.into_iter().chain(rest).collect()
+}
+
+fn rank(cell: &Cell) -> u8 {
+    let (kib, reads) = (cell.size >> 10, (cell.order, cell.reads) == (Order::Random, 100));
+    let shows_knees = matches!(kib, 4 | 64 | 256 | 1024) && cell.depth <= 16;
+    let corner = matches!((kib, cell.depth), (4, 1 | 64) | (256, 4));
+    match (reads, shows_knees, corner) {
+        (true, true, _) => 0,
+        (false, _, true) => 1,
+        (true, false, _) => 2,
+        (false, _, false) => 3,
+    }
 }
 
 /// Latencies in nanoseconds.
@@ -131,9 +137,12 @@ mod tests {
         let distinct: std::collections::HashSet<_> = cells.iter().collect();
         assert_eq!(distinct.len(), cells.len());
         assert_eq!(cells[..4], Cell::HEADLINES);
-        // Random reads are complete before anything else but headlines is begun.
-        assert!(cells[4..26].iter().all(|c| (c.order, c.reads) == (Order::Random, 100)));
-        assert!(cells.contains(&Cell::KEY));
+        // What shows the knees comes first, then something of every mix.
+        assert!(cells[4..15].iter().all(|c| (c.order, c.reads) == (Order::Random, 100)));
+        assert!(cells[4..15].contains(&Cell::KEY));
+        let mixes: std::collections::HashSet<_> = cells[..30].iter().map(Cell::mix).collect();
+        assert_eq!(mixes.len(), 6);
+        assert_eq!(Cell::SEQUENTIAL_READ.to_string(), "sequential read 1 MiB x 4");
         assert_eq!(Cell::DEEP_READ.to_string(), "random read 4 KiB x 64");
         assert_eq!(Cell { reads: 70, ..Cell::KEY }.mix(), "random 70:30");
     }

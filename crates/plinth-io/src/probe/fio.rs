@@ -195,7 +195,11 @@ fn parse(output: &[u8], cell: Cell) -> std::result::Result<Row, String> {
     let number = |value: &Value, name: &str| value.as_f64().ok_or_else(|| format!("its output has no {part}.{name}"));
     let part_of_job = &job[part];
     let latency = &part_of_job["lat_ns"];
-    let operations = whole(number(&part_of_job["total_ios"], "total_ios")?);
+    // Its own "iops" counts what was submitted after the warm-up, while its bytes and latencies are those of what completed,
+    // which is more by the depth.
+    let completed = number(&latency["N"], "lat_ns.N")?;
+    let seconds = number(&part_of_job["runtime"], "runtime")? / 1e3;
+    let operations = whole(completed);
     let percentile = |name: &str| match latency["percentile"][name].as_f64() {
         Some(value) => Ok(whole(value)),
         None if operations == 0 => Ok(0),
@@ -206,7 +210,7 @@ fn parse(output: &[u8], cell: Cell) -> std::result::Result<Row, String> {
         engine: String::new(),
         command: String::new(),
         operations,
-        iops: number(&part_of_job["iops"], "iops")?,
+        iops: if seconds > 0.0 { completed / seconds } else { 0.0 },
         bandwidth: number(&part_of_job["bw_bytes"], "bw_bytes")?,
         latency: Latency {
             mean: whole(number(&latency["mean"], "lat_ns.mean")?),
@@ -225,10 +229,10 @@ mod tests {
 
     const REPORT: &str = r#"fio: a note that stands before the report
 {"fio version": "fio-3.33", "jobs": [{"jobname": "cell", "error": 0,
-  "read": {"total_ios": 600, "iops": 3000.0, "bw_bytes": 12288000,
+  "read": {"total_ios": 599, "runtime": 200, "iops": 2995.0, "bw_bytes": 12288000,
     "lat_ns": {"min": 9, "max": 99, "mean": 333333.3, "stddev": 1.0, "N": 600,
       "percentile": {"50.000000": 300000, "90.000000": 400000, "99.000000": 900000, "99.900000": 950000}}},
-  "write": {"total_ios": 0, "iops": 0.0, "bw_bytes": 0, "lat_ns": {"mean": 0.0, "N": 0}}}]}"#;
+  "write": {"total_ios": 0, "runtime": 0, "iops": 0.0, "bw_bytes": 0, "lat_ns": {"mean": 0.0, "N": 0}}}]}"#;
 
     #[test]
     fn a_report_becomes_a_row() {

@@ -74,7 +74,7 @@ fn cost(target: &Target, method: &'static str, flags: OFlags, whole: Option<bool
 
 /// The cheapest way among those that make durable.
 pub fn cheapest(costs: &[SyncCost]) -> Option<&SyncCost> {
-    costs.iter().filter(|cost| cost.method != "no sync").min_by_key(|cost| cost.latency.p50)
+    costs.iter().filter(|cost| cost.method != "no sync").min_by_key(|cost| (cost.latency.p50, cost.latency.mean))
 }
 
 #[cfg(test)]

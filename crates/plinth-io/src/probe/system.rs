@@ -156,7 +156,7 @@ fn virtual_machine() -> Option<String> {
     if !hypervisor && !Path::new("/sys/hypervisor/type").exists() && !known.iter().any(|word| name.contains(word)) {
         return None;
     }
-    Some(if name.is_empty() { "of an unknown kind".to_owned() } else { name })
+    Some(if name.is_empty() { "unnamed".to_owned() } else { name })
 }
 
 /// The only line of a small file of the kernel; empty if there is none.

@@ -36,7 +36,8 @@ impl Backend for Uring {
         let (mut tally, mut failure) = (Tally::default(), None);
         let clock = Clock::start(window);
         loop {
-            let over = failure.is_some() || stop.load(Ordering::Relaxed) || Instant::now() >= clock.end;
+            let over = Instant::now() >= clock.end && !tally.is_empty();
+            let over = over || failure.is_some() || stop.load(Ordering::Relaxed);
             if over && ring.transfers() == 0 {
                 break;
             }
