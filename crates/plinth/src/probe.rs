@@ -84,7 +84,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result {
 fn measure(args: &ProbeArgs, folder: PathBuf, bytes: u64, time: Duration) -> Result<Findings> {
     let progress = Progress::new(1_000, args.quiet);
     progress.step(0.0, "decoding");
-    let decode = decode::measure(time.mul_f64(0.04))?;
+    let decode = decode::measure(time.mul_f64(0.04).min(Duration::from_secs(2)))?;
     interrupt::check()?;
     let left = time.saturating_sub(progress.elapsed());
     let plan = Plan { folder: folder.clone(), engine: args.engine.into(), bytes, time: left };

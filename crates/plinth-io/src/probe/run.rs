@@ -108,12 +108,14 @@ pub fn run(plan: &Plan, stop: &AtomicBool, progress: &dyn Fn(&str, f64)) -> Resu
     let environment = environment.with_alignment_of(target.path());
     let ladder = ladder::climb(&target, &environment);
     let (backend, other) = choose(plan, &target, ladder::has_ring(&ladder))?;
+    // More time would not make these any better.
+    let share = |part: f64| plan.time.mul_f64(part).min(Duration::from_secs(4));
     say("reading for the first time")?;
-    let cache = CacheTest::measure(&target, plan.time.mul_f64(0.05))?;
+    let cache = CacheTest::measure(&target, share(0.05))?;
     say("memory, page cache, checksums")?;
-    let memory = MemorySpeeds::measure(&target, plan.time.mul_f64(0.04))?;
+    let memory = MemorySpeeds::measure(&target, share(0.04))?;
     say("syncs")?;
-    let syncs = SyncCost::measure(&target, plan.time.mul_f64(0.04))?;
+    let syncs = SyncCost::measure(&target, share(0.04))?;
 
     let cells = grid();
     let pace = Pace::new(plan.time.saturating_sub(started.elapsed()), cells.len(), backend.overhead());
