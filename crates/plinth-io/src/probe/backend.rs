@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::cell::{Cell, Order, Row};
 use super::histogram::Histogram;
 use super::random::Random;
-use super::target::{Target, noise, stamp};
+use super::target::{Target, noise, pieces, stamp};
 use super::{fio, float, nanoseconds};
 use crate::error::Result;
 use crate::slab::Extent;
@@ -55,9 +55,8 @@ impl Backend for Threads {
 
     fn run(&self, cell: &Cell, target: &Target, window: Window, stop: &AtomicBool) -> Result<Row> {
         let file = target.open_direct(self.direct)?;
-        let size = usize::try_from(cell.size).unwrap_or(0);
         let offsets = Offsets::new(cell, target);
-        let buffers = noise(size, cell.depth).map_err(|e| target.failed("get memory to measure", e))?;
+        let buffers = buffers(cell).map_err(|e| target.failed("get memory to measure", e))?;
         let clock = Clock::start(window);
         let counted = std::thread::scope(|scope| {
             let mut workers = Vec::new();
@@ -82,6 +81,12 @@ impl Backend for Threads {
         let tally = counted.map_err(|e| target.failed(&format!("measure {cell}"), e))?;
         Ok(tally.row(*cell, self.name(), &clock, fio::command_line(cell, target, self.direct, window)))
     }
+}
+
+/// Memory for every request in flight; noise if any writes.
+pub(super) fn buffers(cell: &Cell) -> std::io::Result<Vec<Extent>> {
+    let size = usize::try_from(cell.size).map_err(|_| std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
+    if cell.reads < 100 { noise(size, cell.depth) } else { pieces(size, cell.depth) }
 }
 
 fn stop_all(clock: &Clock) {

@@ -15,18 +15,19 @@ use crate::slab::{Extent, PAGE, Slab};
 
 const CHUNK: usize = 1 << 20;
 
-/// `count` pieces of huge pages, each of `len` random bytes: a device is faster where memory lies together.
-pub(super) fn noise(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
+/// `count` pieces of huge pages, each of `len` bytes: a device is faster where memory lies together.
+pub(super) fn pieces(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
     let none = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
     let count = usize::try_from(count).map_err(|_| none())?;
     let slab = Slab::new(len.checked_mul(count).ok_or_else(none)?, true)?;
-    let mut random = Random::new(1);
-    let fill = |_| {
-        let mut extent = slab.take(len).ok_or_else(none)?;
-        random.fill(&mut extent);
-        Ok(extent)
-    };
-    (0..count).map(fill).collect()
+    (0..count).map(|_| slab.take(len).ok_or_else(none)).collect()
+}
+
+/// Such pieces of random bytes.
+pub(super) fn noise(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
+    let (mut pieces, mut random) = (pieces(len, count)?, Random::new(1));
+    pieces.iter_mut().for_each(|piece| random.fill(piece));
+    Ok(pieces)
 }
 
 /// Makes every 4 KiB differ from what was written before, so that nobody who looks for duplicates finds any.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::backend::{Backend, Clock, Offsets, Tally, Window};
+use super::backend::{Backend, Clock, Offsets, Tally, Window, buffers};
 use super::cell::{Cell, Row};
 use super::fio;
 use super::random::Random;
-use super::target::{Target, noise, stamp};
+use super::target::{Target, stamp};
 use crate::error::Result;
 use crate::ring::{Direction, Ring, Transfer};
 
@@ -26,7 +26,7 @@ impl Backend for Uring {
         let file = Arc::new(target.open_direct(direct)?);
         let failed = |e| target.failed(&format!("measure {cell}"), e);
         let size = usize::try_from(cell.size).unwrap_or(0);
-        let mut free = noise(size, cell.depth).map_err(failed)?;
+        let mut free = buffers(cell).map_err(failed)?;
         let mut ring = Ring::new(size).map_err(failed)?;
         if let Some(extent) = free.first() {
             // Where memory can't be pinned, each request pins its own.

@@ -59,7 +59,7 @@ pub(super) fn page(findings: &Findings) -> String {
     out.push_str("<p class=\"quiet\">A line is a request size, a point a depth: 1, 4, 16, 64. Solid is the median, dashed the p99. Where a line turns up, more requests only wait.</p>\n<div class=\"maps\">\n");
     for (order, reads) in MIXES {
         let points = report.rows.iter().filter(|row| (row.cell.order, row.cell.reads) == (order, reads)).count();
-        if points < 3 {
+        if points < 8 {
             continue;
         }
         let _ = writeln!(out, "<div><h3>{}</h3>{}</div>", mix(order, reads), curve(&report.rows, order, reads));

@@ -73,10 +73,10 @@ impl Range {
         if high - low < 1e-9 || value <= 0.0 { 0.5 } else { ((value.ln() - low) / (high - low)).clamp(0.0, 1.0) }
     }
 
-    /// Powers of ten within, and their doubles and fives where there are few.
-    fn ticks(self) -> Vec<f64> {
+    /// Powers of ten within, and their doubles and fives where no more than `few` powers are spanned.
+    fn ticks(self, few: f64) -> Vec<f64> {
         let decades = (self.1 / self.0).log10();
-        let steps: &[f64] = if decades > 4.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let steps: &[f64] = if decades > few { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let mut ticks = Vec::new();
         let mut power = 10_f64.powf(self.0.log10().floor());
         while power <= self.1 {
@@ -157,12 +157,12 @@ pub(super) fn curve(rows: &[Row], order: Order, reads: u8) -> String {
     let up = Range::of(rows.iter().flat_map(|row| [row.latency.p50, row.latency.p99]).map(units::to_f64));
     let x = |bandwidth: f64| left + across.place(bandwidth) * (width - left - right);
     let y = |latency: u64| height - bottom - up.place(units::to_f64(latency)) * (height - top - bottom);
-    for tick in across.ticks() {
+    for tick in across.ticks(1.8) {
         let at = x(tick);
         let _ = writeln!(svg, r##"<path d="M{at:.1} {top}V{}" stroke="#e3e8ee"/>"##, height - bottom);
         label(&mut svg, at, height - bottom + 16.0, "middle", &units::speed(tick));
     }
-    for tick in up.ticks() {
+    for tick in up.ticks(4.0) {
         let at = y(units::whole(tick));
         let _ = writeln!(svg, r##"<path d="M{left} {at:.1}H{}" stroke="#e3e8ee"/>"##, width - right);
         label(&mut svg, left - 6.0, at + 4.0, "end", &units::latency(units::whole(tick)));
@@ -224,9 +224,10 @@ mod tests {
         assert_eq!(range, Range(10.0, 1_000.0));
         assert!((range.place(100.0) - 0.5).abs() < 1e-9);
         assert_eq!((range.place(1.0), range.place(1e9)), (0.0, 1.0));
-        assert_eq!(range.ticks(), [10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0]);
+        assert_eq!(range.ticks(2.0), [10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0]);
+        assert_eq!(range.ticks(1.0), [10.0, 100.0, 1_000.0]);
         let nothing = Range::of(std::iter::empty());
-        assert_eq!((nothing.place(3.0), nothing.ticks()), (0.5, vec![1.0]));
+        assert_eq!((nothing.place(3.0), nothing.ticks(1.0)), (0.5, vec![1.0]));
         assert!(curve(&[], Order::Random, 100).ends_with("</svg>\n"));
         let map = heat_map(&[], Order::Random, 100, Quantity::Iops, nothing);
         assert_eq!(map.matches("url(#none)").count(), 24);
