@@ -277,17 +277,34 @@ impl<S: ColumnSource> Executor<S> {
 
     /// Starts to read the other columns of the first windows. False if there is no memory to do so ahead.
     fn start_passed(&mut self, windows: usize) -> Result<bool> {
-        for i in 0..self.passed.len().min(windows) {
-            let passed = &self.passed[i];
-            if matches!(passed.columns, Columns::Wanted) {
-                let wanted: Vec<_> = passed.blocks.iter().flat_map(|&(at, _)| self.columns_of(at)).collect();
-                let need = if i == 0 { Need::Now } else { Need::Ahead };
-                let Some(fetch) = self.source.start(&wanted, need)? else { return Ok(false) };
+        let mut i = 0;
+        while i < self.passed.len().min(windows) {
+            if matches!(self.passed[i].columns, Columns::Wanted) {
+                let wanted: Vec<_> = self.passed[i].blocks.iter().flat_map(|&(at, _)| self.columns_of(at)).collect();
+                let fetch = match self.source.start(&wanted, Need::Ahead)? {
+                    Some(fetch) => fetch,
+                    None if i > 0 => return Ok(false),
+                    None => {
+                        // The first rows have to be read now: as few as can be.
+                        let rest = self.passed[0].blocks.split_off(1);
+                        if !rest.is_empty() {
+                            self.passed.insert(1, Passed { blocks: rest, columns: Columns::Wanted });
+                        }
+                        self.need(&wanted[..self.output.len()])?
+                    }
+                };
                 self.waits = !fetch.as_ref().is_done();
                 self.passed[i].columns = Columns::UnderWay(fetch);
             }
+            i += 1;
         }
         Ok(true)
+    }
+
+    /// Starts a read that the scan can't go on without.
+    fn need(&self, wanted: &[(ColumnId, BlockId)]) -> Result<S::Fetch> {
+        let fetch = self.source.start(wanted, Need::Now)?;
+        fetch.ok_or_else(|| FormatError::InvalidArgument("a read that is needed was not begun".into()))
     }
 
     /// Bytes of a window that reads so many columns.
@@ -312,7 +329,7 @@ impl<S: ColumnSource> Executor<S> {
             self.metrics.blocks_pruned.fetch_add((before - self.live.len()) as u64, Relaxed);
         }
         let most = if self.dynamic.is_empty() { self.window } else { self.window.min(DYNAMIC_WINDOW) };
-        let (mut blocks, mut wanted, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let (mut blocks, mut wanted, mut bytes, mut first) = (Vec::new(), Vec::new(), 0, 0);
         for &(at, rows) in self.live.iter().take(most) {
             if bytes >= self.window_bytes(wanted.len().div_ceil(blocks.len().max(1))) {
                 break;
@@ -331,10 +348,15 @@ impl<S: ColumnSource> Executor<S> {
                 }
             }
             blocks.push(Undecided { at, rows, open });
+            first = if blocks.len() == 1 { wanted.len() } else { first };
         }
-        let first = self.filtering.is_empty() && self.passed.is_empty();
-        let Some(fetch) = self.source.start(&wanted, if first { Need::Now } else { Need::Ahead })? else {
-            return Ok(false);
+        let fetch = match self.source.start(&wanted, Need::Ahead)? {
+            Some(fetch) => fetch,
+            None if !self.filtering.is_empty() || !self.passed.is_empty() => return Ok(false),
+            None => {
+                blocks.truncate(1);
+                self.need(&wanted[..first])?
+            }
         };
         if !wanted.is_empty() {
             self.waits = !fetch.as_ref().is_done();
