@@ -9,7 +9,7 @@ use std::fmt;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::arena::{Arena, Held, Need};
@@ -19,7 +19,7 @@ use crate::descriptors::Descriptor;
 use crate::error::{IoError, Result};
 use crate::machine::machine_memory;
 use crate::reading::Reading;
-use crate::slab::{Extent, PAGE};
+use crate::slab::{Extent, PAGE, Slab};
 use crate::workers::{Job, Queue, Wanted, read_one_by_one};
 
 /// Which way reads go.
@@ -83,6 +83,8 @@ struct Inner {
     /// Whether the ring's thread runs.
     has_ring: OnceLock<bool>,
     has_pool: OnceLock<()>,
+    /// Done once it was said that reads can't go past the page cache.
+    no_direct: Once,
     threads: Mutex<Vec<JoinHandle<()>>>,
     counters: Counters,
     /// The process that the threads are of: a forked child has none.
@@ -155,6 +157,7 @@ impl Io {
             pool,
             has_ring: OnceLock::new(),
             has_pool: OnceLock::new(),
+            no_direct: Once::new(),
             threads: Mutex::default(),
             counters: Counters::default(),
             process: std::process::id(),
@@ -200,12 +203,16 @@ impl Io {
         }
     }
 
-    /// Memory for a read that others do, `None` if it is for reading ahead and there is no more.
+    /// Memory for a read; `None` if it is for reading ahead and there is no more.
     ///
     /// # Errors
     /// If the operating system has no memory.
     pub fn memory(&self, bytes: usize, need: Need) -> std::io::Result<Option<Extent>> {
-        self.0.arena.take(bytes, need)
+        let inner = &*self.0;
+        if inner.options.fresh_buffers {
+            return Ok(Slab::new(bytes, inner.options.huge_pages)?.take(bytes));
+        }
+        inner.arena.take(bytes, need)
     }
 
     /// Counts memory of reads as held by a scan, until what this returns is dropped.
@@ -215,14 +222,14 @@ impl Io {
 
     /// Whether so much memory of reads is on loan that Arrow buffers should be copied before they are handed out.
     pub fn is_lent_out(&self) -> bool {
-        self.0.arena.is_lent_out()
+        self.is_here() && self.0.arena.is_lent_out()
     }
 
     /// Starts reading ranges that lie within a file. `None` if memory to read ahead has run out.
     pub(crate) fn start(&self, file: &Descriptor, name: &Arc<str>, request: &Request<'_>) -> Result<Option<Reading>> {
         let inner = &*self.0;
         let cached = file.get()?;
-        if inner.process != std::process::id() {
+        if !self.is_here() {
             return forked(&cached, name, request.ranges).map(Some);
         }
         let mut pieces = Vec::with_capacity(request.ranges.len());
@@ -230,14 +237,7 @@ impl Io {
             let lead = usize::try_from(range.start % PAGE as u64).unwrap_or(0);
             let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
             let wanted = Wanted { name: Arc::clone(name), offset: range.start, len, lead };
-            let failed = |e| wanted.failed(e);
-            let extent = if inner.options.fresh_buffers {
-                let slab =
-                    crate::slab::Slab::new(lead.saturating_add(len), inner.options.huge_pages).map_err(failed)?;
-                slab.take(lead + len)
-            } else {
-                inner.arena.take(lead.saturating_add(len), request.need).map_err(failed)?
-            };
+            let extent = self.memory(lead.saturating_add(len), request.need).map_err(|e| wanted.failed(e))?;
             let Some(extent) = extent else { return Ok(None) };
             pieces.push((wanted, extent));
         }
@@ -260,6 +260,11 @@ impl Io {
             jobs.push(Job { file, cached: Arc::clone(&cached), offset: from, extent, wanted, reply });
         }
         if !jobs.is_empty() {
+            if way != Way::Cached && direct.is_none() {
+                inner.no_direct.call_once(|| {
+                    log::warn!("{name}: its file system has no direct reads: reading through the page cache instead");
+                });
+            }
             let queue = if way == Way::Ring && direct.is_some() { self.ring() } else { None };
             let left = match queue {
                 Some(ring) => ring.push(jobs).err(),
@@ -273,6 +278,12 @@ impl Io {
             }
         }
         Ok(Some(if direct.is_some() { reading.uncached() } else { reading }))
+    }
+
+    /// Whether this is the process that the engine's threads and memory are of, not a forked child of it. In a child, locks
+    /// may be held for ever by threads that it has not.
+    fn is_here(&self) -> bool {
+        self.0.process == std::process::id()
     }
 
     /// Which way what is not in the page cache goes.
@@ -349,13 +360,15 @@ impl Io {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            return;
+        }
         self.ring.close();
         self.pool.close();
-        if self.process == std::process::id() {
-            let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
-            for thread in threads.drain(..) {
-                let _ = thread.join();
-            }
+        let (me, threads) = (std::thread::current().id(), self.threads.get_mut());
+        // A thread of the engine may be the last user: what it wakes may own this. It ends by itself.
+        for thread in threads.unwrap_or_else(PoisonError::into_inner).drain(..).filter(|t| t.thread().id() != me) {
+            let _ = thread.join();
         }
     }
 }

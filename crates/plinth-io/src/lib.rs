@@ -16,6 +16,8 @@ pub mod probe;
 mod reading;
 #[cfg(target_os = "linux")]
 mod ring;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 mod slab;
 mod source;
 mod spool;

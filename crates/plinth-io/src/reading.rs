@@ -122,7 +122,12 @@ impl Reading {
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        self.shared.lock().cancelled = true;
+        let mut state = self.shared.lock();
+        state.cancelled = true;
+        let unwanted = (std::mem::take(&mut state.buffers), state.waker.take());
+        drop(state);
+        // What these free is others', and not to be freed under the lock.
+        drop(unwanted);
     }
 }
 
@@ -151,6 +156,7 @@ impl Reply {
             match answer {
                 Ok(buffer) => {
                     state.missing -= 1;
+                    // There is none if the reading was cancelled.
                     if let Some(slot) = state.buffers.get_mut(self.index) {
                         *slot = buffer;
                     }
@@ -164,7 +170,8 @@ impl Reply {
         };
         self.shared.done.notify_all();
         if let Some(waker) = waker {
-            waker.wake();
+            // A thread of the engine does not end for what it wakes.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake()));
         }
     }
 }
@@ -243,5 +250,34 @@ mod tests {
         replies.next().unwrap().send(Ok(buffer(2)));
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
         assert!(reading.poll(&waker).is_ready());
+    }
+
+    #[test]
+    fn what_nobody_wants_any_more_is_not_kept() {
+        let slab = crate::slab::Slab::new(1, false).unwrap();
+        let lent = || Ok(slab.take(1).unwrap().into_buffer(0, 1).unwrap());
+        let (reading, mut replies) = Reading::new(3);
+        replies.next().unwrap().send(lent());
+        assert!(slab.used() > 0);
+        drop(reading);
+        assert_eq!(slab.used(), 0, "while others are under way");
+        replies.next().unwrap().send(lent());
+        assert_eq!(slab.used(), 0);
+        drop(replies);
+    }
+
+    #[test]
+    fn a_waker_that_panics_ends_nobody_elses_thread() {
+        struct Panics;
+        impl Wake for Panics {
+            fn wake(self: Arc<Self>) {
+                panic!("on purpose");
+            }
+        }
+        let (reading, mut replies) = Reading::new(1);
+        assert!(reading.poll(&Waker::from(Arc::new(Panics))).is_pending());
+        let reply = replies.next().unwrap();
+        std::thread::spawn(move || reply.send(Ok(buffer(1)))).join().unwrap();
+        assert_eq!(reading.wait().unwrap()[0][0], 1);
     }
 }

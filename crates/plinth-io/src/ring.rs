@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use io_uring::{IoUring, opcode, squeue, types};
 
@@ -26,6 +27,12 @@ const SLOTS: u16 = 1024;
 
 /// How often a piece that the kernel was too busy for is tried again.
 const TRIES: u32 = 1000;
+
+/// How long the kernel gets before it is asked again when it was too busy.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// `IORING_ENTER_GETEVENTS`.
+const GETEVENTS: u32 = 1;
 
 /// Tells the completion of the alarm from those of pieces.
 const ALARM: u64 = u64::MAX;
@@ -83,6 +90,8 @@ pub struct Ring<T> {
     pieces: Vec<Option<Piece>>,
     vacant_pieces: Vec<usize>,
     in_flight: usize,
+    /// How often in a row the kernel was too busy.
+    refused: u32,
     /// Registered slabs by slot.
     slots: Vec<Option<Arc<Slab>>>,
     alarm: Option<(OwnedFd, bool)>,
@@ -149,6 +158,7 @@ impl<T> Ring<T> {
             pieces: Vec::new(),
             vacant_pieces: Vec::new(),
             in_flight: 0,
+            refused: 0,
             slots: Vec::new(),
             alarm: None,
         })
@@ -249,29 +259,43 @@ impl<T> Ring<T> {
         self.fill();
         self.arm();
         let wait = wait && (self.in_flight > 0 || self.alarm.is_some());
-        loop {
-            match self.uring.submit_and_wait(usize::from(wait)) {
-                Ok(_) => break,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // The kernel has no room until completions are taken: they are, below, and the rest goes in later.
-                Err(e) if matches!(e.raw_os_error(), Some(libc::EBUSY | libc::EAGAIN)) => break,
-                Err(e) => return Err(e),
-            }
-        }
+        self.enter(wait)?;
         let completed: Vec<(u64, i32)> =
             self.uring.completion().map(|entry| (entry.user_data(), entry.result())).collect();
         for (data, result) in completed {
             if data == ALARM {
                 self.silence();
-            } else if let Some(index) = usize::try_from(data).ok().filter(|&i| i < self.pieces.len())
-                && let Some(piece) = self.pieces[index].take()
-            {
-                self.vacant_pieces.push(index);
-                self.in_flight -= 1;
+            } else if let Some(piece) = self.take_piece(data) {
                 self.complete(piece, result, &mut done);
             }
         }
         Ok(())
+    }
+
+    /// Calls the kernel, which may be too busy to take anything; then what it completed makes room, and the rest goes in
+    /// with the next call.
+    fn enter(&mut self, wait: bool) -> Result<()> {
+        loop {
+            let error = match self.uring.submit_and_wait(usize::from(wait)) {
+                Ok(_) => {
+                    self.refused = 0;
+                    return Ok(());
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) => e,
+            };
+            if !matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EAGAIN)) || self.refused == TRIES {
+                return Err(error);
+            }
+            self.refused += 1;
+            // A call that is refused collects nothing either. One that brings nothing new does.
+            // SAFETY: it only moves completions.
+            let _ = unsafe { self.uring.submitter().enter::<libc::sigset_t>(0, 0, GETEVENTS, None) };
+            if !self.uring.completion().is_empty() {
+                return Ok(());
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// What a completion is of.
@@ -287,11 +311,11 @@ impl<T> Ring<T> {
     fn fill(&mut self) {
         while self.in_flight < ENTRIES as usize - 1 {
             let Some(piece) = self.waiting.pop_front() else { return };
+            let Some(entry) = self.entry(piece) else { continue };
             let index = self.vacant_pieces.pop().unwrap_or_else(|| {
                 self.pieces.push(None);
                 self.pieces.len() - 1
             });
-            let Some(entry) = self.entry(piece) else { continue };
             let entry = entry.user_data(index as u64);
             // SAFETY: the memory and the file belong to the transfer, which stays in `transfers` until this piece is
             // complete; the ring waits for that even when it is dropped.
@@ -385,13 +409,30 @@ impl<T> Ring<T> {
         }
     }
 
+    /// Gives up what is not done: whose it was.
+    pub fn give_up(&mut self) -> Vec<T> {
+        self.drain();
+        // What is still in the queue (the alarm may be) the kernel never heard of.
+        let unsent = self.uring.submission().len().saturating_sub(usize::from(self.alarm.is_some()));
+        let done_with = self.in_flight <= unsent;
+        let given_up = std::mem::take(&mut self.transfers).into_iter().flatten().map(|active| {
+            let Transfer { extent, token, .. } = active.transfer;
+            if !done_with {
+                // The ring failed with reads under way. What the kernel may still write to is never used again.
+                std::mem::forget(extent);
+            }
+            token
+        });
+        let given_up = given_up.collect();
+        (self.in_flight, self.pieces) = (0, Vec::new());
+        (self.vacant, self.vacant_pieces) = (Vec::new(), Vec::new());
+        given_up
+    }
+
     /// Waits until the kernel is done with all memory.
     fn drain(&mut self) {
         self.waiting.clear();
-        while self.in_flight > 0 {
-            if self.uring.submit_and_wait(1).is_err_and(|e| e.kind() != ErrorKind::Interrupted) {
-                break;
-            }
+        while self.in_flight > 0 && self.enter(true).is_ok() {
             let completed: Vec<u64> = self.uring.completion().map(|entry| entry.user_data()).collect();
             for data in completed {
                 let _ = self.take_piece(data);
@@ -402,11 +443,7 @@ impl<T> Ring<T> {
 
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
-        self.drain();
-        if self.in_flight > 0 {
-            // The ring failed with reads under way. What the kernel may still write to is never given back.
-            std::mem::forget(std::mem::take(&mut self.transfers));
-        }
+        drop(self.give_up());
         for slab in self.slots.iter().flatten() {
             slab.set_slot(None);
         }
@@ -419,5 +456,92 @@ impl<T> fmt::Debug for Ring<T> {
             .field("features", &self.features)
             .field("requests", &self.requests())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers pieces in the kernel's place: in any order, cut short, busy, interrupted.
+    #[test]
+    fn whatever_the_kernel_answers_transfers_end_with_what_the_file_has() {
+        let mut ring = match Ring::new(3 * PAGE) {
+            Ok(ring) => ring,
+            Err(e) => return eprintln!("skipped: no io_uring here ({e})"),
+        };
+        let file = Arc::new(File::open("/dev/null").unwrap());
+        let slab = Slab::new(1, false).unwrap();
+        let mut state = 7_u64;
+        let mut below = move |n: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % n.max(1)
+        };
+        let byte = |at: usize| u8::try_from((at ^ at >> 8) & 0xff).unwrap();
+        for round in 0..500 {
+            let file_len = below(40 * PAGE);
+            // Direct reads start where a page does; others anywhere, and so do writes.
+            let start = if round % 2 == 0 { below(20) * PAGE } else { 1 + below(20 * PAGE) };
+            let len = below(20 * PAGE);
+            let fails = (below(8) == 0).then(|| below(12));
+            let extent = slab.take(len).unwrap();
+            let (file, offset) = (Arc::clone(&file), start as u64);
+            ring.start(Transfer { file, offset, extent, len, direction: Direction::Read, token: round });
+            let (mut ended, mut steps) = (None, 0);
+            while let Some(piece) = ring.waiting.pop_front() {
+                steps += 1;
+                assert!(steps < 10_000, "it goes on for ever");
+                let at = start + piece.at;
+                let there = file_len.saturating_sub(at).min(piece.len);
+                let moved = if below(3) == 0 { there.min(1 + below(there)) } else { there };
+                let result = match below(10) {
+                    _ if fails == Some(steps) => -libc::EIO,
+                    0 => -libc::EAGAIN,
+                    1 => -libc::EINTR,
+                    // Within a page only the file's end cuts a direct read short.
+                    _ if start % PAGE == 0 && moved < there => i32::try_from(moved / PAGE * PAGE).unwrap(),
+                    _ => i32::try_from(moved).unwrap(),
+                };
+                if start % PAGE == 0 && result == 0 && there > 0 {
+                    ring.waiting.push_back(piece);
+                    continue;
+                }
+                if let Ok(moved) = usize::try_from(result) {
+                    let active = ring.transfers[piece.transfer].as_mut().unwrap();
+                    for i in 0..moved {
+                        active.transfer.extent[piece.at + i] = byte(at + i);
+                    }
+                }
+                ring.complete(piece, result, &mut |transfer, result| ended = Some((transfer, result)));
+            }
+            let (transfer, result) = ended.expect("it ends once no piece waits");
+            assert_eq!((transfer.token, ring.transfers(), ring.requests()), (round, 0, 0));
+            match result {
+                Ok(end) => {
+                    assert_eq!(end, len.min(file_len.saturating_sub(start)), "round {round}");
+                    assert!(transfer.extent[..end].iter().enumerate().all(|(i, &b)| b == byte(start + i)));
+                }
+                Err(e) => assert!(fails.is_some() && e.raw_os_error() == Some(libc::EIO)),
+            }
+        }
+        assert_eq!(slab.used(), 0);
+    }
+
+    #[test]
+    fn a_ring_that_is_given_up_says_whose_transfers_it_had() {
+        let mut ring = match Ring::new(PAGE) {
+            Ok(ring) => ring,
+            Err(e) => return eprintln!("skipped: no io_uring here ({e})"),
+        };
+        let file = Arc::new(File::open(std::env::current_exe().unwrap()).unwrap());
+        let slab = Slab::new(1, false).unwrap();
+        for token in 0..20 {
+            let (file, extent) = (Arc::clone(&file), slab.take(4 * PAGE).unwrap());
+            ring.start(Transfer { file, offset: 0, extent, len: 4 * PAGE, direction: Direction::Read, token });
+        }
+        ring.fill();
+        ring.uring.submit().unwrap();
+        assert_eq!(ring.give_up(), (0..20).collect::<Vec<_>>());
+        assert_eq!((slab.used(), ring.requests(), ring.transfers()), (0, 0, 0));
     }
 }

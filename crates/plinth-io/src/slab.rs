@@ -10,7 +10,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_buffer::Buffer;
@@ -32,6 +32,8 @@ pub struct Slab {
     /// Bytes of its extents.
     used: AtomicUsize,
     slot: AtomicU32,
+    /// The process it is mapped in: a forked child does not have it.
+    process: u32,
 }
 
 // SAFETY: a slab is plain memory at a fixed place. Its bytes are reached through extents only, which do not overlap, and
@@ -53,7 +55,8 @@ impl Slab {
             .ok_or(std::io::ErrorKind::OutOfMemory)?;
         let start = map::aligned(len, huge_pages)?;
         let free = Mutex::new(FreeSpace(vec![(0, len)]));
-        Ok(Arc::new(Self { start, len, free, used: AtomicUsize::new(0), slot: AtomicU32::new(NOT_REGISTERED) }))
+        let (used, slot) = (AtomicUsize::new(0), AtomicU32::new(NOT_REGISTERED));
+        Ok(Arc::new(Self { start, len, free, used, slot, process: std::process::id() }))
     }
 
     /// Bytes.
@@ -63,7 +66,8 @@ impl Slab {
 
     /// Bytes of its extents.
     pub fn used(&self) -> usize {
-        self.used.load(Relaxed)
+        // Whoever sees that an extent came back sees what was done with it, such as registering the slab for it.
+        self.used.load(Acquire)
     }
 
     /// Cuts off an extent of at least so many bytes, if it has so many together.
@@ -98,7 +102,10 @@ impl fmt::Debug for Slab {
 
 impl Drop for Slab {
     fn drop(&mut self) {
-        map::unmap(self.start, self.len);
+        // In a forked child something else may lie there by now.
+        if self.process == std::process::id() {
+            map::unmap(self.start, self.len);
+        }
     }
 }
 
@@ -189,7 +196,7 @@ impl fmt::Debug for Extent {
 impl Drop for Extent {
     fn drop(&mut self) {
         self.slab.free.lock().unwrap_or_else(PoisonError::into_inner).give_back(self.offset, self.len);
-        self.slab.used.fetch_sub(self.len, Relaxed);
+        self.slab.used.fetch_sub(self.len, Release);
     }
 }
 

@@ -48,7 +48,7 @@ pub trait Source: Send + Sync + Debug {
 }
 
 /// Checks a range against a length and gives the range's size as `usize`.
-fn check(name: &str, len: u64, range: &Range<u64>) -> Result<usize> {
+pub(crate) fn check(name: &str, len: u64, range: &Range<u64>) -> Result<usize> {
     let past_end = || IoError::PastEnd {
         path: name.to_owned(),
         offset: range.start,

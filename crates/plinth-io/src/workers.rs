@@ -61,11 +61,12 @@ impl Job {
         if reply.is_cancelled() {
             return;
         }
-        let whole = page_end(wanted.lead + wanted.len, extent.len());
+        let end = wanted.lead + wanted.len;
+        let whole = page_end(end, extent.len());
         let read = match read_at(&file, &mut extent[..whole], offset) {
-            Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
-                read_at(&cached, &mut extent[..wanted.lead + wanted.len], offset)
-            }
+            // Direct reads want alignments that nobody tells, and one that is cut short within a page can't go on.
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => read_at(&cached, &mut extent[..end], offset),
+            Ok(read) if read < end => read_at(&cached, &mut extent[..end], offset),
             read => read,
         };
         reply.send(read.map_err(|e| wanted.failed(e)).and_then(|read| wanted.cut(extent, read)));
@@ -94,7 +95,7 @@ struct State {
     /// Threads that sleep until there is more.
     asleep: usize,
     closed: bool,
-    /// Set when the ring has failed: its thread has ended, others must do the work.
+    /// Set when the ring has failed: its thread ends, others must do the work.
     broken: bool,
 }
 
@@ -129,6 +130,15 @@ impl Queue {
         let mut state = self.lock();
         state.closed = true;
         self.wake(state, usize::MAX);
+    }
+
+    /// Says that nobody takes jobs any more, and returns those left.
+    #[cfg(target_os = "linux")]
+    fn give_up(&self) -> VecDeque<Job> {
+        let mut state = self.lock();
+        state.broken = true;
+        state.released.clear();
+        std::mem::take(&mut state.jobs)
     }
 
     fn wake(&self, state: MutexGuard<'_, State>, jobs: usize) {
@@ -172,6 +182,7 @@ pub(crate) mod ring {
     use crate::reading::Reply;
     use crate::ring::{Direction, Ring, Transfer};
     use crate::slab::Slab;
+    use crate::source::read_aligned;
 
     /// What a transfer's end is answered with.
     type Token = (Wanted, Reply, Arc<std::fs::File>);
@@ -186,8 +197,18 @@ pub(crate) mod ring {
         pub(crate) register: bool,
     }
 
+    /// The thread of a ring, however it ends: nobody waits for it then.
+    struct Driver<'a>(&'a Queue);
+
+    impl Drop for Driver<'_> {
+        fn drop(&mut self) {
+            drop(self.0.give_up());
+        }
+    }
+
     /// What the thread of a ring does. `ready` hears whether there is one.
     pub(crate) fn drive(queue: &Queue, drive: Drive, ready: impl FnOnce(std::io::Result<crate::ring::Features>)) {
+        let _driver = Driver(queue);
         let mut ring = match start(queue, drive) {
             Ok(ring) => {
                 ready(Ok(ring.features()));
@@ -197,12 +218,14 @@ pub(crate) mod ring {
         };
         if let Err(e) = run(queue, drive, &mut ring) {
             log::warn!("io_uring failed ({e}): reading on without it");
-            let jobs = {
-                let mut state = queue.lock();
-                state.broken = true;
-                std::mem::take(&mut state.jobs)
-            };
-            // What the ring had is given up as it is dropped, what it had not is read here.
+            let jobs = queue.give_up();
+            let given_up = ring.give_up();
+            drop(ring);
+            // What it did not do is done here, in memory that no ring ever had.
+            for (wanted, reply, cached) in given_up.into_iter().filter(|(_, reply, _)| !reply.is_cancelled()) {
+                let read = read_aligned(&cached, wanted.offset, wanted.len);
+                reply.send(read.map_err(|e| wanted.failed(e)));
+            }
             jobs.into_iter().for_each(Job::run);
         }
     }
@@ -236,14 +259,14 @@ pub(crate) mod ring {
                 state.asleep = usize::from(idle && ring.requests() < drive.depth);
                 idle
             };
-            for slab in released.drain(..) {
-                ring.unregister(&slab)?;
-            }
             for job in jobs.drain(..).filter(|job: &Job| !job.reply.is_cancelled()) {
                 if register {
                     register = register_slab(ring, job.extent.slab());
                 }
                 ring.start(transfer(job));
+            }
+            for slab in released.drain(..) {
+                ring.unregister(&slab)?;
             }
             ring.turn(idle, finish)?;
         }
@@ -271,12 +294,13 @@ pub(crate) mod ring {
     fn finish(transfer: Transfer<Token>, moved: std::io::Result<usize>) {
         let Transfer { offset, extent, token: (wanted, reply, cached), .. } = transfer;
         match moved {
-            Ok(moved) => reply.send(wanted.cut(extent, moved)),
-            // The device wants other alignments than all known ones.
-            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
-                Job { file: Arc::clone(&cached), cached, offset, extent, wanted, reply }.run();
+            Ok(moved) if moved >= wanted.lead + wanted.len => reply.send(wanted.cut(extent, moved)),
+            Err(e) if e.raw_os_error() != Some(libc::EINVAL) => {
+                drop(extent);
+                reply.send(Err(wanted.failed(e)));
             }
-            Err(e) => reply.send(Err(wanted.failed(e))),
+            // Cut short, or the device wants other alignments than all known ones.
+            _ => Job { file: Arc::clone(&cached), cached, offset, extent, wanted, reply }.run(),
         }
     }
 }

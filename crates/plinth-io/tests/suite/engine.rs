@@ -7,23 +7,23 @@ use std::sync::Arc;
 use arrow_buffer::Buffer;
 use plinth_io::{Io, IoCounters, IoError, IoMode, IoOptions, LocalFile, MemoryBudget, Need, Request, Source};
 
-const MODES: [IoMode; 4] = [IoMode::Auto, IoMode::Uring, IoMode::Direct, IoMode::Cached];
+pub(crate) const MODES: [IoMode; 4] = [IoMode::Auto, IoMode::Uring, IoMode::Direct, IoMode::Cached];
 
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 20) % n
     }
 }
 
 /// Bytes that tell where they are.
-fn contents(len: usize) -> Vec<u8> {
+pub(crate) fn contents(len: usize) -> Vec<u8> {
     (0..len).map(|i| u8::try_from((i ^ i >> 8 ^ i >> 16) & 0xff).unwrap()).collect()
 }
 
-fn file(dir: &Path, len: usize) -> (PathBuf, Vec<u8>) {
+pub(crate) fn file(dir: &Path, len: usize) -> (PathBuf, Vec<u8>) {
     let (path, bytes) = (dir.join(len.to_string()), contents(len));
     std::fs::write(&path, &bytes).unwrap();
     // Direct reads see what is on the device.
@@ -31,7 +31,7 @@ fn file(dir: &Path, len: usize) -> (PathBuf, Vec<u8>) {
     (path, bytes)
 }
 
-fn io(mode: IoMode) -> Io {
+pub(crate) fn io(mode: IoMode) -> Io {
     // Small requests, so that reads are several.
     Io::new(
         &MemoryBudget::new(256 << 20),
@@ -39,12 +39,12 @@ fn io(mode: IoMode) -> Io {
     )
 }
 
-fn read(source: &LocalFile, ranges: &[Range<u64>]) -> Result<Vec<Buffer>, IoError> {
+pub(crate) fn read(source: &LocalFile, ranges: &[Range<u64>]) -> Result<Vec<Buffer>, IoError> {
     source.start(&Request { ranges, need: Need::Now, query_bytes: u64::MAX })?.unwrap().wait()
 }
 
 /// Once all memory of reads came back: what was given up may still be under way for a moment.
-fn settled(io: &Io) -> IoCounters {
+pub(crate) fn settled(io: &Io) -> IoCounters {
     for _ in 0..10_000 {
         if io.counters().extent_bytes == 0 {
             break;
@@ -56,7 +56,7 @@ fn settled(io: &Io) -> IoCounters {
     counters
 }
 
-fn at(bytes: &[u8], range: &Range<u64>) -> Vec<u8> {
+pub(crate) fn at(bytes: &[u8], range: &Range<u64>) -> Vec<u8> {
     bytes[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()].to_vec()
 }
 

@@ -2,3 +2,4 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::single_range_in_vec_init, missing_docs, reason = "tests")]
 
 mod engine;
+mod faults;
