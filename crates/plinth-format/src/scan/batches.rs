@@ -30,8 +30,17 @@ impl Batches {
         Self { schema, rows, waiting: Vec::new(), waiting_rows: 0 }
     }
 
-    /// The next batch, unless its rows have to be waited for.
+    /// The next batch, unless its rows have to be waited for. After an error there are none.
     pub(super) fn next<S: ColumnSource>(&mut self, executor: &mut Executor<S>) -> Result<Next> {
+        let next = self.gather(executor);
+        if next.is_err() {
+            executor.end();
+            (self.waiting, self.waiting_rows) = (Vec::new(), 0);
+        }
+        next
+    }
+
+    fn gather<S: ColumnSource>(&mut self, executor: &mut Executor<S>) -> Result<Next> {
         loop {
             if self.waiting_rows >= self.rows {
                 return self.emit(self.rows).map(Next::Batch);

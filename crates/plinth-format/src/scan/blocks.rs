@@ -174,6 +174,9 @@ impl Blocks {
             };
             let start = usize::try_from(range.start - whole.start).unwrap_or(usize::MAX);
             let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+            if start.checked_add(len).is_none_or(|end| end > buffer.len()) {
+                return Err(FormatError::InvalidArgument("a read returned too few bytes".into()));
+            }
             let bytes = buffer.slice_with_length(start, len);
             verify(self.file.source.name(), &Place { file: &self.file, stream, at }, &bytes, checksum)?;
             if uncached {

@@ -153,8 +153,25 @@ impl<S: ColumnSource> Executor<S> {
         self.output.iter().zip(columns).map(|(&id, column)| self.source.values(id, column)).collect()
     }
 
-    /// The rows of the next block with rows that pass, unless they have to be waited for.
+    /// The rows of the next block with rows that pass, unless they have to be waited for. After an error there are none.
     pub(super) fn step(&mut self) -> Result<Step> {
+        let step = self.advance();
+        if matches!(step, Ok(Step::End) | Err(_)) {
+            self.end();
+        }
+        step
+    }
+
+    /// Lets go of what was read ahead, and of what is under way.
+    pub(super) fn end(&mut self) {
+        self.remaining = 0;
+        self.filtering.clear();
+        for (at, _) in self.passed.drain(..).flat_map(|passed| passed.blocks) {
+            self.source.release(at);
+        }
+    }
+
+    fn advance(&mut self) -> Result<Step> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }

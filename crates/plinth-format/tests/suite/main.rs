@@ -13,6 +13,7 @@
 mod corruption;
 mod data;
 mod determinism;
+mod faults;
 mod forge;
 mod format;
 mod fuzz_lite;
