@@ -102,8 +102,9 @@ fn this_binary(mut command: Command) -> Command {
 
 /// Reads while system calls are interfered with: reads only of this file, for the loader reads others.
 fn injected(path: &Path, mode: IoMode, what: &[&str]) -> Said {
-    let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-o", "/dev/null"]);
+    // A read that never ends is ended, and its answers are missing.
+    let mut command = Command::new("timeout");
+    command.args(["120", "strace", "-f", "-qq", "-o", "/dev/null"]);
     for what in what {
         command.arg("-e").arg(format!("inject={what}"));
         if !what.starts_with("io_uring") {
