@@ -22,8 +22,14 @@ pub struct BudgetPool {
 #[derive(Debug)]
 struct Consumer {
     can_spill: bool,
+    /// Bytes reserved for each that is asked for.
+    factor: u64,
     held: Reservation,
 }
+
+/// Aggregates without groups hold sets (for `count(DISTINCT x)`) that double their tables first and ask for the memory
+/// afterwards, when they have the old and the new one.
+const DOUBLING: u64 = 3;
 
 impl BudgetPool {
     /// A pool over a budget.
@@ -53,7 +59,8 @@ impl MemoryPool for BudgetPool {
     fn register(&self, consumer: &MemoryConsumer) {
         // Nothing is never refused.
         if let Ok(held) = self.budget.reserve(&operator(consumer.name()), 0) {
-            self.consumers().insert(consumer.id(), Consumer { can_spill: consumer.can_spill(), held });
+            let factor = if consumer.name().starts_with("AggregateStream") { DOUBLING } else { 1 };
+            self.consumers().insert(consumer.id(), Consumer { can_spill: consumer.can_spill(), factor, held });
         }
     }
 
@@ -64,20 +71,21 @@ impl MemoryPool for BudgetPool {
     /// Operators grow like this when they have the memory already.
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         if let Some(consumer) = self.consumers().get_mut(&reservation.consumer().id()) {
-            consumer.held.charge(additional as u64);
+            consumer.held.charge((additional as u64).saturating_mul(consumer.factor));
         }
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         if let Some(consumer) = self.consumers().get_mut(&reservation.consumer().id()) {
-            consumer.held.shrink(shrink as u64);
+            consumer.held.shrink((shrink as u64).saturating_mul(consumer.factor));
         }
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        let (id, more) = (reservation.consumer().id(), additional as u64);
+        let id = reservation.consumer().id();
         let mut consumers = self.consumers();
         let Some(consumer) = consumers.get(&id) else { return Ok(()) };
+        let more = (additional as u64).saturating_mul(consumer.factor);
         let after = consumer.held.bytes().saturating_add(more);
         if consumer.can_spill && after > self.share(&consumers).0 {
             // Caches first. What they give back is shared, too.
@@ -129,6 +137,7 @@ fn operator(consumer: &str) -> String {
         "SortPreservingMergeExec" => "merge of sorted partitions",
         "RepartitionExec" => "repartitioning",
         name if name.starts_with("NestedLoopJoin") => "nested loop join",
+        "AggregateStream" => "aggregate (DISTINCT)",
         name if name.contains("TopK") => "ORDER BY with LIMIT",
         name if name.contains("Aggregate") => "GROUP BY",
         name if name.starts_with("RecursiveQuery") => "recursive query",

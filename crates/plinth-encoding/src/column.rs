@@ -6,6 +6,7 @@ use arrow_buffer::{
 
 use crate::bits;
 use crate::error::{EncodingError, Result};
+use crate::strings::Views;
 
 /// How a leaf's values are laid out and ordered, whatever they mean to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +97,9 @@ impl Column {
             Values::Bool(values) => Values::Bool(bits::filter_bits(values, selection)),
             Values::Fixed(values) => Values::Fixed(select_fixed(values, self.len, selection)),
             Values::Views { views, buffers } => {
-                Values::Views { views: bits::filter_values(views, selection).into(), buffers: buffers.clone() }
+                let views = Views { views: bits::filter_values(views, selection), buffers: buffers.clone() };
+                let Views { views, buffers } = views.compact()?;
+                Values::Views { views: views.into(), buffers }
             }
         };
         let nulls = self.nulls.as_ref().map(|nulls| NullBuffer::new(bits::filter_bits(nulls.inner(), selection)));

@@ -202,7 +202,7 @@ impl MemoryBudget {
         }
         {
             let _one_at_a_time = lock(&self.reclaiming);
-            // Dropped below: a cache whose last owner this list is goes while nothing waits for anything of it.
+            // The last owner of a cache may be this list; what its drop reserves is refused, like what it reserves itself.
             let caches: Vec<Arc<dyn Reclaim>> = lock(&self.caches).iter().filter_map(Weak::upgrade).collect();
             let _content = caches.iter().any(|cache| ask(&**cache));
         }

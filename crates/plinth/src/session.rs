@@ -2,10 +2,12 @@
 
 mod database;
 mod engine;
+mod joins;
 mod params;
 mod statements;
 mod stop;
 mod watch;
+mod windows;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use datafusion::datasource::provider::DefaultTableFactory;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion_session::SessionStore;
 use plinth_datafusion::{BudgetPool, FileOptions};
@@ -33,6 +36,9 @@ pub(crate) use engine::plinth_files;
 pub(crate) use params::Params;
 pub(crate) use statements::parse;
 pub(crate) use watch::{Done, Watch};
+
+/// Most bytes that a sort sets aside for merging what it spilled.
+const SORT_MERGING: usize = 10 << 20;
 
 /// How to set up a session.
 #[derive(Clone, Debug)]
@@ -76,18 +82,24 @@ impl Session {
         database.set_path_tables(Arc::clone(&tables));
         let catalogs = Arc::new(DynamicFileCatalog::new(Arc::new(catalogs), tables));
 
+        // What each sort sets aside for merging must leave room to sort in: several run side by side.
+        let merging = usize::try_from(options.memory / 16).unwrap_or(usize::MAX) / options.threads.max(1);
         let config = SessionConfig::new()
+            .with_sort_spill_reservation_bytes(merging.min(SORT_MERGING))
             .with_target_partitions(options.threads)
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema("datafusion", "public")
             .with_information_schema(true);
         let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(BudgetPool::new(budget))).build_arc()?;
         let watch = Arc::new(Watch::default());
+        let mut rules = joins::with_joins_within(options.memory, PhysicalOptimizer::default().rules);
+        rules.push(Arc::new(windows::ChargeWindows));
+        rules.push(Arc::clone(&watch) as _);
         let mut state: SessionState = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
             .with_default_features()
-            .with_physical_optimizer_rule(Arc::clone(&watch) as _)
+            .with_physical_optimizer_rules(rules)
             .with_catalog_list(catalogs)
             .build();
         state.register_file_format(engine::format_factory(files.clone()), true)?;

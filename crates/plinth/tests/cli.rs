@@ -512,6 +512,48 @@ fn little_memory_is_an_error_or_an_answer() {
 }
 
 #[test]
+fn what_cannot_spill_says_which_operator_it_was_and_joins_that_could_not_are_merged() {
+    let dir = Dir::new();
+    for (sql, operator) in [
+        ("SELECT max(s) FROM (SELECT sum(value) OVER () AS s FROM range(0, 3000000))", "window"),
+        (
+            "SELECT count(DISTINCT value), count(DISTINCT value % 1000000) FROM range(0, 3000000)",
+            "aggregate (DISTINCT)",
+        ),
+    ] {
+        let run = plinth(&dir, &["sql", "--memory", "40MB", "--threads", "2", "-c", sql]);
+        run.fails(1, &format!("plinth: out of memory: {operator} needs "));
+        assert!(run.stderr.contains("of the memory limit of 40.0 MB are left"), "{}", run.stderr);
+        assert!(run.stderr.contains("raise --memory") && run.stderr.lines().count() == 1, "{}", run.stderr);
+        plinth(&dir, &["sql", "--memory", "1GB", "--threads", "2", "-c", sql]).ok();
+    }
+    plinth(&dir, &["sql", "-c", "COPY (SELECT value AS id FROM range(0, 2000000)) TO 'n.plinth'"]).ok();
+    let join = "SELECT count(*), sum(a.id) FROM 'n.plinth' AS a JOIN 'n.plinth' AS b ON a.id = b.id";
+    for (memory, merged) in [("40MB", true), ("1GB", false)] {
+        let sql = ["sql", "--memory", memory, "--threads", "2", "--format", "csv", "-c"];
+        let plan = plinth(&dir, &[&sql[..], &[&format!("EXPLAIN {join}")]].concat()).ok().stdout;
+        assert_eq!(plan.contains("SortMergeJoin"), merged, "{memory}: {plan}");
+        let rows = plinth(&dir, &[&sql[..], &[join]].concat()).ok().stdout;
+        assert_eq!(rows.lines().last(), Some("2000000,1999999000000"), "{memory}");
+    }
+}
+
+#[test]
+fn writers_of_statements_take_their_memory_from_the_limit() {
+    let dir = Dir::new();
+    std::fs::create_dir_all(dir.path("db")).unwrap();
+    let create = "CREATE TABLE t AS SELECT value AS id, 'row ' || value AS name FROM range(0, 300000)";
+    let run = plinth(&dir, &["sql", "--db", "db", "--memory", "20MB", "-c", create]);
+    run.fails(1, "plinth: out of memory: writer needs ");
+    assert_eq!(std::fs::read_dir(dir.path("db")).unwrap().count(), 0);
+    plinth(&dir, &["sql", "--db", "db", "--memory", "80MB", "-c", create]).ok();
+    plinth(&dir, &["verify", "db/t.plinth"]).ok();
+    let sums = "SELECT count(*), count(DISTINCT name), sum(id) FROM t";
+    let run = plinth(&dir, &["sql", "--db", "db", "--format", "csv", "-c", sums]).ok();
+    assert_eq!(run.stdout.lines().last(), Some("300000,300000,44999850000"));
+}
+
+#[test]
 fn the_demo_compares_the_users_files() {
     let dir = Dir::new();
     write_parquet(&dir.path("people.parquet"), &people(2_000), 500);

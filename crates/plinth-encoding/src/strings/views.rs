@@ -41,6 +41,29 @@ impl Views {
     }
 }
 
+impl Views {
+    /// Few long values out of many get a buffer of their own: whoever keeps them would keep all others, and engines charge
+    /// operators for whole buffers.
+    pub(crate) fn compact(self) -> Result<Self> {
+        let len = |view: u128| (view & 0xFFFF_FFFF) as usize;
+        let kept: usize = self.buffers.iter().map(Buffer::len).sum();
+        let needed: usize = self.views.iter().map(|&view| len(view)).filter(|&len| len > 12).sum();
+        if needed > kept / 2 {
+            return Ok(self);
+        }
+        let mut heap = Vec::with_capacity(needed);
+        let mut views = self.views;
+        for view in views.iter_mut().filter(|view| len(**view) > 12) {
+            let whole = view.to_le_bytes();
+            let bytes = crate::block::view_bytes(&whole, &self.buffers)?;
+            // Fewer bytes than the blocks had: their offsets fit. The buffer's number is 0.
+            *view = (heap.len() as u128) << 96 | (*view & u128::from(u64::MAX));
+            heap.extend_from_slice(bytes);
+        }
+        Ok(Self { views, buffers: if needed > 0 { vec![heap.into()] } else { vec![] } })
+    }
+}
+
 /// The view of `heap[at..at + len]`, which must be in bounds.
 #[inline(always)]
 fn view(heap: &[u8], at: usize, len: usize) -> u128 {
@@ -138,5 +161,34 @@ pub(crate) fn build_selected(
         }
         start += lengths.iter().map(|len| len.get()).sum::<usize>();
     }
-    Ok(Views { views, buffers: if long { vec![heap] } else { vec![] } })
+    Views { views, buffers: if long { vec![heap] } else { vec![] } }.compact()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_long_values_get_a_buffer_of_their_own_and_many_share_the_blocks() {
+        let values: Vec<String> = (0..2000).map(|i| "x".repeat(i % 40) + &i.to_string()).collect();
+        let heap = Buffer::from(values.concat().as_bytes());
+        let lengths: Vec<u32> = values.iter().map(|value| u32::try_from(value.len()).unwrap()).collect();
+        for step in [1, 3, 700] {
+            let selection = BooleanBuffer::from_iter((0..2000).map(|row| row % step == 0));
+            let selected = build_selected(heap.clone(), &lengths, None, &selection, true).unwrap();
+            let expected: Vec<&String> = values.iter().step_by(step).collect();
+            let mut at = 0;
+            selected.map(|value| {
+                assert_eq!(value, expected[at].as_bytes());
+                at += 1;
+                true
+            });
+            assert_eq!(at, expected.len());
+            let long: usize = expected.iter().map(|value| value.len()).filter(|&len| len > 12).sum();
+            let kept: usize = selected.buffers.iter().map(Buffer::len).sum();
+            assert_eq!(kept, if step == 1 { heap.len() } else { long }, "{step}");
+        }
+        let none = build_selected(heap, &lengths, None, &BooleanBuffer::new_unset(2000), true).unwrap();
+        assert!(none.views.is_empty() && none.buffers.is_empty());
+    }
 }
