@@ -94,7 +94,7 @@ fn small_files_become_one_with_the_columns_of_all() {
 fn runs_are_neighbours_that_fit() {
     let choose = |sizes: &[u64], target_bytes, all| {
         let sizes: Vec<_> = sizes.iter().map(|&size| (size > 0).then_some(size)).collect();
-        choose(&sizes, &CompactOptions { target_bytes, all, writer: writer(), open: OpenOptions::default() })
+        choose(&sizes, &CompactOptions { target_bytes, all, writer: writer(), ..CompactOptions::default() })
     };
     assert_eq!(choose(&[1, 1, 1], 100, false), vec![0..3]);
     assert_eq!(choose(&[1, 60, 1, 1, 50, 1], 100, false), vec![2..4]);
