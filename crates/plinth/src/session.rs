@@ -69,8 +69,8 @@ impl Session {
             WriterOptions { threads: options.threads, cancelled: interrupt::flag(), ..WriterOptions::default() };
         let files = FileOptions {
             open: OpenOptions { io: Io::new(&budget, options.io.clone()) },
-            // The other half is for the query that makes the rows.
-            writer: writer.charged_to(&budget, options.memory / 2, options.threads),
+            // The rest is for the query that makes the rows, which may have to sort them.
+            writer: writer.charged_to(&budget, options.memory / 4, options.threads),
         };
         let database = Arc::new(Database::new(options.db.as_deref(), files.clone())?);
         let schema = MemoryCatalogProvider::new();

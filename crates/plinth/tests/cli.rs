@@ -546,7 +546,7 @@ fn writers_of_statements_take_their_memory_from_the_limit() {
     let run = plinth(&dir, &["sql", "--db", "db", "--memory", "20MB", "-c", create]);
     run.fails(1, "plinth: out of memory: writer needs ");
     assert_eq!(std::fs::read_dir(dir.path("db")).unwrap().count(), 0);
-    plinth(&dir, &["sql", "--db", "db", "--memory", "80MB", "-c", create]).ok();
+    plinth(&dir, &["sql", "--db", "db", "--memory", "160MB", "-c", create]).ok();
     plinth(&dir, &["verify", "db/t.plinth"]).ok();
     let sums = "SELECT count(*), count(DISTINCT name), sum(id) FROM t";
     let run = plinth(&dir, &["sql", "--db", "db", "--format", "csv", "-c", sums]).ok();
