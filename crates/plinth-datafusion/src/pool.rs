@@ -60,7 +60,9 @@ impl MemoryPool for BudgetPool {
         // Nothing is never refused.
         if let Ok(held) = self.budget.reserve(&operator(consumer.name()), 0) {
             let factor = if consumer.name().starts_with("AggregateStream") { DOUBLING } else { 1 };
-            self.consumers().insert(consumer.id(), Consumer { can_spill: consumer.can_spill(), factor, held });
+            // A merge takes as many runs at once as it gets memory for: all there is, were it not to share as well.
+            let can_spill = consumer.can_spill() || consumer.name().starts_with("ExternalSorterMerge");
+            self.consumers().insert(consumer.id(), Consumer { can_spill, factor, held });
         }
     }
 
