@@ -29,7 +29,7 @@ fn table(dir: &std::path::Path) -> Vec<PathBuf> {
             ];
             let batch = RecordBatch::try_from_iter(columns).unwrap();
             let path = dir.join(format!("{part}.plinth"));
-            let options = WriterOptions { effort: Effort::Plain, ..WriterOptions::default() };
+            let options = WriterOptions { effort: Effort::Plain, block_rows: 128, ..WriterOptions::default() };
             let mut writer = Writer::create(&path, &batch.schema(), options).unwrap();
             writer.write(&batch).unwrap();
             writer.finish().unwrap();
@@ -76,6 +76,6 @@ async fn a_table_of_many_times_the_memory_of_reads_is_sorted_and_joined() {
 
         let counters = io.counters();
         assert_eq!((counters.extent_bytes, counters.held_bytes), (0, 0), "{mode:?} {counters:?}");
-        assert!(counters.mapped_bytes <= 24 << 20, "{mode:?} {counters:?}");
+        assert!(counters.mapped_bytes <= 8 << 20, "{mode:?} {counters:?}");
     }
 }

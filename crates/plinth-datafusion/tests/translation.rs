@@ -185,8 +185,8 @@ proptest! {
         rows in 0..80usize,
     ) {
         let (expr, batch) = (plan(&sql, simplify), batch(seed, seed * 10, rows));
-        // Some functions exist only until they are simplified.
-        prop_assume!(simplify || expr.evaluate(&batch).is_ok());
+        // One function exists only until it is simplified. (Whether evaluating it fails depends on the rows that reach it.)
+        prop_assume!(simplify || !sql.contains("coalesce"));
         check(&expr, &batch);
     }
 

@@ -1,6 +1,8 @@
 //! A DataFusion session with Plinth files in it.
 
 mod database;
+mod dense;
+mod each;
 mod engine;
 mod joins;
 mod params;
@@ -94,6 +96,7 @@ impl Session {
         let watch = Arc::new(Watch::default());
         let mut rules = joins::with_joins_within(options.memory, PhysicalOptimizer::default().rules);
         rules.push(Arc::new(windows::ChargeWindows));
+        rules.push(Arc::new(dense::DenseSorts));
         rules.push(Arc::clone(&watch) as _);
         let mut state: SessionState = SessionStateBuilder::new()
             .with_config(config)
