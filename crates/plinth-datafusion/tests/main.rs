@@ -13,4 +13,5 @@ mod plans;
 mod queries;
 mod ranges;
 mod statistics;
+mod stores;
 mod translation;

@@ -38,3 +38,4 @@ pub use plinth_encoding::expr;
 pub use plinth_encoding::{Effort, EncodingError};
 pub use plinth_format::*;
 pub use plinth_ingest as ingest;
+pub use plinth_io::{Io, IoMode, IoOptions, MemoryBudget};
