@@ -30,9 +30,11 @@ impl PhysicalOptimizerRule for DenseSorts {
             let views = |plan: &dyn ExecutionPlan| plan.schema().fields().iter().any(|f| is_view(f.data_type()));
             // What a limit leaves is copied out by the sort itself.
             if any.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none()) && views(plan.as_ref()) {
-                return Ok(Transformed::yes(EachBatchExec::new("DenseTextExec", plan, |_: usize, _: &TaskContext| {
-                    each()
-                })));
+                return Ok(Transformed::yes(EachBatchExec::over(
+                    "DenseTextExec",
+                    plan,
+                    |_: usize, _: &TaskContext| each(),
+                )));
             }
             Ok(Transformed::no(plan))
         };

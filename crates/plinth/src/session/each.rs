@@ -23,7 +23,7 @@ pub(super) struct EachBatchExec {
 }
 
 impl EachBatchExec {
-    pub(super) fn new(
+    pub(super) fn over(
         name: &'static str,
         input: Arc<dyn ExecutionPlan>,
         each: fn(usize, &TaskContext) -> Each,
@@ -69,7 +69,7 @@ impl ExecutionPlan for EachBatchExec {
         let [input] = children.as_slice() else {
             return internal_err!("{} has one input, not {}", self.name, children.len());
         };
-        Ok(Self::new(self.name, Arc::clone(input), self.each))
+        Ok(Self::over(self.name, Arc::clone(input), self.each))
     }
 
     fn apply_expressions(

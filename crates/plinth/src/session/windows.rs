@@ -27,7 +27,7 @@ impl PhysicalOptimizerRule for ChargeWindows {
         let charge = |plan: Arc<dyn ExecutionPlan>| {
             let any: &dyn std::any::Any = plan.as_ref();
             let Some(window) = any.downcast_ref::<WindowAggExec>() else { return Ok(Transformed::no(plan)) };
-            let input = EachBatchExec::new("ChargedExec", Arc::clone(window.input()), reserve);
+            let input = EachBatchExec::over("ChargedExec", Arc::clone(window.input()), reserve);
             Ok(Transformed::yes(replace_children_if_necessary(plan, vec![input])?))
         };
         plan.transform_up(charge).data()
