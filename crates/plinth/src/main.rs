@@ -29,6 +29,7 @@ use cli::{Cli, Command};
 
 fn main() -> ExitCode {
     error::quiet_panics();
+    plinth_io::keep_freed_memory();
     notes::to_standard_error();
     let result = match Cli::parse().command {
         Command::Import(args) => import::run(&args),
