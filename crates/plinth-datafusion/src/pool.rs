@@ -22,9 +22,43 @@ pub struct BudgetPool {
 #[derive(Debug)]
 struct Consumer {
     can_spill: bool,
-    /// Bytes reserved for each that is asked for.
-    factor: u64,
+    role: Role,
     held: Reservation,
+    /// Bytes of a merge that its sort has set aside already.
+    set_aside: u64,
+}
+
+/// What is known of how an operator asks for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// It asks for twice what its rows take: once for them, once for merging them.
+    Sort,
+    /// It merges what a sort gathered or spilled.
+    Merge,
+    /// It doubles its tables first and asks afterwards.
+    Doubling,
+    Other,
+}
+
+impl Role {
+    fn of(consumer: &str) -> Self {
+        if consumer.starts_with("ExternalSorterMerge") {
+            Self::Merge
+        } else if consumer.starts_with("ExternalSorter") {
+            Self::Sort
+        } else if consumer.starts_with("AggregateStream") {
+            Self::Doubling
+        } else {
+            Self::Other
+        }
+    }
+}
+
+impl Consumer {
+    /// What so many bytes that it asks for are counted as.
+    fn counted(&self, bytes: usize) -> u64 {
+        (bytes as u64).saturating_mul(if self.role == Role::Doubling { DOUBLING } else { 1 })
+    }
 }
 
 /// Aggregates without groups hold sets (for `count(DISTINCT x)`) that double their tables first and ask for the memory
@@ -59,10 +93,10 @@ impl MemoryPool for BudgetPool {
     fn register(&self, consumer: &MemoryConsumer) {
         // Nothing is never refused.
         if let Ok(held) = self.budget.reserve(&operator(consumer.name()), 0) {
-            let factor = if consumer.name().starts_with("AggregateStream") { DOUBLING } else { 1 };
+            let role = Role::of(consumer.name());
             // A merge takes as many runs at once as it gets memory for: all there is, were it not to share as well.
-            let can_spill = consumer.can_spill() || consumer.name().starts_with("ExternalSorterMerge");
-            self.consumers().insert(consumer.id(), Consumer { can_spill, factor, held });
+            let can_spill = consumer.can_spill() || role == Role::Merge;
+            self.consumers().insert(consumer.id(), Consumer { can_spill, role, held, set_aside: 0 });
         }
     }
 
@@ -73,13 +107,16 @@ impl MemoryPool for BudgetPool {
     /// Operators grow like this when they have the memory already.
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         if let Some(consumer) = self.consumers().get_mut(&reservation.consumer().id()) {
-            consumer.held.charge((additional as u64).saturating_mul(consumer.factor));
+            consumer.held.charge(consumer.counted(additional));
         }
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         if let Some(consumer) = self.consumers().get_mut(&reservation.consumer().id()) {
-            consumer.held.shrink((shrink as u64).saturating_mul(consumer.factor));
+            let less = consumer.counted(shrink);
+            let set_aside = less.min(consumer.set_aside);
+            consumer.set_aside -= set_aside;
+            consumer.held.shrink(less - set_aside);
         }
     }
 
@@ -87,7 +124,13 @@ impl MemoryPool for BudgetPool {
         let id = reservation.consumer().id();
         let mut consumers = self.consumers();
         let Some(consumer) = consumers.get(&id) else { return Ok(()) };
-        let more = (additional as u64).saturating_mul(consumer.factor);
+        let more = consumer.counted(additional);
+        if consumer.role == Role::Merge && set_aside_left(&consumers) >= more {
+            if let Some(consumer) = consumers.get_mut(&id) {
+                consumer.set_aside += more;
+            }
+            return Ok(());
+        }
         let after = consumer.held.bytes().saturating_add(more);
         if consumer.can_spill && after > self.share(&consumers).0 {
             // Caches first. What they give back is shared, too.
@@ -117,6 +160,13 @@ impl fmt::Display for BudgetPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "budget({} of {} bytes)", self.budget.used(), self.budget.limit())
     }
+}
+
+/// Bytes that sorts have set aside for merging, and no merge has taken.
+fn set_aside_left(consumers: &HashMap<usize, Consumer>) -> u64 {
+    let sorts = consumers.values().filter(|consumer| consumer.role == Role::Sort);
+    let set_aside = sorts.map(|sort| sort.held.bytes()).sum::<u64>() / 2;
+    set_aside.saturating_sub(consumers.values().map(|consumer| consumer.set_aside).sum())
 }
 
 fn refused(consumer: &Consumer, error: &OutOfMemory) -> DataFusionError {
@@ -201,6 +251,28 @@ mod tests {
         drop(join);
         assert_eq!(operator("GroupedHashAggregateStream[1] (count(*))"), "GROUP BY");
         assert_eq!(operator("SomethingNew[7]"), "SomethingNew");
+    }
+
+    #[test]
+    fn a_merge_takes_what_its_sort_has_set_aside_for_it() {
+        let (budget, pool) = pool(1000);
+        let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
+        let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
+        sort.try_grow(500).unwrap();
+        let others = budget.reserve("others", 500).unwrap();
+        merge.try_grow(250).unwrap();
+        assert!(merge.try_grow(1).is_err());
+        assert_eq!(budget.used(), 1000);
+        merge.shrink(100);
+        merge.try_grow(100).unwrap();
+        // What it reads back from disk later is counted as anybody's.
+        merge.free();
+        sort.free();
+        assert!(merge.try_grow(251).is_err(), "its share, beside a sort that may go on");
+        merge.try_grow(250).unwrap();
+        assert_eq!(budget.used(), 750);
+        drop((merge, sort, others));
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]

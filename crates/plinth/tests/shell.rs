@@ -54,9 +54,9 @@ impl Play {
         self.send(line).send("\r").expect(answer).expect(PROMPT)
     }
 
-    /// Types a line that has no answer.
+    /// Types a line that has no answer, and waits: what is typed while the terminal changes hands is lost.
     fn tell(self, line: &str) -> Self {
-        self.send(line).send("\r")
+        self.send(line).send("\r").pause()
     }
 
     /// Gives a prompt the time to be drawn. Between two prompts Ctrl-C means nothing.
