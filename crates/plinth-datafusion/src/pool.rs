@@ -1,6 +1,6 @@
 //! The engine's operators and the budget.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,35 +21,26 @@ pub struct BudgetPool {
 
 #[derive(Debug)]
 struct Consumer {
-    can_spill: bool,
-    role: Role,
+    /// Those that can spill share by groups.
+    group: Option<Group>,
+    doubles: bool,
     held: Reservation,
-    /// Bytes of a merge that its sort has set aside already.
-    set_aside: u64,
 }
 
-/// What is known of how an operator asks for memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// It asks for twice what its rows take: once for them, once for merging them.
-    Sort,
-    /// It merges what a sort gathered or spilled.
-    Merge,
-    /// It doubles its tables first and asks afterwards.
-    Doubling,
-    Other,
+/// Whose memory is one share: an operator's, or all that the sorts of a partition gather and merge. (A sort asks for twice
+/// what its rows take, and gives that back as its merge asks for what it needs.)
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Group {
+    Operator(usize),
+    Sorts(String),
 }
 
-impl Role {
-    fn of(consumer: &str) -> Self {
-        if consumer.starts_with("ExternalSorterMerge") {
-            Self::Merge
-        } else if consumer.starts_with("ExternalSorter") {
-            Self::Sort
-        } else if consumer.starts_with("AggregateStream") {
-            Self::Doubling
-        } else {
-            Self::Other
+impl Group {
+    fn of(consumer: &MemoryConsumer) -> Option<Self> {
+        let name = consumer.name();
+        match name.strip_prefix("ExternalSorterMerge").or_else(|| name.strip_prefix("ExternalSorter")) {
+            Some(partition) => Some(Self::Sorts(partition.to_owned())),
+            None => consumer.can_spill().then_some(Self::Operator(consumer.id())),
         }
     }
 }
@@ -57,7 +48,7 @@ impl Role {
 impl Consumer {
     /// What so many bytes that it asks for are counted as.
     fn counted(&self, bytes: usize) -> u64 {
-        (bytes as u64).saturating_mul(if self.role == Role::Doubling { DOUBLING } else { 1 })
+        (bytes as u64).saturating_mul(if self.doubles { DOUBLING } else { 1 })
     }
 }
 
@@ -71,11 +62,17 @@ impl BudgetPool {
         Self { budget, consumers: Mutex::default() }
     }
 
-    /// What each operator that can spill may hold, and how many these are.
+    /// What each group may hold that can spill, and how many these are.
     fn share(&self, consumers: &HashMap<usize, Consumer>) -> (u64, u64) {
-        let spillable = consumers.values().filter(|consumer| consumer.can_spill);
-        let (count, bytes) = spillable.fold((0, 0), |(n, sum), consumer| (n + 1, sum + consumer.held.bytes()));
-        let others = self.budget.used().saturating_sub(bytes);
+        let mut groups = HashSet::new();
+        let mut bytes = 0;
+        for consumer in consumers.values() {
+            if let Some(group) = &consumer.group {
+                groups.insert(group);
+                bytes += consumer.held.bytes();
+            }
+        }
+        let (count, others) = (groups.len() as u64, self.budget.used().saturating_sub(bytes));
         (self.budget.limit().saturating_sub(others) / count.max(1), count)
     }
 
@@ -93,10 +90,8 @@ impl MemoryPool for BudgetPool {
     fn register(&self, consumer: &MemoryConsumer) {
         // Nothing is never refused.
         if let Ok(held) = self.budget.reserve(&operator(consumer.name()), 0) {
-            let role = Role::of(consumer.name());
-            // A merge takes as many runs at once as it gets memory for: all there is, were it not to share as well.
-            let can_spill = consumer.can_spill() || role == Role::Merge;
-            self.consumers().insert(consumer.id(), Consumer { can_spill, role, held, set_aside: 0 });
+            let doubles = consumer.name().starts_with("AggregateStream");
+            self.consumers().insert(consumer.id(), Consumer { group: Group::of(consumer), doubles, held });
         }
     }
 
@@ -113,10 +108,7 @@ impl MemoryPool for BudgetPool {
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         if let Some(consumer) = self.consumers().get_mut(&reservation.consumer().id()) {
-            let less = consumer.counted(shrink);
-            let set_aside = less.min(consumer.set_aside);
-            consumer.set_aside -= set_aside;
-            consumer.held.shrink(less - set_aside);
+            consumer.held.shrink(consumer.counted(shrink));
         }
     }
 
@@ -125,21 +117,19 @@ impl MemoryPool for BudgetPool {
         let mut consumers = self.consumers();
         let Some(consumer) = consumers.get(&id) else { return Ok(()) };
         let more = consumer.counted(additional);
-        if consumer.role == Role::Merge && set_aside_left(&consumers) >= more {
-            if let Some(consumer) = consumers.get_mut(&id) {
-                consumer.set_aside += more;
-            }
-            return Ok(());
-        }
-        let after = consumer.held.bytes().saturating_add(more);
-        if consumer.can_spill && after > self.share(&consumers).0 {
-            // Caches first. What they give back is shared, too.
-            let (share, spillable) = self.share(&consumers);
-            self.budget.reclaim((after - share).saturating_mul(spillable));
-            let (share, _) = self.share(&consumers);
+        if let Some(group) = &consumer.group {
+            let of_group = consumers.values().filter(|other| other.group.as_ref() == Some(group));
+            let holds: u64 = of_group.map(|other| other.held.bytes()).sum();
+            let after = holds.saturating_add(more);
+            let (share, groups) = self.share(&consumers);
             if after > share {
-                let left = share.saturating_sub(consumer.held.bytes());
-                return Err(refused(consumer, &OutOfMemory { left, ..consumer.held.refusal(more) }));
+                // Caches first. What they give back is shared, too.
+                self.budget.reclaim((after - share).saturating_mul(groups));
+                let (share, _) = self.share(&consumers);
+                if after > share {
+                    let left = share.saturating_sub(holds);
+                    return Err(refused(consumer, &OutOfMemory { left, ..consumer.held.refusal(more) }));
+                }
             }
         }
         let Some(consumer) = consumers.get_mut(&id) else { return Ok(()) };
@@ -162,16 +152,9 @@ impl fmt::Display for BudgetPool {
     }
 }
 
-/// Bytes that sorts have set aside for merging, and no merge has taken.
-fn set_aside_left(consumers: &HashMap<usize, Consumer>) -> u64 {
-    let sorts = consumers.values().filter(|consumer| consumer.role == Role::Sort);
-    let set_aside = sorts.map(|sort| sort.held.bytes()).sum::<u64>() / 2;
-    set_aside.saturating_sub(consumers.values().map(|consumer| consumer.set_aside).sum())
-}
-
 fn refused(consumer: &Consumer, error: &OutOfMemory) -> DataFusionError {
     // Those that can spill take this as the word to do so; it is shown only where even that does not help.
-    let hint = if consumer.can_spill { "" } else { "; this can't spill to disk" };
+    let hint = if consumer.group.is_some() { "" } else { "; this can't spill to disk" };
     DataFusionError::ResourcesExhausted(format!("{error}{hint}"))
 }
 
@@ -254,25 +237,21 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_takes_what_its_sort_has_set_aside_for_it() {
+    fn a_sort_and_its_merge_have_one_share() {
         let (budget, pool) = pool(1000);
+        let other = MemoryConsumer::new("GroupedHashAggregateStream[0]").with_can_spill(true).register(&pool);
         let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
         let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
         sort.try_grow(500).unwrap();
-        let others = budget.reserve("others", 500).unwrap();
-        merge.try_grow(250).unwrap();
         assert!(merge.try_grow(1).is_err());
-        assert_eq!(budget.used(), 1000);
-        merge.shrink(100);
+        // As rows go from one to the other.
+        sort.shrink(200);
         merge.try_grow(100).unwrap();
-        // What it reads back from disk later is counted as anybody's.
-        merge.free();
         sort.free();
-        assert!(merge.try_grow(251).is_err(), "its share, beside a sort that may go on");
-        merge.try_grow(250).unwrap();
-        assert_eq!(budget.used(), 750);
-        drop((merge, sort, others));
-        assert_eq!(budget.used(), 0);
+        merge.try_grow(400).unwrap();
+        assert!(merge.try_grow(1).is_err());
+        other.try_grow(500).unwrap();
+        assert_eq!(budget.used(), 1000);
     }
 
     #[test]
