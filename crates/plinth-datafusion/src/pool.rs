@@ -48,9 +48,14 @@ impl Group {
 impl Consumer {
     /// What so many bytes that it asks for are counted as.
     fn counted(&self, bytes: usize) -> u64 {
-        (bytes as u64).saturating_mul(if self.doubles { DOUBLING } else { 1 })
+        let bytes = bytes as u64;
+        if self.doubles { bytes.saturating_mul(DOUBLING) } else { bytes.saturating_add(bytes / UNASKED) }
     }
 }
+
+/// Operators hold more than they ask for: batches on their way, rows being compared, tables while they grow, and what the
+/// allocator keeps between pieces. Sorts and joins of tables many times the limit were seen to hold half as much again.
+const UNASKED: u64 = 2;
 
 /// Aggregates without groups hold sets (for `count(DISTINCT x)`) that double their tables first and ask for the memory
 /// afterwards, when they have the old and the new one.
@@ -197,40 +202,41 @@ mod tests {
 
     #[test]
     fn operators_that_can_spill_share_what_others_leave() {
-        let (budget, pool) = pool(1000);
+        // What is asked for counts for half as much again.
+        let (budget, pool) = pool(1500);
         let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
         sort.try_grow(1000).unwrap();
         sort.shrink(500);
         let other = MemoryConsumer::new("ExternalSorter[1]").with_can_spill(true).register(&pool);
         other.try_grow(500).unwrap();
-        assert!(sort.try_grow(1).is_err() && other.try_grow(1).is_err());
+        assert!(sort.try_grow(2).is_err() && other.try_grow(2).is_err());
         other.free();
-        let _cache = budget.reserve("cache", 200).unwrap();
-        assert!(sort.try_grow(1).is_err(), "its share is 400 now");
-        assert!(other.try_grow(401).is_err());
+        let _cache = budget.reserve("cache", 300).unwrap();
+        assert!(sort.try_grow(2).is_err(), "its share is 400 now");
+        assert!(other.try_grow(402).is_err());
         other.try_grow(300).unwrap();
         drop(other);
         sort.try_grow(300).unwrap();
-        assert_eq!((budget.used(), pool.reserved()), (1000, 800));
+        assert_eq!((budget.used(), pool.reserved()), (1500, 1200));
         drop(sort);
-        assert_eq!((budget.used(), pool.reserved()), (200, 0));
+        assert_eq!((budget.used(), pool.reserved()), (300, 0));
     }
 
     #[test]
     fn a_refusal_names_operator_and_size_in_one_line() {
         let (budget, pool) = pool(64_000_000);
-        let _slabs = budget.reserve("I/O slabs", 50_000_000).unwrap();
+        let _slabs = budget.reserve("I/O slabs", 48_000_000).unwrap();
         let join = MemoryConsumer::new("HashJoinInput[3]").register(&pool);
         join.try_grow(4_000_000).unwrap();
         assert_eq!(
             join.try_grow(12_000_000).unwrap_err().strip_backtrace(),
-            "Resources exhausted: hash join (build side) needs 12.0 MB more than its 4.0 MB, but 10.0 MB of the memory \
-             limit of 64.0 MB are left (I/O slabs holds 50.0 MB): raise the limit or use fewer threads; this can't spill \
+            "Resources exhausted: hash join (build side) needs 18.0 MB more than its 6.0 MB, but 10.0 MB of the memory \
+             limit of 64.0 MB are left (I/O slabs holds 48.0 MB): raise the limit or use fewer threads; this can't spill \
              to disk"
         );
         // What is held already is counted, whatever the limit.
         join.grow(20_000_000);
-        assert_eq!(budget.used(), 74_000_000);
+        assert_eq!(budget.used(), 84_000_000);
         drop(join);
         assert_eq!(operator("GroupedHashAggregateStream[1] (count(*))"), "GROUP BY");
         assert_eq!(operator("SomethingNew[7]"), "SomethingNew");
@@ -238,20 +244,20 @@ mod tests {
 
     #[test]
     fn a_sort_and_its_merge_have_one_share() {
-        let (budget, pool) = pool(1000);
+        let (budget, pool) = pool(1500);
         let other = MemoryConsumer::new("GroupedHashAggregateStream[0]").with_can_spill(true).register(&pool);
         let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
         let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
         sort.try_grow(500).unwrap();
-        assert!(merge.try_grow(1).is_err());
+        assert!(merge.try_grow(2).is_err());
         // As rows go from one to the other.
         sort.shrink(200);
         merge.try_grow(100).unwrap();
         sort.free();
         merge.try_grow(400).unwrap();
-        assert!(merge.try_grow(1).is_err());
+        assert!(merge.try_grow(2).is_err());
         other.try_grow(500).unwrap();
-        assert_eq!(budget.used(), 1000);
+        assert_eq!(budget.used(), 1500);
     }
 
     #[test]
@@ -265,15 +271,15 @@ mod tests {
                 before - held.bytes()
             }
         }
-        let (budget, pool) = pool(1000);
-        let cache = Arc::new(Cache(Mutex::new(budget.reserve("cache", 800).unwrap())));
+        let (budget, pool) = pool(1500);
+        let cache = Arc::new(Cache(Mutex::new(budget.reserve("cache", 1200).unwrap())));
         budget.register(Arc::downgrade(&cache) as Weak<dyn Reclaim>);
         let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
         let _idle = MemoryConsumer::new("ExternalSorter[1]").with_can_spill(true).register(&pool);
         sort.try_grow(400).unwrap();
-        assert_eq!((cache.0.lock().unwrap().bytes(), budget.used()), (200, 600));
+        assert_eq!((cache.0.lock().unwrap().bytes(), budget.used()), (300, 900));
         sort.try_grow(100).unwrap();
-        assert!(sort.try_grow(1).is_err());
+        assert!(sort.try_grow(2).is_err());
     }
 
     #[test]

@@ -17,7 +17,7 @@ const ENTRY: u64 = 16;
 const TEXT: u64 = 32;
 
 /// Joins by sorting and merging, which can spill to disk, where the build side of a hash join, which can't, would take more
-/// than half of the memory as far as statistics tell.
+/// than a quarter of the memory as far as statistics tell.
 ///
 /// Its place is between the rule that chooses the build side and the one that sorts what must be in order.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl JoinsWithin {
         if join.null_aware || join.projection.is_some() || join.on().is_empty() {
             return Ok(Transformed::no(plan));
         }
-        if bytes(join.left().as_ref()).is_none_or(|build| build <= self.memory / 2) {
+        if bytes(join.left().as_ref()).is_none_or(|build| build <= self.memory / 4) {
             return Ok(Transformed::no(plan));
         }
         let merge = SortMergeJoinExec::try_new(
