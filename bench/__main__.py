@@ -14,7 +14,7 @@ from . import report
 from .engines import ENGINES
 from .machine import machine, versions
 from .process import Failed
-from .suites import SUITES
+from .suites import SUITES, io
 from .timing import say
 
 
@@ -37,6 +37,7 @@ class Options:
     seed: int
     only: list
     axes: list
+    parts: list
     threads_axis: list
     wide_rows: int
     import_memory: str
@@ -88,6 +89,7 @@ def parse():
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--axes", type=names, default=[], help="some of growth's: rows,columns,distinct,files,threads")
+    parser.add_argument("--parts", type=names, default=[], help=f"some of io's: {','.join([*io.PARTS, 'queries'])}")
     parser.add_argument("--threads-axis", type=names, help="such as 1,2,4,8 [default: doubling up to all cores]")
     parser.add_argument(
         "--wide-rows", type=positive, default=100_000, help="rows of growth's wide tables [default: 100000]"
@@ -99,6 +101,9 @@ def parse():
         for name in given:
             if name not in known:
                 parser.error(f"no {kind} {name!r}: there are {', '.join(known)}")
+    for part in args.parts:
+        if part not in (*io.PARTS, "queries"):
+            parser.error(f"no part {part!r} of io: there are {', '.join([*io.PARTS, 'queries'])}")
     for path in (args.plinth, args.hits, args.hits_sample):
         if path is not None and not path.is_file():
             parser.error(f"{path}: no such file")
@@ -148,6 +153,10 @@ def main():
         # After each suite, so that an interrupted run leaves what it found.
         (options.folder / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
         report.write(figures, options.folder / "report.html")
+        if "verdicts" in suite:
+            table = options.folder / f"{name}.md"
+            table.write_text(report.markdown(suite))
+            print(table.read_text())
     say(f"figures in {options.folder / 'figures.json'}, the page is {options.folder / 'report.html'}")
     shutil.rmtree(options.folder / "scratch", ignore_errors=True)
     sys.exit(1 if failed else 0)

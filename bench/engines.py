@@ -48,6 +48,8 @@ class Engine:
 
 class Plinth(Engine):
     key, label, dialect, ours = "plinth", "Plinth", "datafusion", True
+    # Options of the program beyond those of every run.
+    more = ()
 
     def files(self, tables):
         return [file for files in tables.plinth.values() for file in files]
@@ -63,7 +65,7 @@ class Plinth(Engine):
         if len(folders) != 1:
             raise process.Failed("the tables of a data set are files of one folder")
         command = [self.program, "sql", "--db", folders.pop(), "--threads", self.threads, "--format", "csv"]
-        command += ["--repeat", repeat, "--timings", "json"]
+        command += ["--repeat", repeat, "--timings", "json", *self.more]
         done = process.run(command, ";\n".join([*before, sql]))
         rows = list(csv.reader(io.StringIO(done.stdout)))[1:]
         return Answer(rows, json.loads(done.stderr.strip().splitlines()[-1])["seconds"], done.memory)

@@ -32,6 +32,8 @@ class Done:
     stderr: str
     seconds: float
     memory: dict
+    # Seconds of processor time, its own and the kernel's for it.
+    cpu: float
 
 
 class Group:
@@ -119,7 +121,7 @@ def run(command, text=None, env=None):
         failed = Failed(next((line for line in words if line.startswith("error")), words[-1])[:500])
         failed.seconds, failed.memory = seconds, memory
         raise failed
-    return Done(*texts, seconds, memory)
+    return Done(*texts, seconds, memory, usage.ru_utime + usage.ru_stime)
 
 
 def _watch(group, ended, peaks):

@@ -1,5 +1,6 @@
 """Asks every engine every query: first whether they agree, then how long they take, in turn."""
 
+import math
 import statistics
 import sys
 
@@ -18,6 +19,25 @@ def summary(seconds):
     """The median of some runs and their spread, slowest less fastest over the median."""
     middle = statistics.median(seconds)
     return {"median": middle, "spread": (max(seconds) - min(seconds)) / middle if middle else 0.0, "runs": seconds}
+
+
+def paired(left, right):
+    """Left over right, of runs that took turns: the median of the ratios, and the narrowest pair of them that holds the
+    true median with at least 95 %, or the slowest and the fastest where so few can't be as sure."""
+    ratios = sorted(a / b for a, b in zip(left, right))
+    count = len(ratios)
+
+    def sure(k):
+        return 1 - 2 * sum(math.comb(count, i) for i in range(k + 1)) / 2**count
+
+    k = max((k for k in range((count + 1) // 2) if sure(k) >= 0.95), default=0)
+    return {
+        "ratio": statistics.median(ratios),
+        "low": ratios[k],
+        "high": ratios[-1 - k],
+        "pairs": count,
+        "sure": sure(k),
+    }
 
 
 def differences(engines, query, answers):

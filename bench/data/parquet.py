@@ -37,6 +37,26 @@ def rewrite(source, target, compression, dictionary_limit=None):
     partial.rename(target)
 
 
+def split(source, folder, count):
+    """The rows of a Parquet file in so many files of a folder, in their order, by zstd of level 3."""
+    folder.mkdir(parents=True)
+    file = pq.ParquetFile(source)
+    each = -(-file.metadata.num_rows // count)
+    targets, writer, room = [], None, 0
+    for batch in file.iter_batches(batch_size=each):
+        while batch.num_rows:
+            if room == 0:
+                if writer:
+                    writer.close()
+                targets.append(folder / f"{len(targets):05}.parquet")
+                writer = pq.ParquetWriter(targets[-1], batch.schema, compression="zstd", compression_level=3)
+                room = each
+            writer.write_batch(batch.slice(0, room))
+            room, batch = room - min(room, batch.num_rows), batch.slice(room)
+    writer.close()
+    return targets
+
+
 def rewrite_all(compression):
     def write(pairs):
         for source, target in pairs:

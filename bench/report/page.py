@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from . import growth, queries
+from . import growth, io, queries
 from .words import behind, escape, table
 
 
@@ -56,6 +56,8 @@ def suite(of, engines):
     if "skipped" in of:
         return f"{head}<p class='alarm'>Skipped: {escape(of['skipped'])}.</p></section>"
     notes = "<ul class='soft'>" + "".join(f"<li>{escape(n)}</li>" for n in of["notes"]) + "</ul>"
+    if "verdicts" in of:
+        return head + notes + io.section(of) + "</section>"
     if "axes" in of:
         return head + notes + growth.section(of, engines) + "</section>"
     if "queries" in of:

@@ -44,7 +44,7 @@ def bars(title, items, show):
     return _svg(y + 6, parts, title)
 
 
-def ratios(title, items):
+def ratios(title, items, better="Plinth is faster →", worse="← slower"):
     """Bars to the right of one for what is faster, to the left for what is slower: (label, ratio)."""
     lost, won = _side(items, -1), _side(items, 1)
     # A label, room for a value, the bars to the left, those to the right, room for a value.
@@ -52,8 +52,8 @@ def ratios(title, items):
     scale = (WIDTH - left - 2 * value) / (lost + won)
     middle = left + value + lost * scale
     height = 28 + ROW * len(items) + 4
-    parts = [_text(middle + 5, 14, "Plinth is faster →", "label")]
-    parts.append(_text(middle - 5, 14, "← slower", "label", "end"))
+    parts = [_text(middle + 5, 14, better, "label")]
+    parts.append(_text(middle - 5, 14, worse, "label", "end"))
     parts.append(_line(middle, 20, middle, height, "axis"))
     y = 24
     for label, ratio in items:

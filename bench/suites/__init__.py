@@ -1,5 +1,5 @@
 """Each suite makes its data, asks its questions and returns its figures."""
 
-from . import clickbench, growth, sort, tpch
+from . import clickbench, growth, io, sort, tpch
 
-SUITES = {"tpch": tpch.run, "clickbench": clickbench.run, "growth": growth.run, "sort": sort.run}
+SUITES = {"tpch": tpch.run, "clickbench": clickbench.run, "growth": growth.run, "sort": sort.run, "io": io.run}

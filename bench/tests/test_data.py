@@ -1,9 +1,11 @@
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bench.data import events, hits
+from bench.data import events, hits, parquet
 from bench.data.text import Variants
 from bench.suites import clickbench
 from bench.suites.growth import counter, slope
+from bench.timing import paired
 
 import numpy as np
 
@@ -22,6 +24,21 @@ def test_variants():
 def test_slope():
     assert slope([(1, 3), (2, 12), (4, 48)]) == pytest.approx(2)
     assert slope([(1, 3)]) is None and slope([(1, 5), (10, 5), (100, 5)]) == pytest.approx(0)
+
+
+def test_paired():
+    runs = [float(n) for n in range(1, 26)]
+    few, many = paired(runs[:5], [1.0] * 5), paired(runs, [1.0] * 25)
+    assert (few["ratio"], few["low"], few["high"]) == (3, 1, 5) and few["sure"] == 0.9375
+    assert (many["ratio"], many["low"], many["high"]) == (13, 8, 18) and 0.95 <= many["sure"] < 0.96
+
+
+def test_split(tmp_path):
+    (source,) = events.events(tmp_path / "events.parquet", 1000, 10)
+    files = parquet.split(source, tmp_path / "split", 7)
+    tables = [pq.read_table(f) for f in files]
+    assert [t.num_rows for t in tables] == [143] * 6 + [142]
+    assert pa.concat_tables(tables).equals(pq.read_table(source))
 
 
 def test_counter_of_a_plan():

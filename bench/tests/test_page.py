@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench.scan import BUILD
 
+SUITES = ["tpch", "clickbench", "growth", "sort", "io"]
 ROOT = Path(__file__).parents[2]
 
 # What the browser finds out about a page as wide as a phone.
@@ -49,7 +51,10 @@ def run(program, tmp_path_factory, request):
         "--only",
         "q01,q06,q22,q34",
     ]
-    command += ["--suite", "tpch,clickbench,growth,sort", "--axes", "rows,columns,files,threads"]
+    suites = SUITES if (program.parent / "examples" / "scan").is_file() else SUITES[:-1]
+    if suites != SUITES:
+        print(f"without io: {BUILD}")
+    command += ["--suite", ",".join(suites), "--axes", "rows,columns,files,threads"]
     try:
         command += ["--hits-sample", request.getfixturevalue("sample")]
     except pytest.skip.Exception as why:
@@ -61,7 +66,7 @@ def run(program, tmp_path_factory, request):
 
 def test_figures(run):
     figures = json.loads((run / "figures.json").read_text())
-    assert [s["suite"] for s in figures["suites"]] == ["tpch", "clickbench", "growth", "sort"]
+    assert [s["suite"] for s in figures["suites"]] in (SUITES, SUITES[:-1])
     for suite in figures["suites"]:
         assert not suite.get("disagreements")
         for query in suite.get("queries", []):
@@ -73,6 +78,35 @@ def test_figures(run):
     assert set(axes) == {"rows", "columns", "files", "threads"}
     assert axes["rows"]["slopes"]["file (bytes)"]["plinth"] == pytest.approx(1, abs=0.4)
     assert 0 < axes["columns"]["metadata_share"] <= 1
+
+
+def test_reading(run):
+    of = next((s for s in json.loads((run / "figures.json").read_text())["suites"] if s["suite"] == "io"), None)
+    if of is None:
+        pytest.skip(f"no example program: {BUILD}")
+    assert {(r["data"], r["columns"], r["condition"]) for r in of["scans"]} == {
+        (data, columns, condition)
+        for data in ("plain", "encoded")
+        for columns in (1, 4, None)
+        for condition in ("resident", "cold")
+    }
+    for record in of["scans"] + of["slow"]:
+        # What is asked for is read, whichever way.
+        read = {way["key"]: way["bytes"] for way in record["ways"]}
+        assert min(read.values()) > 0 and max(read.values()) < 1.05 * min(read.values()), read
+        steps = {step["step"] for step in record["steps"]}
+        assert ("little-endian values" in steps) == (record["columns"] is not None)
+        assert ("ring for the page cache" in steps) == (record["condition"] != "resident")
+    plain = {r["columns"]: r["ways"][0]["bytes"] for r in of["scans"] if r["data"] == "plain"}
+    assert plain[1] < plain[4] < plain[None]
+    points = [p for p in of["many"] if p["way"] == "registered"]
+    assert [p["files"] for p in points] == [5, 10, 20, 1] and points[2]["extents"] > points[0]["extents"]
+    assert all(p["slabs"] >= 1 and p["memory"] > 0 for p in points)
+    assert {e["key"] for e in of["engines"]} >= {"plinth", "plinth-uring", "plinth-direct", "plinth-parquet"}
+    assert all("warm" in engine for q in of["queries"] for engine in q["engines"].values())
+    assert len(of["verdicts"]) >= 7
+    table = (run / "io.md").read_text()
+    assert "| ring for pread |" in table and "| Plinth, by ring |" in table
 
 
 def test_page(run, browser, tmp_path):
@@ -107,4 +141,8 @@ def test_page(run, browser, tmp_path):
         "tpch-import",
         "growth-rows-0",
     } <= have
-    assert found["sections"] == ["tpch", "clickbench", "growth", "sort", "setting"] and found["rows"] > 50
+    sections = [s["suite"] for s in json.loads((run / "figures.json").read_text())["suites"]]
+    assert found["sections"] == [*sections, "setting"] and found["rows"] > 50
+    if "io" in sections:
+        drawn = {"io-resident-plain", "io-cold-encoded", "io-steps-cold-plain", "io-device", "io-many", "io-auto"}
+        assert drawn | {"io-queries-warm", "io-queries-cold"} <= have
