@@ -29,6 +29,8 @@ class Scan:
     seconds: float
     # Processor time of the whole process over its passes, so the start of it is in here too.
     cpu: float
+    # The share of the bytes that should have been in the page cache and were not.
+    waited: float
     counters: dict
     memory: dict
 
@@ -58,6 +60,7 @@ def run(scan, files, way, columns=None, *, threads=1, repeat=1, touch=False, wit
         bytes=read / repeat,
         seconds=seconds[len(seconds) // 2],
         cpu=done.cpu / repeat,
+        waited=told["queued_bytes"] / max(read, 1),
         counters={name: told[name] for name in ("slabs", "mapped_bytes", "extents")},
         memory=done.memory,
     )

@@ -65,6 +65,8 @@ def speeds(of, records, condition, data):
     text = "Medians, on logarithmic scales."
     left = [r["still_cached"] for r in records if r["still_cached"] is not None]
     text += f" Of the files at most {percent(max(left))} stayed in the page cache." if left else ""
+    if condition == "resident":
+        text += f" At most {percent(max(r['not_there'] for r in records))} of a run's bytes were not in the page cache."
     text += f" The device gives {per_second(of['slow_rate'])}." if condition == "slow" else ""
     identity = f"io-{condition}-{data}"
     return figure(

@@ -66,8 +66,9 @@ STEPS = [
 
 
 def ask(program, way, paths, *more, condition=RESIDENT, **given):
-    """One run of a way, after the files were put out of the page cache unless they are to be there."""
-    stayed = None if condition == RESIDENT else files.drop(paths)
+    """One run of a way, after the files were put into the page cache or out of it; and what share stayed."""
+    # Each time, for what is not used for a while may be taken from there.
+    stayed = files.warm(paths) if condition == RESIDENT else files.drop(paths)
     return scan.run(program, paths, way, *more, **given), stayed
 
 
@@ -98,6 +99,7 @@ def compare(program, data, paths, columns, condition, rounds, within=None):
     if len(rows) > 1:
         raise Failed(f"the rows that were read are not the same each time: {sorted(rows)}")
     found = {"data": data, "columns": columns, "condition": condition, "still_cached": max(stayed, default=None)}
+    found["not_there"] = max(run.waited for of in runs.values() for run in of)
     found["ways"] = [{"key": w.key, "title": w.title, **figures(runs[w.key])} for w in able]
     found["ways"] += [{"key": w.key, "title": w.title, "error": errors[w.key]} for w in every if w.key in errors]
     found["steps"] = steps(runs)
@@ -165,11 +167,11 @@ def device(program, data, options, plan):
     rates, processor, buffers = {}, {}, {}
 
     def one(name):
-        files.drop([data.numbers])
         if name in ours:
-            run = scan.run(program, [data.numbers], ours[name])
+            run, _ = ask(program, ours[name], [data.numbers], condition=COLD)
             rate, cost = run.bytes / run.seconds, run.cpu / run.bytes
         else:
+            files.drop([data.numbers])
             buffers[name] = fio.memory(REQUEST, int(name.split()[-1]))
             rate, cost = fio.sequential(data.numbers, REQUEST, int(name.split()[-1]))
         rates.setdefault(name, []).append(rate)
@@ -211,7 +213,8 @@ def many(program, data, options, plan):
         for _ in range(options.rounds):
             for place, (_, _, paths) in enumerate(of):
                 # Passes enough for the memory to be seen, however fast they are.
-                runs[place].append(scan.run(program, paths, way, 8, threads=2, repeat=8))
+                run, _ = ask(program, way, paths, 8, threads=2, repeat=8)
+                runs[place].append(run)
         if runs[-1][0].digest != runs[-2][0].digest:
             raise Failed("the many files have not as many rows as the one")
         for (form, count, _), several in zip(of, runs):
@@ -237,7 +240,8 @@ def resident(program, data, options, plan):
         for turn in range(plan["pairs"]):
             keys = list(every)
             for key in keys[turn % 3 :] + keys[: turn % 3]:
-                runs[key].append(scan.run(program, paths, every[key], 4, repeat=5).seconds)
+                run, _ = ask(program, every[key], paths, 4, repeat=5)
+                runs[key].append(run.seconds)
         of = {f"auto over {key}": paired(runs["auto"], runs[key]) for key in ("cached", "fresh")}
         found.append({"data": name, **of})
         told = ", ".join(f"{what} {p['ratio']:.3f} ({p['low']:.3f} to {p['high']:.3f})" for what, p in of.items())
@@ -324,7 +328,7 @@ def verdicts(found):
     return told
 
 
-PARTS = {"scans": scans, "slow": slow, "device": device, "many": many, "resident": resident}
+PARTS = {"device": device, "many": many, "resident": resident, "slow": slow, "scans": scans}
 
 
 def run(engines, options):
