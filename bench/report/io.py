@@ -37,10 +37,14 @@ def verdicts(of):
     rows = []
     for told in of["verdicts"]:
         between = f"{told['interval'][0]:.3f} to {told['interval'][1]:.3f}" if told["interval"] else ""
-        met = ("yes", "good") if told["met"] else ("no", "bad")
+        met = (answer(told), "good" if told["met"] else "bad")
         rows.append([told["what"], told["wanted"], f"{told['found']:.3f}", between, met])
     head = ["what must be shown", "wanted", "found", "interval", "met"]
     return table(head, rows) if rows else ""
+
+
+def answer(told):
+    return ("yes" if told["met"] else "no") + ("" if told["sure"] else ", not certain")
 
 
 def columns_of(record):
@@ -92,9 +96,10 @@ def cells(way):
 
 def judged(pair):
     """What an interval of ratios, without over with, says of a step."""
-    if pair["low"] > 1:
-        return "helps", "good"
-    return ("hurts", "bad") if pair["high"] < 1 else ("no difference", "")
+    # One or two rounds say nothing.
+    if pair["pairs"] < 3 or pair["low"] <= 1 <= pair["high"]:
+        return "no difference", ""
+    return ("helps", "good") if pair["low"] > 1 else ("hurts", "bad")
 
 
 def gains(records, condition, data):
@@ -199,9 +204,7 @@ def markdown(of):
         rows = []
         for told in of["verdicts"]:
             between = f" ({told['interval'][0]:.2f} to {told['interval'][1]:.2f})" if told["interval"] else ""
-            rows.append(
-                [told["what"], told["wanted"], f"{told['found']:.2f}{between}", "yes" if told["met"] else "**no**"]
-            )
+            rows.append([told["what"], told["wanted"], f"{told['found']:.2f}{between}", answer(told)])
         add(["what", "wanted", "found", "met"], rows)
     several = steps_by(of.get("scans", []) + of.get("slow", []))
     for what, title in (("time", "Time"), ("cpu", "Processor time")):
@@ -238,4 +241,4 @@ def steps_by(records):
 def cell(pair):
     low, high = pair["low"], pair["high"]
     shown = f"{significant(pair['ratio'])} ({significant(low)} to {significant(high)})"
-    return f"**{shown}**" if low > 1 else f"*{shown}*" if high < 1 else shown
+    return {"helps": f"**{shown}**", "hurts": f"*{shown}*"}.get(judged(pair)[0], shown)

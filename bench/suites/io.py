@@ -287,44 +287,43 @@ def queries(data, engines, options):
 
 
 def verdicts(found):
-    """What must be shown, what was found, and whether that is enough."""
+    """What must be shown, what was found, whether that is enough, and whether the interval leaves no doubt of it."""
     told = []
 
-    def add(what, wanted, value, enough, interval=None):
-        told.append({"what": what, "wanted": wanted, "found": value, "met": bool(enough), "interval": interval})
+    def add(what, least, most, ratio, interval=None):
+        wanted = f"at least {least:.2f}" if least else f"at most {most:.2f}"
+
+        def enough(value):
+            return value >= least if least else value <= most
+
+        sure = interval is None or len({enough(value) for value in interval}) == 1
+        told.append(
+            {"what": what, "wanted": wanted, "found": ratio, "met": enough(ratio), "sure": sure, "interval": interval}
+        )
+
+    def add_pair(what, least, most, pair):
+        add(what, least, most, pair["ratio"], [pair["low"], pair["high"]])
 
     device = found.get("device", {})
-    for key, what in (
-        ("sequential", "cold sequential scan of unencoded columns, over fio's best"),
-        ("random", "random reads of 4 KiB, 64 in flight, over fio's"),
-    ):
-        if key in device:
-            of = device[key]
-            add(what, "at least 0.95", of["ratio"], of["ratio"] >= 0.95, [of["low"], of["high"]])
+    if "sequential" in device:
+        add_pair("cold sequential scan of unencoded columns, over fio's best", 0.95, None, device["sequential"])
+    if "random" in device:
+        add_pair("random reads of 4 KiB, 64 in flight, over fio's", 0.95, None, device["random"])
     if "saved" in device:
-        of = device["saved"]
         what = "processor time a byte by ring, over pread into fresh buffers, both past the page cache"
-        add(what, "at most 0.30", of["ratio"], of["ratio"] <= 0.30, [of["low"], of["high"]])
-    for way in ("auto", "registered"):
+        add_pair(what, None, 0.30, device["saved"])
+    for way, title in (("auto", "auto"), ("registered", "by ring")):
         points = [p for p in found.get("many", []) if p["way"] == way]
         if points:
-            of, one = [p for p in points if p["form"] == "files"], points[-1]
-            most = of[-1]["files"]
-            slabs = of[-1]["slabs"] / of[0]["slabs"]
-            add(f"slabs for {most:,} files over those for {of[0]['files']:,}, {way}", "1", slabs, slabs <= 1)
-            memory = of[-1]["memory"] / one["memory"]
-            add(f"peak memory of {most:,} files over that of one, {way}", "at most 1.10", memory, memory <= 1.10)
+            few, most, one = points[0], points[-2], points[-1]
+            what = f"slabs for {most['files']:,} files over those for {few['files']:,}, {title}"
+            add(what, None, 1, most["slabs"] / few["slabs"])
+            what = f"peak memory of {most['files']:,} files over that of one, {title}"
+            add(what, None, 1.10, most["memory"] / one["memory"])
     for of in found.get("resident", []):
         for over in ("cached", "fresh"):
-            pair = of[f"auto over {over}"]
-            what = f"time of auto over pread {'into reused' if over == 'cached' else 'into fresh'} buffers, resident"
-            add(
-                f"{what}, {of['data']}",
-                "at most 1.02",
-                pair["ratio"],
-                pair["ratio"] <= 1.02,
-                [pair["low"], pair["high"]],
-            )
+            what = f"time of auto over pread into {'reused' if over == 'cached' else over} buffers, resident"
+            add_pair(f"{what}, {of['data']}", None, 1.02, of[f"auto over {over}"])
     return told
 
 
