@@ -34,6 +34,8 @@ class Done:
     memory: dict
     # Seconds of processor time, its own and the kernel's for it.
     cpu: float
+    # Bytes that devices gave for it.
+    fetched: int
 
 
 class Group:
@@ -121,7 +123,7 @@ def run(command, text=None, env=None):
         failed = Failed(next((line for line in words if line.startswith("error")), words[-1])[:500])
         failed.seconds, failed.memory = seconds, memory
         raise failed
-    return Done(*texts, seconds, memory, usage.ru_utime + usage.ru_stime)
+    return Done(*texts, seconds, memory, usage.ru_utime + usage.ru_stime, usage.ru_inblock * 512)
 
 
 def _watch(group, ended, peaks):

@@ -31,6 +31,8 @@ class Scan:
     cpu: float
     # The share of the bytes that should have been in the page cache and were not.
     waited: float
+    # Bytes that the device gave, wanted or not.
+    fetched: float
     counters: dict
     memory: dict
 
@@ -61,6 +63,7 @@ def run(scan, files, way, columns=None, *, threads=1, repeat=1, touch=False, wit
         seconds=seconds[len(seconds) // 2],
         cpu=done.cpu / repeat,
         waited=told["queued_bytes"] / max(read, 1),
+        fetched=done.fetched / repeat,
         counters={name: told[name] for name in ("slabs", "mapped_bytes", "extents")},
         memory=done.memory,
     )

@@ -65,7 +65,16 @@ def speeds(of, records, condition, data):
     plot = svg.legend(shown) + "<h3>Bytes a second</h3>" + dots("Bytes a second", "rate", per_second)
     plot += "<h3>Processor time for each GB</h3>" + dots("Processor time a GB", "processor", per_gigabyte)
     rows = [[f"{w['title']}, {columns_of(r)}", *cells(w)] for r in records for w in r["ways"]]
-    head = ["way", "bytes a second", "spread of time", "processor, a GB", "slabs", "of memory", "peak memory"]
+    head = [
+        "way",
+        "bytes a second",
+        "spread of time",
+        "processor, a GB",
+        "fetched over asked",
+        "slabs",
+        "of memory",
+        "peak memory",
+    ]
     text = "Medians, on logarithmic scales."
     left = [r["still_cached"] for r in records if r["still_cached"] is not None]
     text += f" Of the files at most {percent(max(left))} stayed in the page cache." if left else ""
@@ -88,10 +97,18 @@ def per_gigabyte(cost):
 
 def cells(way):
     if "error" in way:
-        return [way["error"], "", "", "", "", ""]
+        return [way["error"], "", "", "", "", "", ""]
     spread, mapped = percent(way["time"]["spread"]), size(way["mapped_bytes"])
     cost = per_gigabyte(way["processor"])
-    return [per_second(way["rate"]), spread, cost, f"{way['slabs']:,}", mapped, size(way["memory"])]
+    return [
+        per_second(way["rate"]),
+        spread,
+        cost,
+        f"{way['fetched']:.2f}",
+        f"{way['slabs']:,}",
+        mapped,
+        size(way["memory"]),
+    ]
 
 
 def judged(pair):
@@ -206,6 +223,14 @@ def markdown(of):
             between = f" ({told['interval'][0]:.2f} to {told['interval'][1]:.2f})" if told["interval"] else ""
             rows.append([told["what"], told["wanted"], f"{told['found']:.2f}{between}", answer(told)])
         add(["what", "wanted", "found", "met"], rows)
+    cold = [r for r in of.get("scans", []) if r["condition"] == "cold"]
+    if cold:
+        lines += ["", "Bytes that the device gave over bytes that were asked for, cold:"]
+        rows = []
+        for key, title in (("cached", "through the page cache"), ("auto", "auto"), ("registered", "by ring")):
+            ways = [next(w for w in r["ways"] if w["key"] == key) for r in cold]
+            rows.append([title, *(f"{w['fetched']:.1f}" if "fetched" in w else "" for w in ways)])
+        add(["", *(f"{r['data']}, {columns_of(r)}" for r in cold)], rows)
     several = steps_by(of.get("scans", []) + of.get("slow", []))
     for what, title in (("time", "Time"), ("cpu", "Processor time")):
         if several:

@@ -21,7 +21,7 @@ REQUEST = 512 << 10
 SLOW = 200_000_000
 RESIDENT, COLD, SLOWED = "resident", "cold", "slow"
 COLUMNS = [1, 4, None]
-FULL = {"files": 64, "many": 2000, "points": [250, 500, 1000, 2000], "times": 2, "pairs": 25, "probe": (8, "256MiB")}
+FULL = {"files": 64, "many": 2000, "points": [250, 500, 1000, 2000], "times": 2, "pairs": 25, "probe": (12, "256MiB")}
 QUICK = {"files": 4, "many": 20, "points": [5, 10, 20], "times": 1, "pairs": 2, "probe": (6, "32MiB")}
 
 
@@ -116,6 +116,7 @@ def figures(runs):
         "rate": statistics.median(run.bytes / run.seconds for run in runs),
         "processor": statistics.median(run.cpu / run.bytes for run in runs),
         "bytes": last.bytes,
+        "fetched": statistics.median(run.fetched / run.bytes for run in runs),
         "memory": max(held(run.memory) for run in runs),
         **last.counters,
     }
@@ -185,6 +186,8 @@ def device(program, data, options, plan):
     for _ in range(0 if why else options.rounds + 2):
         pair = fio.random(options.plinth, options.folder / "probe", *plan["probe"])
         small += [pair] if pair else []
+    if depths and not small:
+        say("  no row of 4 KiB by both engines: the probe had no time for it")
     shutil.rmtree(options.folder / "probe", ignore_errors=True)
     found = {
         "rates": {name: summary(of) for name, of in rates.items()},

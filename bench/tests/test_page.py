@@ -94,6 +94,7 @@ def test_reading(run):
         # What is asked for is read, whichever way.
         read = {way["key"]: way["bytes"] for way in record["ways"]}
         assert min(read.values()) > 0 and max(read.values()) < 1.05 * min(read.values()), read
+        assert all(way["fetched"] >= 0 for way in record["ways"])
         steps = {step["step"] for step in record["steps"]}
         assert ("little-endian values" in steps) == (record["columns"] is not None)
         assert ("ring for the page cache" in steps) == (record["condition"] != "resident")
