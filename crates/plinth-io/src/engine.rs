@@ -41,7 +41,7 @@ pub enum IoMode {
 pub struct IoOptions {
     /// Which way reads go (default auto).
     pub mode: IoMode,
-    /// Bytes of one request to the device (default 512 KiB); longer reads are several.
+    /// Bytes of one request to the device (default 256 KiB); longer reads are several.
     pub request_bytes: usize,
     /// Requests to the device at once (default 64).
     pub depth: usize,
@@ -59,7 +59,7 @@ impl Default for IoOptions {
     fn default() -> Self {
         Self {
             mode: IoMode::Auto,
-            request_bytes: 512 << 10,
+            request_bytes: 256 << 10,
             depth: 64,
             arena_bytes: None,
             huge_pages: true,
