@@ -16,7 +16,7 @@ from ..scan import Way
 from ..timing import paired, say, summary
 from . import tpch
 
-REQUEST = 512 << 10
+REQUEST = 256 << 10
 # Bytes a second of the device that is slowed down.
 SLOW = 200_000_000
 RESIDENT, COLD, SLOWED = "resident", "cold", "slow"
