@@ -1,6 +1,6 @@
 //! The engine's operators and the budget.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,11 +23,13 @@ pub struct BudgetPool {
 struct Consumer {
     /// Those that can spill share by groups.
     group: Option<Group>,
+    /// Whether it merges what another of its group gathered, and so makes no share more.
+    merges: bool,
     doubles: bool,
     held: Reservation,
 }
 
-/// Whose memory is one share: an operator's, or all that the sorts of a partition gather and merge. (A sort asks for twice
+/// Who shares: an operator, or all that the sorts of a partition gather and merge, with a share for each sort. (A sort asks for twice
 /// what its rows take, and gives that back as its merge asks for what it needs.)
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Group {
@@ -67,18 +69,21 @@ impl BudgetPool {
         Self { budget, consumers: Mutex::default() }
     }
 
-    /// What each group may hold that can spill, and how many these are.
-    fn share(&self, consumers: &HashMap<usize, Consumer>) -> (u64, u64) {
-        let mut groups = HashSet::new();
+    /// What a group may hold, and how many shares there are.
+    fn share(&self, consumers: &HashMap<usize, Consumer>, group: &Group) -> (u64, u64) {
+        let mut shares: HashMap<&Group, u64> = HashMap::new();
         let mut bytes = 0;
         for consumer in consumers.values() {
             if let Some(group) = &consumer.group {
-                groups.insert(group);
+                *shares.entry(group).or_default() += u64::from(!consumer.merges);
                 bytes += consumer.held.bytes();
             }
         }
-        let (count, others) = (groups.len() as u64, self.budget.used().saturating_sub(bytes));
-        (self.budget.limit().saturating_sub(others) / count.max(1), count)
+        // A merge goes on when its sort has gone.
+        let count = shares.values().map(|&shares| shares.max(1)).sum::<u64>().max(1);
+        let own = shares.get(group).map_or(1, |&shares| shares.max(1));
+        let others = self.budget.used().saturating_sub(bytes);
+        (self.budget.limit().saturating_sub(others) / count * own, count)
     }
 
     /// What this locks is whole at any moment.
@@ -95,8 +100,9 @@ impl MemoryPool for BudgetPool {
     fn register(&self, consumer: &MemoryConsumer) {
         // Nothing is never refused.
         if let Ok(held) = self.budget.reserve(&operator(consumer.name()), 0) {
-            let doubles = consumer.name().starts_with("AggregateStream");
-            self.consumers().insert(consumer.id(), Consumer { group: Group::of(consumer), doubles, held });
+            let (group, name) = (Group::of(consumer), consumer.name());
+            let (merges, doubles) = (name.starts_with("ExternalSorterMerge"), name.starts_with("AggregateStream"));
+            self.consumers().insert(consumer.id(), Consumer { group, merges, doubles, held });
         }
     }
 
@@ -126,11 +132,11 @@ impl MemoryPool for BudgetPool {
             let of_group = consumers.values().filter(|other| other.group.as_ref() == Some(group));
             let holds: u64 = of_group.map(|other| other.held.bytes()).sum();
             let after = holds.saturating_add(more);
-            let (share, groups) = self.share(&consumers);
+            let (share, shares) = self.share(&consumers, group);
             if after > share {
                 // Caches first. What they give back is shared, too.
-                self.budget.reclaim((after - share).saturating_mul(groups));
-                let (share, _) = self.share(&consumers);
+                self.budget.reclaim((after - share).saturating_mul(shares));
+                let (share, _) = self.share(&consumers, group);
                 if after > share {
                     let left = share.saturating_sub(holds);
                     return Err(refused(consumer, &OutOfMemory { left, ..consumer.held.refusal(more) }));
@@ -258,6 +264,14 @@ mod tests {
         assert!(merge.try_grow(2).is_err());
         other.try_grow(500).unwrap();
         assert_eq!(budget.used(), 1500);
+        // Two sorts of a partition (of a join's two sides) have two shares.
+        merge.free();
+        other.free();
+        let second = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
+        second.try_grow(333).unwrap();
+        sort.try_grow(333).unwrap();
+        assert!(second.try_grow(3).is_err());
+        other.try_grow(333).unwrap();
     }
 
     #[test]
