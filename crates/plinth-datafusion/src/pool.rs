@@ -1,6 +1,7 @@
 //! The engine's operators and the budget.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,21 +17,51 @@ use plinth_io::{MemoryBudget, OutOfMemory, Reservation};
 #[derive(Debug)]
 pub struct BudgetPool {
     budget: Arc<MemoryBudget>,
-    consumers: Mutex<HashMap<usize, Consumer>>,
+    state: Mutex<State>,
+}
+
+/// Who asks, and the sums of that, so that a request costs the same however many there are.
+#[derive(Debug, Default)]
+struct State {
+    consumers: HashMap<usize, Consumer>,
+    groups: HashMap<Arc<Group>, Members>,
+    /// Shares of all groups.
+    shares: u64,
+    /// Bytes that all groups hold.
+    held: u64,
+}
+
+/// The consumers of a group.
+#[derive(Debug, Default)]
+struct Members {
+    count: usize,
+    /// Those with a share: all but merges.
+    sharers: u64,
+    held: u64,
+}
+
+impl Members {
+    /// A merge goes on when its sort has gone.
+    fn shares(&self) -> u64 {
+        self.sharers.max(1)
+    }
 }
 
 #[derive(Debug)]
 struct Consumer {
     /// Those that can spill share by groups.
-    group: Option<Group>,
+    group: Option<Arc<Group>>,
     /// Whether it merges what another of its group gathered, and so makes no share more.
     merges: bool,
     doubles: bool,
+    /// What it asked for.
+    asked: u64,
+    /// What that is counted as.
     held: Reservation,
 }
 
-/// Who shares: an operator, or all that the sorts of a partition gather and merge, with a share for each sort. (A sort asks for twice
-/// what its rows take, and gives that back as its merge asks for what it needs.)
+/// Who shares: an operator, or all that the sorts of a partition gather and merge, with a share for each sort. (A sort asks
+/// for twice what its rows take, and gives that back as its merge asks for what it needs.)
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Group {
     Operator(usize),
@@ -48,10 +79,57 @@ impl Group {
 }
 
 impl Consumer {
-    /// What so many bytes that it asks for are counted as.
-    fn counted(&self, bytes: usize) -> u64 {
-        let bytes = bytes as u64;
-        if self.doubles { bytes.saturating_mul(DOUBLING) } else { bytes.saturating_add(bytes / UNASKED) }
+    /// What it would be counted as had it asked for so many bytes.
+    fn counted(&self, asked: u64) -> u64 {
+        if self.doubles { asked.saturating_mul(DOUBLING) } else { asked.saturating_add(asked / UNASKED) }
+    }
+}
+
+impl State {
+    fn join(&mut self, id: usize, consumer: Consumer) {
+        if let Some(group) = &consumer.group {
+            let members = self.groups.entry(Arc::clone(group)).or_default();
+            let before = if members.count == 0 { 0 } else { members.shares() };
+            members.count += 1;
+            members.sharers += u64::from(!consumer.merges);
+            self.shares = self.shares + members.shares() - before;
+        }
+        self.consumers.insert(id, consumer);
+    }
+
+    fn leave(&mut self, id: usize) {
+        let Some(Consumer { group: Some(group), merges, held, .. }) = self.consumers.remove(&id) else { return };
+        let Some(members) = self.groups.get_mut(&group) else { return };
+        let before = members.shares();
+        members.count -= 1;
+        members.sharers -= u64::from(!merges);
+        members.held -= held.bytes();
+        self.held -= held.bytes();
+        let after = if members.count == 0 { 0 } else { members.shares() };
+        self.shares = self.shares + after - before;
+        if members.count == 0 {
+            self.groups.remove(&group);
+        }
+    }
+
+    /// Lets a consumer have asked for so many bytes, by way of its reservation.
+    fn change<E>(
+        &mut self,
+        id: usize,
+        asked: impl FnOnce(u64) -> u64,
+        hold: impl FnOnce(&mut Reservation, u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(consumer) = self.consumers.get_mut(&id) else { return Ok(()) };
+        let (asked, before) = (asked(consumer.asked), consumer.held.bytes());
+        let counted = consumer.counted(asked);
+        hold(&mut consumer.held, counted)?;
+        consumer.asked = asked;
+        let after = consumer.held.bytes();
+        if let Some(members) = consumer.group.as_ref().and_then(|group| self.groups.get_mut(group)) {
+            members.held = members.held + after - before;
+            self.held = self.held + after - before;
+        }
+        Ok(())
     }
 }
 
@@ -66,29 +144,18 @@ const DOUBLING: u64 = 3;
 impl BudgetPool {
     /// A pool over a budget.
     pub fn new(budget: Arc<MemoryBudget>) -> Self {
-        Self { budget, consumers: Mutex::default() }
+        Self { budget, state: Mutex::default() }
     }
 
-    /// What a group may hold, and how many shares there are.
-    fn share(&self, consumers: &HashMap<usize, Consumer>, group: &Group) -> (u64, u64) {
-        let mut shares: HashMap<&Group, u64> = HashMap::new();
-        let mut bytes = 0;
-        for consumer in consumers.values() {
-            if let Some(group) = &consumer.group {
-                *shares.entry(group).or_default() += u64::from(!consumer.merges);
-                bytes += consumer.held.bytes();
-            }
-        }
-        // A merge goes on when its sort has gone.
-        let count = shares.values().map(|&shares| shares.max(1)).sum::<u64>().max(1);
-        let own = shares.get(group).map_or(1, |&shares| shares.max(1));
-        let others = self.budget.used().saturating_sub(bytes);
-        (self.budget.limit().saturating_sub(others) / count * own, count)
+    /// What a group may hold.
+    fn share(&self, state: &State, members: &Members) -> u64 {
+        let others = self.budget.used().saturating_sub(state.held);
+        self.budget.limit().saturating_sub(others) / state.shares.max(1) * members.shares()
     }
 
     /// What this locks is whole at any moment.
-    fn consumers(&self) -> MutexGuard<'_, HashMap<usize, Consumer>> {
-        self.consumers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -98,57 +165,66 @@ impl MemoryPool for BudgetPool {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        // Nothing is never refused.
-        if let Ok(held) = self.budget.reserve(&operator(consumer.name()), 0) {
-            let (group, name) = (Group::of(consumer), consumer.name());
-            let (merges, doubles) = (name.starts_with("ExternalSorterMerge"), name.starts_with("AggregateStream"));
-            self.consumers().insert(consumer.id(), Consumer { group, merges, doubles, held });
-        }
+        let name = consumer.name();
+        let known = Consumer {
+            group: Group::of(consumer).map(Arc::new),
+            merges: name.starts_with("ExternalSorterMerge"),
+            doubles: name.starts_with("AggregateStream"),
+            asked: 0,
+            held: self.budget.open(&operator(name)),
+        };
+        self.state().join(consumer.id(), known);
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        self.consumers().remove(&consumer.id());
+        self.state().leave(consumer.id());
     }
 
     /// Operators grow like this when they have the memory already.
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        if let Some(consumer) = self.consumers().get_mut(&reservation.consumer().id()) {
-            consumer.held.charge(consumer.counted(additional));
-        }
+        let charge = |held: &mut Reservation, counted: u64| {
+            held.charge(counted.saturating_sub(held.bytes()));
+            Ok::<(), Infallible>(())
+        };
+        let _ = self.state().change(reservation.consumer().id(), |asked| asked + additional as u64, charge);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
-        if let Some(consumer) = self.consumers().get_mut(&reservation.consumer().id()) {
-            consumer.held.shrink(consumer.counted(shrink));
-        }
+        let give_back = |held: &mut Reservation, counted: u64| {
+            held.shrink(held.bytes().saturating_sub(counted));
+            Ok::<(), Infallible>(())
+        };
+        let less = |asked: u64| asked.saturating_sub(shrink as u64);
+        let _ = self.state().change(reservation.consumer().id(), less, give_back);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        let id = reservation.consumer().id();
-        let mut consumers = self.consumers();
-        let Some(consumer) = consumers.get(&id) else { return Ok(()) };
-        let more = consumer.counted(additional);
-        if let Some(group) = &consumer.group {
-            let of_group = consumers.values().filter(|other| other.group.as_ref() == Some(group));
-            let holds: u64 = of_group.map(|other| other.held.bytes()).sum();
-            let after = holds.saturating_add(more);
-            let (share, shares) = self.share(&consumers, group);
+        let (id, additional) = (reservation.consumer().id(), additional as u64);
+        let mut state = self.state();
+        let Some(consumer) = state.consumers.get(&id) else { return Ok(()) };
+        let can_spill = consumer.group.is_some();
+        if let Some(members) = consumer.group.as_ref().and_then(|group| state.groups.get(group)) {
+            let counted = consumer.counted(consumer.asked.saturating_add(additional));
+            let more = counted.saturating_sub(consumer.held.bytes());
+            let after = members.held.saturating_add(more);
+            let share = self.share(&state, members);
             if after > share {
                 // Caches first. What they give back is shared, too.
-                self.budget.reclaim((after - share).saturating_mul(shares));
-                let (share, _) = self.share(&consumers, group);
+                self.budget.reclaim((after - share).saturating_mul(state.shares));
+                let share = self.share(&state, members);
                 if after > share {
-                    let left = share.saturating_sub(holds);
-                    return Err(refused(consumer, &OutOfMemory { left, ..consumer.held.refusal(more) }));
+                    let left = share.saturating_sub(members.held);
+                    return Err(refused(can_spill, &OutOfMemory { left, ..consumer.held.refusal(more) }));
                 }
             }
         }
-        let Some(consumer) = consumers.get_mut(&id) else { return Ok(()) };
-        consumer.held.try_grow(more).map_err(|error| refused(consumer, &error))
+        let hold = |held: &mut Reservation, counted: u64| held.try_grow(counted.saturating_sub(held.bytes()));
+        let asked = |asked: u64| asked.saturating_add(additional);
+        state.change(id, asked, hold).map_err(|error| refused(can_spill, &error))
     }
 
     fn reserved(&self) -> usize {
-        let bytes = self.consumers().values().map(|consumer| consumer.held.bytes()).sum::<u64>();
+        let bytes = self.state().consumers.values().map(|consumer| consumer.held.bytes()).sum::<u64>();
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
@@ -163,9 +239,9 @@ impl fmt::Display for BudgetPool {
     }
 }
 
-fn refused(consumer: &Consumer, error: &OutOfMemory) -> DataFusionError {
+fn refused(can_spill: bool, error: &OutOfMemory) -> DataFusionError {
     // Those that can spill take this as the word to do so; it is shown only where even that does not help.
-    let hint = if consumer.group.is_some() { "" } else { "; this can't spill to disk" };
+    let hint = if can_spill { "" } else { "; this can't spill to disk" };
     DataFusionError::ResourcesExhausted(format!("{error}{hint}"))
 }
 
@@ -246,6 +322,25 @@ mod tests {
         drop(join);
         assert_eq!(operator("GroupedHashAggregateStream[1] (count(*))"), "GROUP BY");
         assert_eq!(operator("SomethingNew[7]"), "SomethingNew");
+    }
+
+    #[test]
+    fn who_comes_while_others_hold_too_much_is_counted_all_the_same() {
+        let (budget, pool) = pool(1500);
+        let mut others = budget.open("others");
+        others.charge(2000);
+        let join = MemoryConsumer::new("HashJoinInput[0]").register(&pool);
+        assert!(join.try_grow(100).is_err());
+        drop(others);
+        join.try_grow(100).unwrap();
+        assert_eq!(budget.used(), 150);
+        // In pieces of any size, nothing is left over.
+        for _ in 0..99 {
+            join.shrink(1);
+        }
+        assert_eq!(budget.used(), 1);
+        join.shrink(1);
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]

@@ -107,14 +107,24 @@ impl Column {
         Ok(Self { len: selection.count_set_bits(), values, nulls })
     }
 
+    /// Whether some of it lies in the block it was decoded from.
+    pub fn borrows(&self, block: &Buffer) -> bool {
+        let values = match &self.values {
+            Values::Bool(values) => lies_in(block, values.inner()),
+            Values::Fixed(values) => lies_in(block, values),
+            Values::Views { views, buffers } => {
+                lies_in(block, views.inner()) || buffers.iter().any(|buffer| lies_in(block, buffer))
+            }
+        };
+        values || self.nulls.as_ref().is_some_and(|nulls| lies_in(block, nulls.inner().inner()))
+    }
+
     /// The same values, no longer borrowing from the block they were decoded from.
     #[must_use]
     pub fn detached(self, block: &Buffer) -> Self {
-        let memory = block.as_ptr_range();
         let own = |buffer: &Buffer| {
             // Aligned as Arrow aligns what it allocates, which is enough for any type.
-            let copy = || Buffer::from(MutableBuffer::from_iter(buffer.iter().copied()));
-            if memory.contains(&buffer.as_ptr()) { copy() } else { buffer.clone() }
+            if lies_in(block, buffer) { Buffer::from_slice_ref(buffer.as_slice()) } else { buffer.clone() }
         };
         let own_bits = |bits: &BooleanBuffer| BooleanBuffer::new(own(bits.inner()), bits.offset(), bits.len());
         let values = match &self.values {
@@ -128,6 +138,11 @@ impl Column {
         let nulls = self.nulls.as_ref().map(|nulls| NullBuffer::new(own_bits(nulls.inner())));
         Self { len: self.len, values, nulls }
     }
+}
+
+/// Whether a buffer is part of a block's memory.
+fn lies_in(block: &Buffer, buffer: &Buffer) -> bool {
+    block.as_ptr_range().contains(&buffer.as_ptr())
 }
 
 fn select_fixed(values: &Buffer, len: usize, selection: &BooleanBuffer) -> Buffer {

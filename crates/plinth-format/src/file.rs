@@ -10,7 +10,7 @@ use arrow_schema::SchemaRef;
 use plinth_encoding::dictionary::{BlockSource, Dictionary};
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_encoding::{EncodingError, Physical};
-use plinth_io::{BlockCache, BlockKey, Io, LocalFile, Source};
+use plinth_io::{BlockKey, Io, LocalFile, Source};
 
 use crate::error::{FormatError, Result};
 use crate::footer::{Footer, TAIL_LEN, read_tail};
@@ -139,7 +139,7 @@ impl File {
             metadata_read: AtomicU64::new(u64::from(footer_at.len) + TAIL_LEN as u64),
             footer_len: u64::from(footer_at.len) + TAIL_LEN as u64,
             functions: FunctionCache::default(),
-            kept_as: options.io.cache().map_or(0, BlockCache::new_file),
+            kept_as: options.io.cache().new_file(),
             io: options.io.clone(),
             source,
             footer,
@@ -293,14 +293,12 @@ impl Inner {
 
     /// A block that was kept of an earlier read.
     pub(crate) fn kept_block(&self, offset: u64) -> Option<Buffer> {
-        self.io.cache()?.get(BlockKey { file: self.kept_as, offset })
+        self.io.cache().get(BlockKey { file: self.kept_as, offset })
     }
 
     /// Offers a checked block to be kept.
     pub(crate) fn keep_block(&self, offset: u64, bytes: &Buffer) {
-        if let Some(cache) = self.io.cache() {
-            cache.offer(BlockKey { file: self.kept_as, offset }, bytes);
-        }
+        self.io.cache().offer(BlockKey { file: self.kept_as, offset }, bytes);
     }
 
     /// Bytes of the blocks of some columns.
@@ -382,9 +380,7 @@ impl BlockSource for DictionaryBlocks {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(cache) = self.io.cache() {
-            cache.forget(self.kept_as);
-        }
+        self.io.cache().forget(self.kept_as);
     }
 }
 

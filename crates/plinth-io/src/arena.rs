@@ -66,10 +66,8 @@ impl Arena {
     pub(crate) fn new(budget: &Arc<MemoryBudget>, options: &IoOptions, release: Release) -> Arc<Self> {
         let most = options.arena_bytes.unwrap_or(budget.limit() / 4).min(budget.limit());
         let floor = (budget.limit() / 32).min(most);
-        let reserved = budget.reserve("reads", floor).or_else(|_| budget.reserve("reads", 0));
+        let reserved = budget.reserve("reads", floor).unwrap_or_else(|_| budget.open("reads"));
         let slab_bytes = if most >= 8 * SLAB as u64 { SLAB } else { HUGE_PAGE };
-        // Nothing is refused that asks for nothing.
-        let reserved = reserved.unwrap_or_else(|_| unreserved(budget));
         let floor = reserved.bytes();
         let state = Mutex::new(State { slabs: Vec::new(), mapped: 0, reserved, floor });
         let arena = Arc::new(Self {
@@ -139,15 +137,6 @@ impl Arena {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// An empty reservation.
-fn unreserved(budget: &Arc<MemoryBudget>) -> Reservation {
-    loop {
-        if let Ok(reservation) = budget.reserve("reads", 0) {
-            return reservation;
-        }
     }
 }
 

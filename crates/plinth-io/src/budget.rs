@@ -115,9 +115,14 @@ impl MemoryBudget {
     /// # Errors
     /// If so much is not left, and no cache gives it back.
     pub fn reserve(self: &Arc<Self>, consumer: &str, bytes: u64) -> Result<Reservation, OutOfMemory> {
-        let mut reservation = Reservation { budget: Arc::clone(self), account: self.account(consumer), bytes: 0 };
+        let mut reservation = self.open(consumer);
         reservation.try_grow(bytes)?;
         Ok(reservation)
+    }
+
+    /// A reservation of nothing, to grow later: there is always room for that, also when others hold more than the limit.
+    pub fn open(self: &Arc<Self>, consumer: &str) -> Reservation {
+        Reservation { budget: Arc::clone(self), account: self.account(consumer), bytes: 0 }
     }
 
     /// Asks this cache, as long as it lives, before anything is refused.

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use arrow_buffer::{Buffer, MutableBuffer};
+use arrow_buffer::Buffer;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Weighter};
 
@@ -56,9 +56,9 @@ struct Seen {
 
 impl BlockCache {
     /// A cache for at most half of a budget, as far as others leave it.
-    pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Option<Arc<Self>> {
+    pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Arc<Self> {
         let capacity = budget.limit() / 2;
-        let reserved = budget.reserve("cached blocks", 0).ok()?;
+        let reserved = budget.open("cached blocks");
         let items = usize::try_from(capacity / (64 << 10)).unwrap_or(usize::MAX).clamp(64, 1 << 24);
         let hasher = DefaultHashBuilder::default();
         let blocks = Cache::with(items, capacity, Bytes, hasher, quick_cache::sync::DefaultLifecycle::default());
@@ -66,7 +66,7 @@ impl BlockCache {
         let cache = Arc::new(Self { blocks, reserved: Mutex::new(reserved), seen: Seen::new(), files, hits });
         let weak: Weak<Self> = Arc::downgrade(&cache);
         budget.register(weak);
-        Some(cache)
+        cache
     }
 
     /// A number for a file that was opened.
@@ -99,9 +99,7 @@ impl BlockCache {
             }
         }
         // Aligned as it was, so that its values can be used where they lie.
-        let mut copy = MutableBuffer::new(block.len());
-        copy.extend_from_slice(block);
-        self.blocks.insert(key, copy.into());
+        self.blocks.insert(key, Buffer::from_slice_ref(block.as_slice()));
         self.settle(&mut self.reserved());
     }
 
@@ -186,7 +184,7 @@ mod tests {
     #[test]
     fn a_block_is_kept_when_it_is_read_again() {
         let budget = MemoryBudget::new(1 << 20);
-        let cache = BlockCache::new(&budget).unwrap();
+        let cache = BlockCache::new(&budget);
         let block = Buffer::from_vec(vec![7_u8; 1000]);
         cache.offer(key(0), &block);
         assert!(cache.get(key(0)).is_none());
@@ -203,7 +201,7 @@ mod tests {
     #[test]
     fn it_stays_within_its_share_and_gives_back_what_others_need() {
         let budget = MemoryBudget::new(1 << 20);
-        let cache = BlockCache::new(&budget).unwrap();
+        let cache = BlockCache::new(&budget);
         let block = Buffer::from_vec(vec![1_u8; 10_000]);
         for _ in 0..3 {
             for i in 0..200 {

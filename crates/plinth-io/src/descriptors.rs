@@ -39,6 +39,8 @@ pub(crate) struct Descriptor {
     path: PathBuf,
     identity: Identity,
     slot: Arc<Slot>,
+    /// Set once its file system has refused to be read past the page cache.
+    no_direct: AtomicBool,
     files: &'static Mutex<OpenFiles>,
 }
 
@@ -62,7 +64,7 @@ impl Descriptor {
         let (file, identity) = open(path)?;
         // Its path as it is seen from anywhere: the process may change its folder.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-        let descriptor = Self { path, identity, slot: Arc::default(), files };
+        let descriptor = Self { path, identity, slot: Arc::default(), no_direct: AtomicBool::new(false), files };
         descriptor.keep(file);
         Ok((descriptor, identity.len))
     }
@@ -102,7 +104,13 @@ impl Descriptor {
             return Ok(Some(Arc::clone(file)));
         }
         let file = self.get()?;
-        let Some(direct) = open_direct(&self.path) else { return Ok(None) };
+        if self.no_direct.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let Some(direct) = open_direct(&self.path) else {
+            self.no_direct.store(true, Ordering::Relaxed);
+            return Ok(None);
+        };
         let same = |file: &File| file.metadata().map(|metadata| Identity::of(&metadata)).ok();
         if same(&file) != same(&direct) {
             return Ok(None);

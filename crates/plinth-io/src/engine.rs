@@ -77,7 +77,7 @@ struct Inner {
     options: IoOptions,
     budget: Arc<MemoryBudget>,
     arena: Arc<Arena>,
-    cache: Option<Arc<BlockCache>>,
+    cache: Arc<BlockCache>,
     ring: Arc<Queue>,
     pool: Arc<Queue>,
     /// Whether the ring's thread runs.
@@ -176,8 +176,8 @@ impl Io {
     }
 
     /// Blocks that are kept because nothing below does.
-    pub fn cache(&self) -> Option<&BlockCache> {
-        self.0.cache.as_deref()
+    pub fn cache(&self) -> &BlockCache {
+        &self.0.cache
     }
 
     /// How it works.
@@ -188,7 +188,7 @@ impl Io {
     /// What it did and holds.
     pub fn counters(&self) -> IoCounters {
         let (arena, counters) = (self.0.arena.counters(), &self.0.counters);
-        let (kept_bytes, kept_hits) = self.cache().map_or((0, 0), BlockCache::counters);
+        let (kept_bytes, kept_hits) = self.0.cache.counters();
         IoCounters {
             cached_bytes: counters.cached_bytes.load(Relaxed),
             queued_bytes: counters.queued_bytes.load(Relaxed),

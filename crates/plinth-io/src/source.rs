@@ -194,9 +194,7 @@ impl MemorySource {
     /// Wraps bytes; `name` appears in messages.
     pub fn new(name: impl Into<String>, bytes: &[u8]) -> Self {
         // Arrow allocates aligned to at least 64 bytes; a Vec's buffer would keep whatever alignment it had.
-        let mut aligned = MutableBuffer::new(bytes.len());
-        aligned.extend_from_slice(bytes);
-        Self { name: name.into(), bytes: aligned.into() }
+        Self { name: name.into(), bytes: Buffer::from_slice_ref(bytes) }
     }
 }
 

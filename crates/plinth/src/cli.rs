@@ -179,7 +179,7 @@ pub(crate) struct SqlArgs {
     /// Write rows to a file, which replaces what has its name once it is complete
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// A value for a placeholder: 1=42 for $1, name=text for $name; may be given more than once
+    /// A value for a parameter: 1=42 for $1, name=text for $name; may be given more than once
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_param)]
     pub(crate) param: Vec<(String, String)>,
     /// Most memory, such as 512MB or 2GiB [default: a quarter of the machine's]

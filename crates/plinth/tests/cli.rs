@@ -320,7 +320,7 @@ fn rows_go_to_files_that_are_complete_or_absent() {
 }
 
 #[test]
-fn placeholders_take_values() {
+fn parameters_take_values() {
     let dir = Dir::new();
     write_parquet(&dir.path("a.parquet"), &people(100), 30);
     let last = |sql: &str, params: &[&str]| {

@@ -235,8 +235,8 @@ impl Blocks {
         let column = opened.decode(selection).map_err(self.fail(stream, at))?;
         let fetched = self.fetched(stream, at)?;
         // Values that need no decoding stay where they were read, unless too much of that memory is with consumers.
-        let lent_out = fetched.read.is_some() && self.file.source.io().is_some_and(Io::is_lent_out);
-        Ok(if lent_out { column.detached(&fetched.bytes) } else { column })
+        let lent_out = || fetched.read.is_some() && self.file.source.io().is_some_and(Io::is_lent_out);
+        Ok(if column.borrows(&fetched.bytes) && lent_out() { column.detached(&fetched.bytes) } else { column })
     }
 
     /// Drops what is held of some rows.

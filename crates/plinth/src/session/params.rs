@@ -1,4 +1,4 @@
-//! Values for the placeholders of statements: `$1`, `$name`.
+//! Values for the parameters of statements: `$1`, `$name`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan, Statement};
 
-/// Texts by the names of placeholders, without the `$`.
+/// Texts by the names of parameters, without the `$`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params(BTreeMap<String, String>);
 
@@ -19,7 +19,7 @@ impl Params {
         Self(given.into_iter().collect())
     }
 
-    /// Gives a placeholder a value.
+    /// Gives a parameter a value.
     pub(crate) fn set(&mut self, name: String, value: String) {
         self.0.insert(name, value);
     }
@@ -38,7 +38,7 @@ impl Params {
     /// for nothing.
     ///
     /// # Errors
-    /// If a placeholder has no value, or one that does not fit its type.
+    /// If a parameter has no value, or one that does not fit its type.
     pub(super) fn bind(&self, plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
         // A statement that is prepared gets its values when it is executed.
         if matches!(plan, LogicalPlan::Statement(Statement::Prepare(_))) {
@@ -60,7 +60,7 @@ impl Params {
     }
 }
 
-/// The placeholders of a plan and the types their places ask for.
+/// The parameters of a plan and the types their places ask for.
 fn types_of(plan: &LogicalPlan) -> Result<BTreeMap<String, Option<DataType>>, DataFusionError> {
     let mut types: BTreeMap<String, Option<DataType>> = plan.get_parameter_types()?.into_iter().collect();
     // Of these the planner says nothing.

@@ -37,7 +37,7 @@ impl Session {
         self.execute_with(statement, &Params::default()).await
     }
 
-    /// As [`Session::execute`], with values for the statement's placeholders.
+    /// As [`Session::execute`], with values for the statement's parameters.
     pub(crate) async fn execute_with(
         &self,
         statement: Statement,

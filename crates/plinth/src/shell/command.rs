@@ -19,7 +19,7 @@ pub(super) enum Command {
     Include(PathBuf),
     /// The format, or what it is.
     Format(Option<Format>),
-    /// A value for a placeholder, or what values there are.
+    /// A value for a parameter, or what values there are.
     Set(Option<(String, String)>),
     Unset(String),
     Help,
@@ -33,7 +33,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 12] = [
     ("\\x", "[on|off]", "one value a line"),
     ("\\o", "[FILE]", "rows to a file, complete at the next \\o; back to the screen"),
     ("\\i", "FILE", "run a file of statements and commands"),
-    ("\\set", "[NAME VALUE]", "a value for the placeholder $NAME; the values there are"),
+    ("\\set", "[NAME VALUE]", "a value for the parameter $NAME; the values there are"),
     ("\\unset", "NAME", "forget it"),
     ("\\timing", "[on|off]", "how long statements take"),
     ("\\pager", "[on|off]", "long tables a screen at a time"),

@@ -142,14 +142,14 @@ pub(super) fn highlight(text: &str) -> String {
 const KEYWORD: &str = "36";
 const TEXT: &str = "32";
 const NUMBER: &str = "33";
-const PLACEHOLDER: &str = "35";
+const PARAMETER: &str = "35";
 const COMMENT: &str = "2";
 
 fn style(token: &Token) -> &'static str {
     match token {
         Token::Word(word) if word.quote_style.is_none() && is_keyword(&word.value) => KEYWORD,
         Token::Number(..) => NUMBER,
-        Token::Placeholder(_) => PLACEHOLDER,
+        Token::Placeholder(_) => PARAMETER,
         Token::SingleQuotedString(_)
         | Token::DollarQuotedString(_)
         | Token::EscapedStringLiteral(_)
@@ -267,7 +267,7 @@ mod tests {
         fn no_colour_changes_the_text(text in "[a-z0-9 '\"$;\\\\\n/*é.-]{0,60}") {
             let coloured = highlight(&text);
             let mut plain = coloured.replace("\x1b[0m", "");
-            for style in [KEYWORD, TEXT, NUMBER, PLACEHOLDER, COMMENT] {
+            for style in [KEYWORD, TEXT, NUMBER, PARAMETER, COMMENT] {
                 plain = plain.replace(&format!("\x1b[{style}m"), "");
             }
             prop_assert_eq!(plain, text);
