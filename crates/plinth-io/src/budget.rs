@@ -128,7 +128,12 @@ impl MemoryBudget {
     /// Asks this cache, as long as it lives, before anything is refused.
     pub fn register(&self, cache: Weak<dyn Reclaim>) {
         let mut caches = lock(&self.caches);
-        caches.retain(|c| c.strong_count() > 0);
+        if caches.len() == caches.capacity() {
+            // Only now and then: a table of many files registers each of its dictionaries.
+            caches.retain(|c| c.strong_count() > 0);
+            let room = caches.len().max(8);
+            caches.reserve(room);
+        }
         caches.push(cache);
     }
 
