@@ -61,6 +61,13 @@ impl Handles {
         }
     }
 
+    /// Any of the open files, of the local file system.
+    pub(crate) fn any_local(&self) -> Option<File> {
+        let files = self.files();
+        let mut local = files.values().flatten().filter(|entry| entry.store.is_none());
+        local.next().map(|entry| entry.file.clone())
+    }
+
     /// As [`Handles::open`], if that takes no I/O.
     pub(crate) fn opened(&self, part: &PartitionedFile) -> Option<File> {
         let known = || {

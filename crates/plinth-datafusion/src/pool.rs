@@ -24,91 +24,69 @@ pub struct BudgetPool {
 #[derive(Debug, Default)]
 struct State {
     consumers: HashMap<usize, Consumer>,
-    groups: HashMap<Arc<Group>, Members>,
-    /// Shares of all groups.
-    shares: u64,
+    /// Those that can spill, each with a share, by the first of their consumers.
+    groups: HashMap<usize, Members>,
+    /// Sorts whose merge has not come yet, by partition. It comes at once, from the same thread.
+    unpaired: HashMap<String, Vec<usize>>,
     /// Bytes that all groups hold.
     held: u64,
 }
 
-/// The consumers of a group.
+/// An operator, or a sort together with the merge of what it gathered: a sort asks for twice what its rows take, and gives
+/// that back as its merge asks for what it needs.
 #[derive(Debug, Default)]
 struct Members {
     count: usize,
-    /// Those with a share: all but merges.
-    sharers: u64,
     held: u64,
-}
-
-impl Members {
-    /// A merge goes on when its sort has gone.
-    fn shares(&self) -> u64 {
-        self.sharers.max(1)
-    }
 }
 
 #[derive(Debug)]
 struct Consumer {
     /// Those that can spill share by groups.
-    group: Option<Arc<Group>>,
-    /// Whether it merges what another of its group gathered, and so makes no share more.
-    merges: bool,
-    doubles: bool,
+    group: Option<usize>,
+    /// Tenths of what it asks for that it is counted as.
+    weight: u64,
     /// What it asked for.
     asked: u64,
     /// What that is counted as.
     held: Reservation,
 }
 
-/// Who shares: an operator, or all that the sorts of a partition gather and merge, with a share for each sort. (A sort asks
-/// for twice what its rows take, and gives that back as its merge asks for what it needs.)
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Group {
-    Operator(usize),
-    Sorts(String),
-}
-
-impl Group {
-    fn of(consumer: &MemoryConsumer) -> Option<Self> {
-        let name = consumer.name();
-        match name.strip_prefix("ExternalSorterMerge").or_else(|| name.strip_prefix("ExternalSorter")) {
-            Some(partition) => Some(Self::Sorts(partition.to_owned())),
-            None => consumer.can_spill().then_some(Self::Operator(consumer.id())),
-        }
-    }
-}
-
 impl Consumer {
     /// What it would be counted as had it asked for so many bytes.
     fn counted(&self, asked: u64) -> u64 {
-        if self.doubles { asked.saturating_mul(DOUBLING) } else { asked.saturating_add(asked / UNASKED) }
+        asked.saturating_mul(self.weight) / 10
     }
 }
 
 impl State {
+    fn group_of(&mut self, consumer: &MemoryConsumer) -> Option<usize> {
+        let (id, name) = (consumer.id(), consumer.name());
+        if let Some(partition) = name.strip_prefix("ExternalSorterMerge") {
+            return Some(self.unpaired.get_mut(partition).and_then(Vec::pop).unwrap_or(id));
+        }
+        if let Some(partition) = name.strip_prefix("ExternalSorter") {
+            self.unpaired.entry(partition.to_owned()).or_default().push(id);
+        }
+        consumer.can_spill().then_some(id)
+    }
+
     fn join(&mut self, id: usize, consumer: Consumer) {
-        if let Some(group) = &consumer.group {
-            let members = self.groups.entry(Arc::clone(group)).or_default();
-            let before = if members.count == 0 { 0 } else { members.shares() };
-            members.count += 1;
-            members.sharers += u64::from(!consumer.merges);
-            self.shares = self.shares + members.shares() - before;
+        if let Some(group) = consumer.group {
+            self.groups.entry(group).or_default().count += 1;
         }
         self.consumers.insert(id, consumer);
     }
 
     fn leave(&mut self, id: usize) {
-        let Some(Consumer { group: Some(group), merges, held, .. }) = self.consumers.remove(&id) else { return };
+        let Some(Consumer { group: Some(group), held, .. }) = self.consumers.remove(&id) else { return };
         let Some(members) = self.groups.get_mut(&group) else { return };
-        let before = members.shares();
         members.count -= 1;
-        members.sharers -= u64::from(!merges);
         members.held -= held.bytes();
         self.held -= held.bytes();
-        let after = if members.count == 0 { 0 } else { members.shares() };
-        self.shares = self.shares + after - before;
         if members.count == 0 {
             self.groups.remove(&group);
+            self.unpaired.values_mut().for_each(|sorts| sorts.retain(|sort| *sort != group));
         }
     }
 
@@ -125,7 +103,7 @@ impl State {
         hold(&mut consumer.held, counted)?;
         consumer.asked = asked;
         let after = consumer.held.bytes();
-        if let Some(members) = consumer.group.as_ref().and_then(|group| self.groups.get_mut(group)) {
+        if let Some(members) = consumer.group.and_then(|group| self.groups.get_mut(&group)) {
             members.held = members.held + after - before;
             self.held = self.held + after - before;
         }
@@ -134,12 +112,14 @@ impl State {
 }
 
 /// Operators hold more than they ask for: batches on their way, rows being compared, tables while they grow, and what the
-/// allocator keeps between pieces. Sorts and joins of tables many times the limit were seen to hold half as much again.
-const UNASKED: u64 = 2;
-
-/// Aggregates without groups hold sets (for `count(DISTINCT x)`) that double their tables first and ask for the memory
-/// afterwards, when they have the old and the new one.
-const DOUBLING: u64 = 3;
+/// allocator keeps between pieces. Sorts and joins of tables many times the limit were seen to hold half as much again, groups
+/// by text up to twice as much: what they spill is sorted first, and is there twice meanwhile. Aggregates without groups
+/// hold sets (for `count(DISTINCT x)`) that double their tables first and ask for the memory afterwards, when they have
+/// the old and the new one.
+fn weight(operator: &str) -> u64 {
+    const WEIGHTS: [(&str, u64); 2] = [("AggregateStream", 30), ("GroupedHashAggregateStream", 20)];
+    WEIGHTS.iter().find(|(name, _)| operator.starts_with(name)).map_or(15, |(_, weight)| *weight)
+}
 
 impl BudgetPool {
     /// A pool over a budget.
@@ -148,9 +128,9 @@ impl BudgetPool {
     }
 
     /// What a group may hold.
-    fn share(&self, state: &State, members: &Members) -> u64 {
+    fn share(&self, state: &State) -> u64 {
         let others = self.budget.used().saturating_sub(state.held);
-        self.budget.limit().saturating_sub(others) / state.shares.max(1) * members.shares()
+        self.budget.limit().saturating_sub(others) / (state.groups.len() as u64).max(1)
     }
 
     /// What this locks is whole at any moment.
@@ -165,15 +145,14 @@ impl MemoryPool for BudgetPool {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        let name = consumer.name();
+        let (name, mut state) = (consumer.name(), self.state());
         let known = Consumer {
-            group: Group::of(consumer).map(Arc::new),
-            merges: name.starts_with("ExternalSorterMerge"),
-            doubles: name.starts_with("AggregateStream"),
+            group: state.group_of(consumer),
+            weight: weight(name),
             asked: 0,
             held: self.budget.open(&operator(name)),
         };
-        self.state().join(consumer.id(), known);
+        state.join(consumer.id(), known);
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
@@ -203,15 +182,15 @@ impl MemoryPool for BudgetPool {
         let mut state = self.state();
         let Some(consumer) = state.consumers.get(&id) else { return Ok(()) };
         let can_spill = consumer.group.is_some();
-        if let Some(members) = consumer.group.as_ref().and_then(|group| state.groups.get(group)) {
+        if let Some(members) = consumer.group.and_then(|group| state.groups.get(&group)) {
             let counted = consumer.counted(consumer.asked.saturating_add(additional));
             let more = counted.saturating_sub(consumer.held.bytes());
             let after = members.held.saturating_add(more);
-            let share = self.share(&state, members);
+            let share = self.share(&state);
             if after > share {
                 // Caches first. What they give back is shared, too.
-                self.budget.reclaim((after - share).saturating_mul(state.shares));
-                let share = self.share(&state, members);
+                self.budget.reclaim((after - share).saturating_mul(state.groups.len() as u64));
+                let share = self.share(&state);
                 if after > share {
                     let left = share.saturating_sub(members.held);
                     return Err(refused(can_spill, &OutOfMemory { left, ..consumer.held.refusal(more) }));
@@ -346,7 +325,7 @@ mod tests {
     #[test]
     fn a_sort_and_its_merge_have_one_share() {
         let (budget, pool) = pool(1500);
-        let other = MemoryConsumer::new("GroupedHashAggregateStream[0]").with_can_spill(true).register(&pool);
+        let other = MemoryConsumer::new("RepartitionExec[0]").with_can_spill(true).register(&pool);
         let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
         let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
         sort.try_grow(500).unwrap();
@@ -359,14 +338,23 @@ mod tests {
         assert!(merge.try_grow(2).is_err());
         other.try_grow(500).unwrap();
         assert_eq!(budget.used(), 1500);
-        // Two sorts of a partition (of a join's two sides) have two shares.
+        // Two sorts of a partition (of a join's two sides) have a share each, and so do their merges once they have gone.
         merge.free();
         other.free();
         let second = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
-        second.try_grow(333).unwrap();
+        let second_merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
         sort.try_grow(333).unwrap();
-        assert!(second.try_grow(3).is_err());
+        assert!(sort.try_grow(3).is_err());
+        second.try_grow(300).unwrap();
+        second_merge.try_grow(33).unwrap();
+        assert!(second_merge.try_grow(3).is_err());
         other.try_grow(333).unwrap();
+        drop((sort, second));
+        merge.try_grow(333).unwrap();
+        assert!(merge.try_grow(3).is_err());
+        second_merge.try_grow(300).unwrap();
+        drop((merge, second_merge, other));
+        assert_eq!((budget.used(), pool.reserved()), (0, 0));
     }
 
     #[test]

@@ -7,11 +7,15 @@
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow_buffer::Buffer;
+
 use crate::error::{IoError, Result};
+use crate::source::read_exact_at;
 
 /// How the names of unfinished files end; they start with a dot.
 pub const TEMPORARY_SUFFIX: &str = ".plinth-tmp";
@@ -93,6 +97,25 @@ impl AtomicFile {
         })?;
         self.position += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Reads back what was written.
+    ///
+    /// # Errors
+    /// If the range lies beyond what was written, or the file system refuses.
+    pub fn read(&self, range: &Range<u64>) -> Result<Buffer> {
+        let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        let fail = |e| IoError::os(&self.target, format!("read back {len} bytes at {}", range.start), e);
+        if range.end > self.position {
+            return Err(fail(ErrorKind::UnexpectedEof.into()));
+        }
+        let mut bytes = vec![0; len];
+        let read = read_exact_at(&self.file, &mut bytes, range.start);
+        // Here reading moves to where writing would go on.
+        #[cfg(windows)]
+        std::io::Seek::seek(&mut &self.file, std::io::SeekFrom::Start(self.position)).map_err(fail)?;
+        read.map_err(fail)?;
+        Ok(Buffer::from_vec(bytes))
     }
 
     /// Appends zeros up to `position`, which is not far ahead.

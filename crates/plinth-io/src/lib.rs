@@ -4,7 +4,6 @@
 //! A reader hands over all the ranges it wants next ([`Source::read`]); a writer fills an [`AtomicFile`]. Nothing here
 //! knows what the bytes mean.
 
-mod allocator;
 mod arena;
 mod atomic;
 mod budget;
@@ -24,7 +23,6 @@ mod source;
 mod spool;
 mod workers;
 
-pub use allocator::keep_freed_memory;
 pub use arena::{Held, Need};
 pub use atomic::{AtomicFile, TEMPORARY_SUFFIX, remove_leftovers, sync_folder};
 pub use budget::{MemoryBudget, OutOfMemory, Reclaim, Reservation, Usage};

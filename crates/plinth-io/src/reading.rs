@@ -83,6 +83,11 @@ impl Reading {
         self.uncached
     }
 
+    /// Whether there is nothing to read.
+    pub fn is_empty(&self) -> bool {
+        self.shared.lock().buffers.is_empty()
+    }
+
     /// Whether all are done or one has failed.
     pub fn is_done(&self) -> bool {
         self.shared.lock().is_done()

@@ -31,6 +31,10 @@ const TRIES: u32 = 1000;
 /// How long the kernel gets before it is asked again when it was too busy.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Completions handled before the room they made is filled again: the more, the longer the device may idle meanwhile; the
+/// fewer, the more often the kernel is called.
+const AT_ONCE: usize = 4;
+
 /// `IORING_ENTER_GETEVENTS`.
 const GETEVENTS: u32 = 1;
 
@@ -146,7 +150,6 @@ impl<T> Ring<T> {
     pub fn new(request_bytes: usize) -> Result<Self> {
         let (uring, deferred, submit_all) = build()?;
         let buffer_table = uring.submitter().register_buffers_sparse(SLOTS.into()).is_ok();
-        // Saves looking the ring up at each call; nothing depends on it.
         let features = Features { deferred, submit_all, buffer_table };
         Ok(Self {
             uring,
@@ -250,19 +253,21 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Gives the kernel what waits and collects what is done, after waiting for something to be done (or for the alarm)
-    /// if `wait`. `done` gets each transfer with the bytes that were moved: fewer than asked for only at the file's end.
+    /// Gives the kernel what waits and collects some of what is done, after waiting for something to be done (or for the
+    /// alarm) if `wait`. `done` gets each transfer with the bytes that were moved: fewer than asked for only at the file's end.
     ///
     /// # Errors
     /// If the ring itself fails; it is of no use then. Errors of transfers go to `done`.
     pub fn turn(&mut self, wait: bool, mut done: impl FnMut(Transfer<T>, Result<usize>)) -> Result<()> {
         self.fill();
         self.arm();
-        let wait = wait && (self.in_flight > 0 || self.alarm.is_some());
-        self.enter(wait)?;
-        let completed: Vec<(u64, i32)> =
-            self.uring.completion().map(|entry| (entry.user_data(), entry.result())).collect();
-        for (data, result) in completed {
+        // What is done already needs no call.
+        if !self.uring.submission().is_empty() || self.uring.completion().is_empty() {
+            self.enter(wait && (self.in_flight > 0 || self.alarm.is_some()))?;
+        }
+        for _ in 0..AT_ONCE {
+            let Some(entry) = self.uring.completion().next() else { break };
+            let (data, result) = (entry.user_data(), entry.result());
             if data == ALARM {
                 self.silence();
             } else if let Some(piece) = self.take_piece(data) {

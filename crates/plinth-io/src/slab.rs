@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, RangeTo};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -159,6 +159,16 @@ impl Extent {
         unsafe { self.slab.start.as_ptr().add(self.offset) }
     }
 
+    /// Gives the memory of its first bytes back to the system, whole pages of it, where the system takes it. They are
+    /// anything then, and take memory again where they are written to.
+    pub fn discard(&mut self, first: RangeTo<usize>) {
+        let len = first.end.min(self.len) / PAGE * PAGE;
+        if let (Some(start), true) = (NonNull::new(self.as_mut_ptr()), len > 0) {
+            // SAFETY: these are pages of this extent's, which nobody else can reach.
+            unsafe { map::discard(start, len) };
+        }
+    }
+
     /// Its first `len` bytes from `start` on as an Arrow buffer, which keeps the extent; `None` if it has not so many.
     pub fn into_buffer(self, start: usize, len: usize) -> Option<Buffer> {
         if start.checked_add(len)? > self.len {
@@ -244,8 +254,22 @@ mod map {
         }
     }
 
+    /// Gives whole pages back: they read as zeros.
+    ///
+    /// # Safety
+    /// The memory is a part of a mapping of the caller's, and nobody looks at it meanwhile.
+    #[cfg(target_os = "linux")]
+    pub(super) unsafe fn discard(start: NonNull<u8>, len: usize) {
+        use rustix::mm::{Advice, madvise};
+        // SAFETY: private anonymous memory is zeros afterwards. Where it is refused, it stays as it is.
+        let _ = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxDontNeed) };
+    }
+
     #[cfg(not(target_os = "linux"))]
     unsafe fn advise(_start: *mut u8, _len: usize, _huge_pages: bool) {}
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) unsafe fn discard(_start: NonNull<u8>, _len: usize) {}
 
     pub(super) fn unmap(start: NonNull<u8>, len: usize) {
         // SAFETY: the slab that owned the mapping is being dropped, so no extent of it is left.
@@ -268,6 +292,8 @@ mod map {
         // SAFETY: `len` is not zero.
         NonNull::new(unsafe { alloc_zeroed(layout(len)?) }).ok_or_else(|| std::io::ErrorKind::OutOfMemory.into())
     }
+
+    pub(super) unsafe fn discard(_start: NonNull<u8>, _len: usize) {}
 
     pub(super) fn unmap(start: NonNull<u8>, len: usize) {
         if let Ok(layout) = layout(len) {
@@ -320,6 +346,25 @@ mod tests {
         drop(part);
         assert_eq!(slab.used(), 0);
         assert!(slab.take(PAGE).unwrap().into_buffer(1, PAGE).is_none());
+    }
+
+    #[test]
+    fn what_is_discarded_is_given_back_and_can_be_used_again() {
+        let slab = Slab::new(2 * HUGE_PAGE, true).unwrap();
+        let (mut first, mut second) = (slab.take(8 * PAGE).unwrap(), slab.take(8 * PAGE).unwrap());
+        first.fill(1);
+        second.fill(2);
+        first.discard(..3 * PAGE + 5);
+        if cfg!(target_os = "linux") {
+            assert!(first[..3 * PAGE].iter().all(|&byte| byte == 0));
+        }
+        assert!(first[3 * PAGE..].iter().all(|&byte| byte == 1));
+        second.discard(..0);
+        second.discard(..PAGE - 1);
+        assert!(second.iter().all(|&byte| byte == 2));
+        first.discard(..usize::MAX);
+        first.fill(3);
+        assert!(first.iter().all(|&byte| byte == 3) && second.iter().all(|&byte| byte == 2));
     }
 
     #[test]

@@ -168,7 +168,8 @@ impl Rewriting<'_> {
     fn run(&self, progress: &mut dyn FnMut(CompactProgress), step: Step<'_>) -> Result<(u64, u64)> {
         let path = self.folder.path();
         let schema = self.table.schema();
-        let options = WriterOptions { replace: true, ..self.options.clone() };
+        let index = self.indexed(&schema)?;
+        let options = WriterOptions { replace: true, index, ..self.options.clone() };
         let mut writer = Writer::create(path.join(".compact"), &schema, options)?;
         step("created the new file")?;
         self.write(&mut writer, &schema, progress)?;
@@ -189,6 +190,20 @@ impl Rewriting<'_> {
         step("put the new file in place")?;
         Journal::finish(path, step)?;
         Ok((rows, bytes))
+    }
+
+    /// The columns that are to have postings: those that have some in one of the run's files.
+    fn indexed(&self, schema: &SchemaRef) -> Result<Vec<String>> {
+        let mut names = self.options.index.clone();
+        for name in schema.fields().iter().map(|field| field.name()) {
+            for TableFile { file, .. } in self.run {
+                let known = !names.contains(name) && file.schema().index_of(name).is_ok();
+                if known && file.column(name.as_str())?.index()?.is_some() {
+                    names.push(name.clone());
+                }
+            }
+        }
+        Ok(names)
     }
 
     /// Copies the run's rows, reading on another thread.

@@ -91,6 +91,28 @@ fn small_files_become_one_with_the_columns_of_all() {
 }
 
 #[test]
+fn a_column_that_is_indexed_in_one_file_is_so_in_the_file_of_all() {
+    let dir = tempfile::tempdir().unwrap();
+    append(dir.path(), &[7, 8, 7]);
+    let columns = [("n", vec![8_i64, 9, 7]), ("m", vec![1, 2, 3])];
+    let columns = columns.map(|(name, values)| (name, Arc::new(Int64Array::from(values)) as ArrayRef));
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let options = WriterOptions { index: vec!["n".to_owned()], ..writer() };
+    let mut appender = Appender::create(dir.path(), &batch.schema(), options).unwrap();
+    appender.write(&batch).unwrap();
+    appender.finish().unwrap();
+    append(dir.path(), &[7]);
+    compact_all(dir.path()).unwrap();
+    let table = TableFolder::new(dir.path()).open(None).unwrap();
+    let [only] = table.files() else { panic!("{} files", table.files().len()) };
+    let column = |name: &str| only.file.column(name).unwrap();
+    assert_eq!(column("n").index().unwrap().map(|index| index.rows), Some(7));
+    assert!(column("m").index().unwrap().is_none());
+    let asked = column("n").dictionary().unwrap().access(plinth_format::Access::Postings).equals(7_i64).unwrap();
+    assert_eq!(asked.rows().unwrap().into_vec().unwrap(), [0, 2, 5, 6]);
+}
+
+#[test]
 fn runs_are_neighbours_that_fit() {
     let choose = |sizes: &[u64], target_bytes, all| {
         let sizes: Vec<_> = sizes.iter().map(|&size| (size > 0).then_some(size)).collect();

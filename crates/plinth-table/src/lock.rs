@@ -17,7 +17,15 @@ const COMPACTING: &str = ".plinth-compacting";
 /// A lock, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that was forked meanwhile holds the same lock until it runs its own program. If
+        // this fails, it is the last to close that unlocks.
+        let _ = self.file.unlock();
+    }
 }
 
 /// Keeps everybody else from changing or listing a folder's files.
@@ -25,7 +33,7 @@ pub(crate) fn exclusive(folder: &Path) -> Result<Lock> {
     let path = folder.join(COMMIT);
     let file = create(&path)?;
     file.lock().map_err(|e| IoError::os(&path, "lock", e))?;
-    Ok(Lock { _file: file })
+    Ok(Lock { file })
 }
 
 /// Keeps others from changing a folder's files while they are listed.
@@ -41,7 +49,7 @@ pub(crate) enum Shared {
 pub(crate) fn shared(folder: &Path) -> Shared {
     match File::open(folder.join(COMMIT)) {
         Ok(file) => match file.lock_shared() {
-            Ok(()) => Shared::Held { _lock: Lock { _file: file } },
+            Ok(()) => Shared::Held { _lock: Lock { file } },
             Err(_) => Shared::Unlockable,
         },
         Err(e) if e.kind() == ErrorKind::NotFound => Shared::NeverLocked,
@@ -57,7 +65,7 @@ pub(crate) fn compacting(folder: &Path) -> Result<Lock> {
     let path = folder.join(COMPACTING);
     let file = create(&path)?;
     match file.try_lock() {
-        Ok(()) => Ok(Lock { _file: file }),
+        Ok(()) => Ok(Lock { file }),
         Err(TryLockError::WouldBlock) => {
             let what = format!("{}: is being compacted already; wait until that is done", folder.display());
             Err(FormatError::InvalidArgument(what))
@@ -69,4 +77,20 @@ pub(crate) fn compacting(folder: &Path) -> Result<Lock> {
 fn create(path: &Path) -> Result<File> {
     let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
     Ok(open.map_err(|e| IoError::os(path, "create", e))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_when_it_is_dropped_though_a_forked_process_has_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = compacting(dir.path()).unwrap();
+        let inherited = lock.file.try_clone().unwrap();
+        assert!(compacting(dir.path()).is_err());
+        drop(lock);
+        compacting(dir.path()).unwrap();
+        drop(inherited);
+    }
 }

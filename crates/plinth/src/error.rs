@@ -18,6 +18,18 @@ pub(crate) enum Failure {
     BrokenPipe,
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Message(what) => what,
+            Self::Interrupted => "interrupted",
+            Self::BrokenPipe => "nobody reads the output",
+        })
+    }
+}
+
+impl std::error::Error for Failure {}
+
 /// The result of a command.
 pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
@@ -85,6 +97,12 @@ impl From<DataFusionError> for Failure {
         // A context line per layer hides the cause.
         let root = error.find_root();
         let text = match root {
+            DataFusionError::External(ours) if matches!(ours.downcast_ref(), Some(Self::Interrupted)) => {
+                return Self::Interrupted;
+            }
+            DataFusionError::External(ours) if matches!(ours.downcast_ref(), Some(FormatError::Cancelled)) => {
+                return Self::Interrupted;
+            }
             DataFusionError::SQL(parser, _) => {
                 let text = parser.to_string();
                 format!("SQL: {}", text.strip_prefix("sql parser error: ").unwrap_or(&text))
@@ -96,6 +114,16 @@ impl From<DataFusionError> for Failure {
         };
         // SQL has no such option.
         Self::new(text.replace("give --replace to replace it", "remove it or name another"))
+    }
+}
+
+/// Through the engine, which knows no failures of ours, and back by the conversion above.
+impl From<Failure> for DataFusionError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Message(what) => Self::Execution(what),
+            other => Self::External(Box::new(other)),
+        }
     }
 }
 
@@ -154,5 +182,13 @@ mod tests {
         assert!(matches!(Failure::from(nested), Failure::Message(m) if m == "no such table"));
         let pipe = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
         assert!(matches!(Failure::from(ArrowError::IoError("x".into(), pipe)), Failure::BrokenPipe));
+    }
+
+    #[test]
+    fn who_asked_to_stop_is_told_so_whatever_noticed_it() {
+        for error in [Failure::Interrupted.into(), DataFusionError::External(Box::new(FormatError::Cancelled))] {
+            let shared = DataFusionError::Shared(std::sync::Arc::new(DataFusionError::context(error, "joining")));
+            assert!(matches!(Failure::from(shared), Failure::Interrupted));
+        }
     }
 }

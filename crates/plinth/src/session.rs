@@ -21,13 +21,14 @@ use datafusion::catalog::{
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::provider::DefaultTableFactory;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion_session::SessionStore;
-use plinth_datafusion::{BudgetPool, FileOptions};
-use plinth_format::{OpenOptions, WriterOptions};
+use plinth_datafusion::{BudgetPool, FileOptions, NamelessSpills, ParquetScans, PlinthConfig};
+use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_io::{Io, IoOptions, MemoryBudget};
 
 use crate::error::{Failure, Result};
@@ -53,6 +54,8 @@ pub(crate) struct SessionOptions {
     pub(crate) threads: usize,
     /// How blocks are read.
     pub(crate) io: IoOptions,
+    /// How rows are found by values of columns with an index.
+    pub(crate) access: Access,
 }
 
 /// Answers SQL.
@@ -70,7 +73,7 @@ impl Session {
         let writer =
             WriterOptions { threads: options.threads, cancelled: interrupt::flag(), ..WriterOptions::default() };
         let files = FileOptions {
-            open: OpenOptions { io: Io::new(&budget, options.io.clone()) },
+            open: OpenOptions { io: Io::new(&budget, options.io.clone()), access: options.access },
             // The rest is for the query that makes the rows, which may have to sort them.
             writer: writer.charged_to(&budget, options.memory / 4, options.threads),
         };
@@ -85,16 +88,24 @@ impl Session {
         let catalogs = Arc::new(DynamicFileCatalog::new(Arc::new(catalogs), tables));
 
         // What each sort sets aside for merging must leave room to sort in: several run side by side.
-        let merging = usize::try_from(options.memory / 16).unwrap_or(usize::MAX) / options.threads.max(1);
+        let merging = usize::try_from(options.memory / 64).unwrap_or(usize::MAX) / options.threads.max(1);
         let config = SessionConfig::new()
             .with_sort_spill_reservation_bytes(merging.min(SORT_MERGING))
             .with_target_partitions(options.threads)
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema("datafusion", "public")
-            .with_information_schema(true);
-        let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(BudgetPool::new(budget))).build_arc()?;
+            .with_information_schema(true)
+            .with_option_extension(PlinthConfig::default());
+        let spills =
+            DiskManagerBuilder::default().with_temp_file_factory(Arc::new(NamelessSpills::new(std::env::temp_dir())));
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(BudgetPool::new(budget)))
+            .with_disk_manager_builder(spills)
+            .build_arc()?;
         let watch = Arc::new(Watch::default());
         let mut rules = joins::with_joins_within(options.memory, PhysicalOptimizer::default().rules);
+        // Before filters look for scans that take them.
+        rules.insert(0, Arc::new(ParquetScans::new(files.open.clone())));
         rules.push(Arc::new(windows::ChargeWindows));
         rules.push(Arc::new(dense::DenseSorts));
         rules.push(Arc::clone(&watch) as _);

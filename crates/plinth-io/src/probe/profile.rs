@@ -388,6 +388,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::IoOptions;
 
     fn sample() -> DeviceProfile {
         DeviceProfile {
@@ -479,5 +480,21 @@ mod tests {
             let profile = DeviceProfile { device, reasons, read_bandwidth: speed.max(1), ..sample() };
             prop_assert_eq!(DeviceProfile::parse(&profile.to_toml()).unwrap(), profile);
         }
+    }
+
+    #[test]
+    fn readers_follow_a_device_that_was_measured_and_no_other() {
+        let default = IoOptions::default();
+        let device = |grade| DeviceProfile { request_bytes: 1 << 20, depth: 24, grade, ..DeviceProfile::default() };
+        let suited = default.clone().suited_to(&device(Grade::B));
+        assert_eq!((suited.request_bytes, suited.depth), (1 << 20, 48));
+        let suited = default.clone().suited_to(&device(Grade::C));
+        assert_eq!((suited.request_bytes, suited.depth), (default.request_bytes, default.depth));
+        // A profile is a file that people may edit.
+        let wild = DeviceProfile { request_bytes: u64::MAX, depth: u64::MAX, ..device(Grade::A) };
+        let suited = default.clone().suited_to(&wild);
+        assert_eq!((suited.request_bytes, suited.depth), (2 << 20, 256));
+        let suited = default.suited_to(&DeviceProfile { request_bytes: 1, depth: 1, ..device(Grade::A) });
+        assert_eq!((suited.request_bytes, suited.depth), (64 << 10, 8));
     }
 }

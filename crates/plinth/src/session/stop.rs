@@ -15,6 +15,7 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{NestedLoopJoinExec, NestedLoopJoinExecBuilder};
 
+use crate::error::Failure;
 use crate::interrupt;
 
 /// Operators that make many rows of few: what gathers their rows may not come back to its scheduler for minutes, and
@@ -77,7 +78,7 @@ impl fmt::Display for Stoppable {
 impl PhysicalExpr for Stoppable {
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
         if self.asked.load(Ordering::Relaxed) {
-            return exec_err!("interrupted");
+            return Err(Failure::Interrupted.into());
         }
         self.condition.evaluate(batch)
     }
