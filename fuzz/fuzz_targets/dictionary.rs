@@ -82,6 +82,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let all: Vec<u32> = (0..model.len() as u32).collect();
+    assert_eq!(dictionary.find_all(&model).unwrap(), all);
     let gathered = dictionary.gather(&all).unwrap();
     let column = plinth_encoding::Column { len: model.len(), values: gathered, nulls: None };
     for (value, expected) in model::rows(physical, &column).into_iter().zip(&model) {
@@ -103,6 +104,10 @@ fuzz_target!(|data: &[u8]| {
     for wanted in model.iter().take(50) {
         let _ = damaged.find(wanted);
         let _ = damaged.prefix(wanted.get(..1).unwrap_or_default());
+    }
+    let _ = damaged.find_all(&model);
+    for code in [0, 15, 16, 17, 4095, 4096] {
+        let _ = damaged.get(code, &mut out);
     }
     let _ = damaged.gather(&[0, 3, 1]);
     let _ = damaged.values();

@@ -80,7 +80,7 @@ fn kernels() {
         let mut packed = vec![];
         for _ in 0..VECTORS {
             let values: Vec<u64> = (0..VECTOR).map(|_| next() & mask(bits)).collect();
-            pack(&values, bits, &mut packed);
+            pack(&values, 0, bits, &mut packed);
         }
         for kernel in [Kernel::Scalar, Kernel::best()] {
             let compared = time(VECTORS * VECTOR, || {

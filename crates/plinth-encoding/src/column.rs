@@ -1,5 +1,8 @@
 //! The values of one block in memory: a physical type, a buffer, and which of them are null.
 
+use std::collections::BTreeSet;
+
+use arrow_array::{Array, BooleanArray};
 use arrow_buffer::{
     ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, ScalarBuffer,
 };
@@ -107,6 +110,18 @@ impl Column {
         Ok(Self { len: selection.count_set_bits(), values, nulls })
     }
 
+    /// The same values; text in a buffer of its own, unless values that repeat share less.
+    ///
+    /// # Errors
+    /// If a view points outside its buffers.
+    pub fn compact(&self) -> Result<Self> {
+        let Values::Views { views, buffers } = &self.values else { return Ok(self.clone()) };
+        let views = Views { views: views.to_vec(), buffers: buffers.clone() };
+        let kept = views.kept();
+        let Views { views, buffers } = views.gathered(kept)?;
+        Ok(Self { values: Values::Views { views: views.into(), buffers }, ..self.clone() })
+    }
+
     /// Whether some of it lies in the block it was decoded from.
     pub fn borrows(&self, block: &Buffer) -> bool {
         let values = match &self.values {
@@ -137,6 +152,40 @@ impl Column {
         };
         let nulls = self.nulls.as_ref().map(|nulls| NullBuffer::new(own_bits(nulls.inner())));
         Self { len: self.len, values, nulls }
+    }
+}
+
+/// What columns take in memory: a buffer that several share counts once, and with all that was allocated for it.
+#[derive(Debug, Default)]
+pub struct Memory {
+    allocations: BTreeSet<usize>,
+    bytes: u64,
+}
+
+impl Memory {
+    /// Counts what a column holds beyond the block it was decoded from.
+    pub fn add(&mut self, column: &Column, block: &Buffer) {
+        let mut add = |buffer: &Buffer| {
+            if !lies_in(block, buffer) && self.allocations.insert(buffer.data_ptr().addr().get()) {
+                self.bytes += buffer.capacity() as u64;
+            }
+        };
+        match &column.values {
+            Values::Bool(values) => add(values.inner()),
+            Values::Fixed(values) => add(values),
+            Values::Views { views, buffers } => {
+                add(views.inner());
+                buffers.iter().for_each(&mut add);
+            }
+        }
+        if let Some(nulls) = &column.nulls {
+            add(nulls.inner().inner());
+        }
+    }
+
+    /// Bytes counted so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -177,6 +226,25 @@ pub struct Mask {
 }
 
 impl Mask {
+    /// The answers of a function.
+    #[must_use]
+    pub fn of(answers: &BooleanArray) -> Self {
+        match answers.nulls().filter(|nulls| nulls.null_count() > 0) {
+            Some(nulls) => Self { is_true: answers.values() & nulls.inner(), is_null: Some(!nulls.inner()) },
+            None => Self { is_true: answers.values().clone(), is_null: None },
+        }
+    }
+
+    /// Answers for the rows `under` as answers for all: the others are neither true nor unknown.
+    #[must_use]
+    pub fn spread(self, under: &BooleanBuffer) -> Self {
+        if self.is_true.len() == under.len() {
+            return self;
+        }
+        let spread = |answers: &BooleanBuffer| bits::expand_bits(answers, under);
+        Self { is_true: spread(&self.is_true), is_null: self.is_null.as_ref().map(spread) }
+    }
+
     /// The answers for the rows of one part after the other.
     #[must_use]
     pub fn concat(parts: &[Self]) -> Self {

@@ -117,6 +117,21 @@ pub struct Function {
     pub function: Arc<dyn ColumnFunction>,
 }
 
+impl Function {
+    /// Its truth value for each of `rows` rows.
+    ///
+    /// # Errors
+    /// If it fails for a row, or answers more or fewer.
+    pub fn call(&self, columns: &[ArrayRef], rows: usize) -> Result<BooleanArray, String> {
+        let answers = self.function.evaluate(columns)?;
+        if answers.len() == rows {
+            Ok(answers)
+        } else {
+            Err(format!("{} answered {} rows of {rows}", self.function.name(), answers.len()))
+        }
+    }
+}
+
 /// A deterministic function from the values of columns to a truth value for each row.
 ///
 /// It must treat each row on its own: the scan calls it with the rows of a block, or with the distinct values of a
@@ -137,6 +152,18 @@ pub trait ColumnFunction: fmt::Debug + Any + Send + Sync {
 }
 
 impl Expr {
+    /// That a column of text or binaries begins with these bytes.
+    pub fn starts_with(column: &Path, prefix: &[u8]) -> Self {
+        let compare =
+            |op, value: &[u8]| Self::Compare { column: column.clone(), op, value: Scalar::Bytes(Arc::from(value)) };
+        let from = compare(CompareOp::GtEq, prefix);
+        // What is greater than all that begin so: its last byte that can grow, grown.
+        let Some(last) = prefix.iter().rposition(|&byte| byte != u8::MAX) else { return from };
+        let mut end = prefix[..=last].to_vec();
+        end[last] += 1;
+        Self::And(vec![from, compare(CompareOp::Lt, &end)])
+    }
+
     /// The columns it mentions, each once, in order of first mention.
     pub fn columns(&self) -> Vec<Path> {
         let mut found = Vec::new();

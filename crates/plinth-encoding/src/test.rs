@@ -1,6 +1,7 @@
 //! A comparison compiled against a physical type: what a block, a dictionary or a zone map can be asked.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -111,6 +112,16 @@ impl Test {
         Self::IntRange { lo: 1, hi: 0 }
     }
 
+    /// The test that the codes pass whose bit is set: a range if they are adjacent, which is cheaper to ask.
+    pub fn of_codes(bits: BooleanBuffer) -> Self {
+        let mut runs = bits.set_slices();
+        match (runs.next(), runs.next()) {
+            (None, _) => Self::nothing(),
+            (Some((from, to)), None) => Self::IntRange { lo: widened(from), hi: widened(to) - 1 },
+            _ => Self::IntSet(Arc::new(IntSet::Bits(bits))),
+        }
+    }
+
     /// Compiles `column op value`.
     ///
     /// # Errors
@@ -142,6 +153,24 @@ impl Test {
                 Self::BytesRange { lo, hi }
             }
             _ => return Err(mismatch(physical, value)),
+        })
+    }
+
+    /// The test for what passes both of two ranges; none if one of them is no range.
+    pub fn of_both(&self, other: &Self) -> Option<Self> {
+        Some(match (self, other) {
+            (Self::IntRange { lo: one_lo, hi: one_hi }, Self::IntRange { lo, hi }) => {
+                Self::IntRange { lo: *one_lo.max(lo), hi: *one_hi.min(hi) }
+            }
+            (Self::FloatRange { lo: one_lo, hi: one_hi }, Self::FloatRange { lo, hi }) => {
+                let (lo, hi) = narrowed((one_lo, one_hi), (lo, hi), f64::total_cmp)?;
+                Self::FloatRange { lo, hi }
+            }
+            (Self::BytesRange { lo: one_lo, hi: one_hi }, Self::BytesRange { lo, hi }) => {
+                let (lo, hi) = narrowed((one_lo, one_hi), (lo, hi), Ord::cmp)?;
+                Self::BytesRange { lo, hi }
+            }
+            _ => return None,
         })
     }
 
@@ -223,6 +252,21 @@ impl Test {
         }
     }
 
+    /// The lengths of the byte strings in the set, if they are few. (What is not in a set may have any length.)
+    pub(crate) fn byte_lengths(&self) -> Option<Vec<u32>> {
+        let length = |value: &Arc<[u8]>| u32::try_from(value.len()).ok();
+        match self {
+            Self::BytesRange { lo: Bound::Included(lo), hi: Bound::Included(hi) } if lo == hi => {
+                Some(vec![length(lo)?])
+            }
+            Self::BytesSet(set) => {
+                let lengths: BTreeSet<u32> = set.iter().map(length).collect::<Option<_>>()?;
+                (lengths.len() <= 8).then(|| lengths.into_iter().collect())
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a boolean is in the set.
     pub fn holds_bool(&self, value: bool) -> bool {
         match self {
@@ -280,6 +324,10 @@ impl Test {
     }
 }
 
+fn widened(place: usize) -> i128 {
+    i128::try_from(place).unwrap_or(i128::MAX)
+}
+
 fn verdict(all: bool, some: bool) -> Verdict {
     match (all, some) {
         (true, _) => Verdict::All,
@@ -309,6 +357,40 @@ fn bounds_of<T: Clone>(op: CompareOp, value: T) -> (Bound<T>, Bound<T>) {
     }
 }
 
+/// Where two ranges overlap; none if they don't.
+fn narrowed<T: Clone>(
+    (one_lo, one_hi): (&Bound<T>, &Bound<T>),
+    (lo, hi): (&Bound<T>, &Bound<T>),
+    compare: impl Fn(&T, &T) -> Ordering,
+) -> Option<(Bound<T>, Bound<T>)> {
+    let narrower = |one: &Bound<T>, other: &Bound<T>, wins: Ordering| match (value_of(one), value_of(other)) {
+        (None, _) => other.clone(),
+        (_, None) => one.clone(),
+        (Some(a), Some(b)) => match compare(a, b) {
+            Ordering::Equal if matches!(one, Bound::Excluded(_)) => one.clone(),
+            order if order == wins => one.clone(),
+            _ => other.clone(),
+        },
+    };
+    let (lo, hi) = (narrower(one_lo, lo, Ordering::Greater), narrower(one_hi, hi, Ordering::Less));
+    let overlap = match (value_of(&lo), value_of(&hi)) {
+        (Some(from), Some(to)) => match compare(from, to) {
+            Ordering::Less => true,
+            Ordering::Equal => matches!((&lo, &hi), (Bound::Included(_), Bound::Included(_))),
+            Ordering::Greater => false,
+        },
+        _ => true,
+    };
+    overlap.then_some((lo, hi))
+}
+
+fn value_of<T>(bound: &Bound<T>) -> Option<&T> {
+    match bound {
+        Bound::Unbounded => None,
+        Bound::Included(value) | Bound::Excluded(value) => Some(value),
+    }
+}
+
 fn above<T>(lo: &Bound<T>, compare: impl Fn(&T) -> Ordering) -> bool {
     match lo {
         Bound::Unbounded => true,
@@ -331,4 +413,43 @@ fn collect<T>(physical: Physical, values: &[Scalar], pick: impl Fn(&Scalar) -> O
 
 fn mismatch(physical: Physical, value: &Scalar) -> EncodingError {
     EncodingError::invalid(format!("cannot compare a column of {physical:?} with {value:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn op() -> impl Strategy<Value = CompareOp> {
+        use CompareOp::{Eq, Gt, GtEq, Lt, LtEq};
+        prop::sample::select(vec![Eq, Lt, LtEq, Gt, GtEq])
+    }
+
+    proptest! {
+        #[test]
+        fn two_ranges_are_one_where_they_overlap(ops in (op(), op()), bounds in (0_u8..5, 0_u8..5)) {
+            let both = |physical, of: &dyn Fn(u8) -> Scalar| {
+                let one = Test::compare(physical, ops.0, &of(bounds.0)).unwrap();
+                let other = Test::compare(physical, ops.1, &of(bounds.1)).unwrap();
+                (one.of_both(&other), one, other)
+            };
+            let (joined, one, other) = both(Physical::Int { width: 4, signed: true }, &|n| Scalar::Int(n.into()));
+            let joined = joined.unwrap();
+            for n in -1..6 {
+                prop_assert_eq!(joined.holds_int(n), one.holds_int(n) && other.holds_int(n));
+            }
+            let (joined, one, other) = both(Physical::Bytes { utf8: true }, &|n| Scalar::Bytes([b'a', n].as_slice().into()));
+            let values = (0..6).flat_map(|n| [vec![b'a', n], vec![b'a', n, 0]]).chain([vec![], vec![b'b']]);
+            for value in values {
+                let holds = one.holds_bytes(&value) && other.holds_bytes(&value);
+                prop_assert_eq!(joined.as_ref().is_some_and(|joined| joined.holds_bytes(&value)), holds);
+            }
+            let (joined, one, other) = both(Physical::Float { width: 8 }, &|n| Scalar::Float(n.into()));
+            for value in [-1.0, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 3.5, 4.0, 9.0, f64::NAN] {
+                let holds = one.holds_float(value) && other.holds_float(value);
+                prop_assert_eq!(joined.as_ref().is_some_and(|joined| joined.holds_float(value)), holds);
+            }
+        }
+    }
 }

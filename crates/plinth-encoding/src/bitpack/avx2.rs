@@ -12,10 +12,13 @@
 )]
 
 use std::arch::x86_64::{
-    __m256i, _mm_cvtsi32_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
-    _mm256_loadu_si256, _mm256_min_epu32, _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_or_si256, _mm256_set1_epi32,
-    _mm256_sll_epi32, _mm256_srl_epi32, _mm256_storeu_si256, _mm256_sub_epi32,
+    __m256i, _MM_HINT_T0, _mm_cvtsi32_si128, _mm_prefetch, _mm256_add_epi32, _mm256_and_si256, _mm256_castsi256_ps,
+    _mm256_cmpeq_epi32, _mm256_i32gather_epi32, _mm256_loadu_si256, _mm256_min_epu32, _mm256_movemask_epi8,
+    _mm256_movemask_ps, _mm256_or_si256, _mm256_set1_epi32, _mm256_sll_epi32, _mm256_slli_epi32, _mm256_sllv_epi32,
+    _mm256_srl_epi32, _mm256_srli_epi32, _mm256_storeu_si256, _mm256_sub_epi32,
 };
+
+use arrow_buffer::BooleanBuffer;
 
 use super::{Lane, VECTOR, scalar, vector_len};
 
@@ -118,6 +121,19 @@ unsafe fn convert<T: Lane>(values: &[u32; VECTOR], base: T, out: &mut [T; VECTOR
     }
 }
 
+/// Packs a vector of at most 32 bits a value. The caller has found AVX2.
+pub(super) fn pack<T: Copy>(values: &[T; VECTOR], load: impl Fn(T) -> u64, bits: u8, out: &mut [u8]) {
+    // SAFETY: the caller found AVX2.
+    unsafe { pack32(values, load, bits, out) }
+}
+
+/// # Safety
+/// AVX2.
+#[target_feature(enable = "avx2")]
+unsafe fn pack32<T: Copy>(values: &[T; VECTOR], load: impl Fn(T) -> u64, bits: u8, out: &mut [u8]) {
+    scalar::pack32(values, load, bits, out);
+}
+
 /// # Safety
 /// AVX2.
 #[target_feature(enable = "avx2")]
@@ -132,9 +148,21 @@ unsafe fn compare64(bytes: &[u8], bits: u8, lo: u64, span: u64, out: &mut [u64; 
     scalar::compare64(bytes, bits, lo, span, out);
 }
 
+/// Asks for the `len` bytes that follow a vector in memory, where the next one usually is. The kernels skip about in a vector,
+/// which the machine's own prefetching does not follow well.
+#[inline]
+pub(super) fn prefetch_next(bytes: &[u8], len: usize) {
+    let next = bytes.as_ptr().wrapping_add(len);
+    for line in (0..len).step_by(64) {
+        // SAFETY: a hint, which reads nothing, and of an address that may be any.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(line).cast()) };
+    }
+}
+
 /// Unpacks a full vector and adds `base`. The caller has found AVX2.
 pub(super) fn unpack<T: Lane>(bytes: &[u8], bits: u8, base: T, out: &mut [T; VECTOR]) {
     assert!(bytes.len() >= vector_len(bits));
+    prefetch_next(bytes, vector_len(bits));
     // SAFETY: the caller found AVX2, and the length was just checked.
     unsafe {
         if bits > 32 {
@@ -152,6 +180,7 @@ pub(super) fn unpack<T: Lane>(bytes: &[u8], bits: u8, base: T, out: &mut [T; VEC
 /// Compares a full vector. The caller has found AVX2.
 pub(super) fn compare(bytes: &[u8], bits: u8, lo: u64, span: u64) -> [u64; VECTOR / 64] {
     assert!(bytes.len() >= vector_len(bits));
+    prefetch_next(bytes, vector_len(bits));
     let mut out = [0; VECTOR / 64];
     // SAFETY: as in `unpack`.
     unsafe {
@@ -198,4 +227,48 @@ unsafe fn in_range_256<S: Copy, T: Copy + PartialOrd>(values: &[S], load: impl F
         out.extend(scalar::in_range(rest, &load, lo, hi));
     }
     out
+}
+
+/// Looks codes up in a set. The caller has found AVX2.
+pub(super) fn members(codes: &[u32], set: &BooleanBuffer, out: &mut [u64]) {
+    let bytes = set.values();
+    let end = set.offset() + set.len();
+    let fits =
+        u32::try_from(end).is_ok() && bytes.len() >= end.div_ceil(8).max(4) && i32::try_from(bytes.len()).is_ok();
+    if !fits || set.is_empty() {
+        return scalar::members(codes, set, out);
+    }
+    let (chunks, rest) = codes.as_chunks::<64>();
+    let (words, last) = out.split_at_mut(chunks.len().min(out.len()));
+    // SAFETY: the caller found AVX2, and the set's length, offset and bytes are what the kernel asks for.
+    unsafe { members_256(chunks, bytes, set.offset() as u32, set.len() as u32, words) }
+    scalar::members(rest, set, last);
+}
+
+/// # Safety
+/// AVX2; `len` is above zero, `offset + len` in 32 bits and at most `8 * bytes.len()`, which is from 4 to `i32::MAX`.
+#[target_feature(enable = "avx2")]
+unsafe fn members_256(chunks: &[[u32; 64]], bytes: &[u8], offset: u32, len: u32, out: &mut [u64]) {
+    let last = _mm256_set1_epi32((len - 1) as i32);
+    let last_byte = _mm256_set1_epi32((bytes.len() - 4) as i32);
+    let offset = _mm256_set1_epi32(offset as i32);
+    let top = _mm256_set1_epi32(31);
+    for (word, codes) in out.iter_mut().zip(chunks) {
+        *word = 0;
+        for (i, codes) in codes.as_chunks::<8>().0.iter().enumerate() {
+            // SAFETY: eight codes are read from an array of eight. `at` is below `offset + len`, so four bytes from
+            // `byte` are the set's, and bit `at` is among them, for `byte` is `at / 8` or the fourth from the end.
+            let hits = unsafe {
+                let codes = _mm256_loadu_si256(codes.as_ptr().cast());
+                let inside = _mm256_min_epu32(codes, last);
+                let at = _mm256_add_epi32(inside, offset);
+                let byte = _mm256_min_epu32(_mm256_srli_epi32::<3>(at), last_byte);
+                let bit = _mm256_sub_epi32(at, _mm256_slli_epi32::<3>(byte));
+                let found = _mm256_i32gather_epi32::<1>(bytes.as_ptr().cast(), byte);
+                let found = _mm256_sllv_epi32(found, _mm256_sub_epi32(top, bit));
+                _mm256_and_si256(found, _mm256_cmpeq_epi32(inside, codes))
+            };
+            *word |= u64::from(_mm256_movemask_ps(_mm256_castsi256_ps(hits)) as u8) << (8 * i);
+        }
+    }
 }

@@ -15,8 +15,11 @@
 //! The values after the last full vector, fewer than 1,024, are a plain bit stream: value `i` in bits
 //! `i * bits .. (i + 1) * bits` of the bytes, lowest bits of the first byte first, padded with zeros to a whole byte.
 
+use arrow_buffer::BooleanBuffer;
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+pub mod mixed;
 mod scalar;
 
 /// Values in a vector.
@@ -32,6 +35,8 @@ pub trait Lane: Copy + Default + Ord + 'static + arrow_buffer::ArrowNativeType +
     fn widen(self) -> u64;
     /// Modular addition.
     fn plus(self, other: Self) -> Self;
+    /// Modular subtraction.
+    fn minus(self, other: Self) -> Self;
 }
 
 macro_rules! lane {
@@ -54,6 +59,10 @@ macro_rules! lane {
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
             }
         }
     )*};
@@ -103,15 +112,28 @@ pub fn mask(bits: u8) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
-/// Appends `values`, at most one vector of them, each of at most `bits` bits.
-pub fn pack(values: &[u64], bits: u8, out: &mut Vec<u8>) {
+/// Appends `values`, at most one vector of them, each at most `bits` bits above `base`.
+pub fn pack<T: Lane>(values: &[T], base: T, bits: u8, out: &mut Vec<u8>) {
+    pack_by(Kernel::best(), values, |value| value.minus(base).widen(), bits, out);
+}
+
+/// Appends what `load` makes of values, at most one vector of them: numbers of at most `bits` bits.
+fn pack_by<T: Copy>(kernel: Kernel, values: &[T], load: impl Fn(T) -> u64, bits: u8, out: &mut Vec<u8>) {
     if bits == 0 {
         return;
     }
-    match <&[u64; VECTOR]>::try_from(values) {
-        Ok(vector) if bits <= 32 => scalar::pack32(vector, bits, out),
-        Ok(vector) => scalar::pack64(vector, bits, out),
-        Err(_) => scalar::pack_stream(values, bits, out),
+    let Ok(vector) = <&[T; VECTOR]>::try_from(values) else {
+        scalar::pack_stream(values.iter().map(|&value| load(value)), bits, out);
+        return;
+    };
+    let start = out.len();
+    out.resize(start + vector_len(bits), 0);
+    let out = &mut out[start..];
+    match kernel {
+        _ if bits > 32 => scalar::pack64(vector, load, bits, out),
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Avx2 if is_x86_feature_detected!("avx2") => avx2::pack(vector, load, bits, out),
+        _ => scalar::pack32(vector, load, bits, out),
     }
 }
 
@@ -158,6 +180,15 @@ pub(crate) fn in_range<S: Copy, T: Copy + PartialOrd>(
         #[cfg(target_arch = "x86_64")]
         Kernel::Avx2 if is_x86_feature_detected!("avx2") => avx2::in_range(values, load, lo, hi),
         _ => scalar::in_range(values, &load, lo, hi),
+    }
+}
+
+/// Which codes' bits are set, a bit each in `out`, in words of 64; codes past the set's end are no members.
+pub(crate) fn members(kernel: Kernel, codes: &[u32], set: &BooleanBuffer, out: &mut [u64]) {
+    match kernel {
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Avx2 if is_x86_feature_detected!("avx2") => avx2::members(codes, set, out),
+        _ => scalar::members(codes, set, out),
     }
 }
 

@@ -1,60 +1,72 @@
 //! The kernels in portable Rust: the twins that every other implementation must equal.
 
+use arrow_buffer::BooleanBuffer;
+
 use super::{Lane, VECTOR, mask};
 
-/// Packs a vector of values of at most 32 bits.
-#[allow(clippy::cast_possible_truncation, reason = "values of at most 32 bits, and words cut at 32")]
-pub(super) fn pack32(values: &[u64; VECTOR], bits: u8, out: &mut Vec<u8>) {
-    let bits = usize::from(bits);
-    let mut words = vec![0_u32; 32 * bits];
-    for (row, values) in values.chunks_exact(32).enumerate() {
-        let (word, shift) = (row * bits / 32, row * bits % 32);
-        for (slot, &value) in words[word * 32..].iter_mut().zip(values) {
-            *slot |= (value as u32) << shift;
+/// Packs a vector of values, of which `load` makes numbers of at most 32 bits, into exactly its bytes; inlined into the AVX2
+/// twin.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation, reason = "values of at most 32 bits")]
+pub(super) fn pack32<T: Copy>(values: &[T; VECTOR], load: impl Fn(T) -> u64, bits: u8, out: &mut [u8]) {
+    let width = u32::from(bits);
+    let mut slots = out.as_chunks_mut::<128>().0.iter_mut();
+    let (mut words, mut filled) = ([0_u32; 32], 0);
+    for values in values.as_chunks::<32>().0 {
+        let values = values.map(|value| load(value) as u32);
+        for (word, &value) in words.iter_mut().zip(&values) {
+            *word |= value << filled;
         }
-        if shift + bits > 32 {
-            for (slot, &value) in words[(word + 1) * 32..].iter_mut().zip(values) {
-                *slot |= (value >> (32 - shift)) as u32;
+        filled += width;
+        if filled >= 32 {
+            if let Some(slot) = slots.next() {
+                for (slot, word) in slot.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+                    *slot = word.to_le_bytes();
+                }
             }
+            filled -= 32;
+            words = if filled > 0 { values.map(|value| value >> (width - filled)) } else { [0; 32] };
         }
     }
-    out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
 }
 
-/// Packs a vector of values of 33 to 64 bits.
-pub(super) fn pack64(values: &[u64; VECTOR], bits: u8, out: &mut Vec<u8>) {
-    let bits = usize::from(bits);
-    let mut words = vec![0_u64; 16 * bits];
-    for (row, values) in values.chunks_exact(16).enumerate() {
-        let (word, shift) = (row * bits / 64, row * bits % 64);
-        for (slot, &value) in words[word * 16..].iter_mut().zip(values) {
-            *slot |= value << shift;
+/// Packs a vector of values of 33 to 64 bits into exactly its bytes.
+pub(super) fn pack64<T: Copy>(values: &[T; VECTOR], load: impl Fn(T) -> u64, bits: u8, out: &mut [u8]) {
+    let width = u32::from(bits);
+    let mut slots = out.as_chunks_mut::<128>().0.iter_mut();
+    let (mut words, mut filled) = ([0_u64; 16], 0);
+    for values in values.as_chunks::<16>().0 {
+        let values = values.map(&load);
+        for (word, &value) in words.iter_mut().zip(&values) {
+            *word |= value << filled;
         }
-        if shift + bits > 64 {
-            for (slot, &value) in words[(word + 1) * 16..].iter_mut().zip(values) {
-                *slot |= value >> (64 - shift);
+        filled += width;
+        if filled >= 64 {
+            if let Some(slot) = slots.next() {
+                for (slot, word) in slot.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+                    *slot = word.to_le_bytes();
+                }
             }
+            filled -= 64;
+            words = if filled > 0 { values.map(|value| value >> (width - filled)) } else { [0; 16] };
         }
     }
-    out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
 }
 
 /// Packs a plain bit stream.
-#[allow(clippy::cast_possible_truncation, reason = "the low byte is what is wanted")]
-pub(super) fn pack_stream(values: &[u64], bits: u8, out: &mut Vec<u8>) {
+#[allow(clippy::cast_possible_truncation, reason = "the low word is what is wanted")]
+pub(super) fn pack_stream(values: impl Iterator<Item = u64>, bits: u8, out: &mut Vec<u8>) {
     let (mut held, mut count) = (0_u128, 0_u32);
-    for &value in values {
+    for value in values {
         held |= u128::from(value) << count;
         count += u32::from(bits);
-        while count >= 8 {
-            out.push(held as u8);
-            held >>= 8;
-            count -= 8;
+        if count >= 64 {
+            out.extend_from_slice(&(held as u64).to_le_bytes());
+            held >>= 64;
+            count -= 64;
         }
     }
-    if count > 0 {
-        out.push(held as u8);
-    }
+    out.extend_from_slice(&held.to_le_bytes()[..(count as usize).div_ceil(8)]);
 }
 
 /// Unpacks a plain bit stream.
@@ -103,6 +115,21 @@ pub(super) fn compare(bytes: &[u8], bits: u8, lo: u64, span: u64) -> [u64; VECTO
         compare64(bytes, bits, lo, span, &mut out);
     }
     out
+}
+
+/// Value `at` of a full vector of at most 32 bits a value; zero past the end.
+pub(super) fn get32(bytes: &[u8], bits: u8, at: usize) -> u32 {
+    let width = usize::from(bits);
+    let (bit, lane) = (at / 32 * width, at % 32);
+    let word = |row: usize| {
+        let bytes = bytes.get((row * 32 + lane) * 4..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)))
+    };
+    // Where the value ends in its first word, what follows is masked off.
+    let words = word(bit / 32) | word(bit / 32 + 1) << 32;
+    #[allow(clippy::cast_possible_truncation, reason = "of at most 32 bits")]
+    let value = (words >> (bit % 32) & mask(bits)) as u32;
+    value
 }
 
 /// Calls `each` with the 32 rows of 32 values of a vector of at most 32 bits a value.
@@ -205,4 +232,16 @@ pub(super) fn in_range<S: Copy, T: Copy + PartialOrd>(values: &[S], load: &impl 
     };
     let word = |values: &[S]| values.iter().enumerate().fold(0, |word, (i, &value)| word | u64::from(test(value)) << i);
     values.chunks(64).map(word).collect()
+}
+
+/// Looks codes up in a set.
+pub(super) fn members(codes: &[u32], set: &BooleanBuffer, out: &mut [u64]) {
+    let (bytes, offset, len) = (set.values(), set.offset(), set.len());
+    let found = |code: u32| {
+        let (inside, at) = ((code as usize) < len, offset + code as usize);
+        inside && bytes.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1)
+    };
+    for (word, codes) in out.iter_mut().zip(codes.chunks(64)) {
+        *word = codes.iter().enumerate().fold(0, |word, (i, &code)| word | u64::from(found(code)) << i);
+    }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A fixed pseudo-random sequence (splitmix64).
-fn noise(seed: u64) -> impl FnMut() -> u64 {
+pub(super) fn noise(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed;
     move || {
         state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -14,14 +14,26 @@ fn noise(seed: u64) -> impl FnMut() -> u64 {
     }
 }
 
-fn kernels() -> Vec<Kernel> {
+pub(super) fn kernels() -> Vec<Kernel> {
     vec![Kernel::Scalar, Kernel::best()]
 }
 
 fn round_trip<T: Lane>(values: &[u64], bits: u8, base: T) {
     let mut packed = vec![];
-    pack(values, bits, &mut packed);
+    pack(values, 0, bits, &mut packed);
     assert_eq!(packed.len(), packed_len(values.len(), bits));
+    // What is in the way of the least number does not matter, nor does who packs.
+    for kernel in kernels() {
+        let (mut by_kernel, mut lifted) = (vec![], vec![]);
+        pack_by(kernel, values, |value| value, bits, &mut by_kernel);
+        pack(
+            &values.iter().map(|value| value.wrapping_add(u64::MAX - 5)).collect::<Vec<_>>(),
+            u64::MAX - 5,
+            bits,
+            &mut lifted,
+        );
+        assert!(by_kernel == packed && lifted == packed, "{kernel:?} {bits} bits");
+    }
     let expected: Vec<T> = values.iter().map(|&v| T::truncate(v).plus(base)).collect();
     for kernel in kernels() {
         let mut out = vec![T::default(); values.len()];
@@ -51,7 +63,7 @@ fn every_width_compares_as_the_unpacked_values_do() {
         let mut next = noise(1000 + u64::from(bits));
         let values: Vec<u64> = (0..VECTOR).map(|_| next() & mask(bits)).collect();
         let mut packed = vec![];
-        pack(&values, bits, &mut packed);
+        pack(&values, 0, bits, &mut packed);
         for (lo, hi) in [(0, mask(bits)), (0, 0), (values[3], values[3]), (mask(bits) / 4, mask(bits) / 2)] {
             for kernel in kernels() {
                 let hits = compare(kernel, &packed, bits, lo, hi - lo);
@@ -71,11 +83,11 @@ fn the_layout_is_as_written() {
     values[32] = 5;
     values[1] = 1;
     let mut packed = vec![];
-    pack(&values, 3, &mut packed);
+    pack(&values, 0, 3, &mut packed);
     assert_eq!(packed[0], 5 << 3);
     assert_eq!(packed[4], 1);
     let mut tail = vec![];
-    pack(&[1, 2, 3], 4, &mut tail);
+    pack(&[1_u64, 2, 3], 0, 4, &mut tail);
     assert_eq!(tail, [0x21, 0x03]);
 }
 

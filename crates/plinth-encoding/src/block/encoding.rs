@@ -67,6 +67,8 @@ encodings! {
     Zstd = 12, "zstd";
     /// Wide integers that fit 64 bits.
     Narrowed = 13, "narrowed";
+    /// Frame of reference and mixed-radix packing.
+    Mixed = 14, "mixed";
 }
 
 /// What to favour when encodings are chosen.
@@ -91,6 +93,8 @@ pub(crate) fn cost(encoding: Encoding, size: usize, effort: Effort) -> usize {
     let [fast, balanced, compact] = match encoding {
         Encoding::AllNull | Encoding::Constant | Encoding::Plain | Encoding::RunLength | Encoding::Narrowed => [0; 3],
         Encoding::BitPacked | Encoding::Sparse => [2, 1, 0],
+        // A hundredth more than bit-packing: it should save as much, and something to speak of where reading must be fast.
+        Encoding::Mixed => [12, 2, 1],
         Encoding::Patched => [5, 2, 0],
         Encoding::Delta => [10, 3, 0],
         Encoding::Alp | Encoding::Dictionary => [10, 5, 0],

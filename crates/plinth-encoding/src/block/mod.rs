@@ -57,18 +57,44 @@ pub struct Encoded {
 /// # Errors
 /// If the values are not of the physical type or not `len` of them, or if their bytes are more than 2 GiB.
 pub fn encode(physical: Physical, column: &Column, options: &EncodeOptions, out: &mut Vec<u8>) -> Result<Encoded> {
-    let start = out.len();
-    let encoded = encode_block(physical, column, options.effort, start, out);
-    if encoded.is_err() {
-        out.truncate(start);
-    }
-    encoded
+    encode_block(physical, column, options.effort, None, out)
+}
+
+/// As [`encode`] for a block like another, of which this was the best outermost encoding: integers take it again without
+/// weighing all others, if a glance at them speaks for it.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_like(
+    physical: Physical,
+    column: &Column,
+    options: &EncodeOptions,
+    like: Encoding,
+    out: &mut Vec<u8>,
+) -> Result<Encoded> {
+    encode_block(physical, column, options.effort, Some(like), out)
 }
 
 fn encode_block(
     physical: Physical,
     column: &Column,
     effort: Effort,
+    like: Option<Encoding>,
+    out: &mut Vec<u8>,
+) -> Result<Encoded> {
+    let start = out.len();
+    let encoded = put_block(physical, column, effort, like, start, out);
+    if encoded.is_err() {
+        out.truncate(start);
+    }
+    encoded
+}
+
+fn put_block(
+    physical: Physical,
+    column: &Column,
+    effort: Effort,
+    like: Option<Encoding>,
     start: usize,
     out: &mut Vec<u8>,
 ) -> Result<Encoded> {
@@ -89,7 +115,10 @@ fn encode_block(
         (Physical::Bool, Values::Bool(values)) => bools::encode(&input.bools(values)?, effort, out),
         (Physical::Int { width, signed }, Values::Fixed(bytes)) => {
             let kind = IntKind { width, signed };
-            crate::ints::encode(&input.ints(bytes, kind)?, kind, 0, effort, start, out);
+            let values = input.ints(bytes, kind)?;
+            if !like.is_some_and(|like| crate::ints::encode_as(like, &values, kind, out)) {
+                crate::ints::encode(&values, kind, 0, effort, start, out);
+            }
         }
         (Physical::Float { width }, Values::Fixed(bytes)) => {
             let values = input.ints(bytes, IntKind { width, signed: false })?;
@@ -239,6 +268,18 @@ impl Block {
         Ok(Column { len, values, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
     }
 
+    /// The most bytes that decoding can take, all rows or some.
+    pub fn decoded_at_most(&self) -> u64 {
+        let len = self.len as u64;
+        let values = match (&self.values, self.physical.fixed_width()) {
+            (Stored::Strings(values), _) => 16 * len + values.heap_bytes() as u64,
+            (_, Some(width)) => width as u64 * len,
+            (_, None) => 16 * len,
+        };
+        // Buffers are rounded up to 64 bytes, a bitmap and its slices as well.
+        values + len / 4 + 1024
+    }
+
     /// Decodes stored values, or those that a selection over them selects.
     fn decode_stored(&self, selection: Option<&BooleanBuffer>) -> Result<Values> {
         let wanted = selection.and_then(wanted_vectors);
@@ -320,6 +361,22 @@ impl Block {
                 };
                 Mask { is_true, is_null: Some(!valid) }
             }
+        }))
+    }
+}
+
+impl Block {
+    /// The rows for which a test can be true, judged without decoding the values; none if that says nothing.
+    ///
+    /// # Errors
+    /// If the bytes contradict themselves.
+    pub fn candidates(&self, test: &Test) -> Result<Option<BooleanBuffer>> {
+        let (Stored::Strings(values), (test, false)) = (&self.values, strip(test)) else { return Ok(None) };
+        let Some(stored) = values.candidates(test)? else { return Ok(None) };
+        Ok(Some(match self.nulls()? {
+            Some(nulls) if self.compacted => bits::expand_bits(&stored, nulls.inner()),
+            Some(nulls) => &stored & nulls.inner(),
+            None => stored,
         }))
     }
 }

@@ -1,10 +1,10 @@
 //! Decoded values: all of a dictionary's, and the views they come out as.
 
-use arrow_buffer::Buffer;
-use plinth_io::{OutOfMemory, Reservation};
+use arrow_buffer::{Buffer, ScalarBuffer};
+use plinth_io::{HUGE_PAGE, OutOfMemory, Reservation, Slab};
 
 use crate::column::{Column, Values};
-use crate::dictionary::intern::INLINE;
+use crate::dictionary::entry::INLINE;
 use crate::dictionary::scratch::Scratch;
 use crate::dictionary::wire::{corrupt, low_half};
 use crate::error::{EncodingError, Result};
@@ -26,6 +26,13 @@ pub struct Decoded {
 
 impl Decoded {
     pub(super) fn new(values: Values, len: usize, heap: usize) -> Self {
+        let values = match values {
+            Values::Fixed(table) => Values::Fixed(in_huge_pages(table)),
+            Values::Views { views, buffers } => {
+                Values::Views { views: ScalarBuffer::new(in_huge_pages(views.into_inner()), 0, len), buffers }
+            }
+            other => other,
+        };
         Self { values, len, heap, held: None }
     }
 
@@ -61,6 +68,20 @@ impl Decoded {
             }
         }
     }
+}
+
+/// A table that is read all over is found through few pages: where it is as large as one of the huge ones, it is moved
+/// there, if the system has any.
+fn in_huge_pages(table: Buffer) -> Buffer {
+    if table.len() < HUGE_PAGE {
+        return table;
+    }
+    let Some(mut extent) = Slab::new(table.len(), true).ok().and_then(|slab| slab.take(table.len())) else {
+        return table;
+    };
+    let Some(room) = extent.get_mut(..table.len()) else { return table };
+    room.copy_from_slice(&table);
+    extent.into_buffer(0, table.len()).unwrap_or(table)
 }
 
 /// Views under construction and the buffers they point into.

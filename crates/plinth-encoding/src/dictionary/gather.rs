@@ -6,11 +6,11 @@ use arrow_buffer::{Buffer, MutableBuffer};
 
 use crate::column::{Column, Physical, Values};
 use crate::dictionary::decoded::{Decoded, Heap, not_utf8};
-use crate::dictionary::front::FrontBlock;
-use crate::dictionary::intern::{INLINE, length, long_bytes};
+use crate::dictionary::entry::{INLINE, length, long_bytes};
 use crate::dictionary::keys::{self, Numbers};
 use crate::dictionary::reader::{Block, Dictionary, code};
 use crate::dictionary::scratch::Scratch;
+use crate::dictionary::search::FrontBlock;
 use crate::dictionary::wire::{corrupt, low_half};
 use crate::dictionary::{BLOCK, BUCKET};
 use crate::error::{EncodingError, Result};
@@ -20,6 +20,8 @@ use crate::error::{EncodingError, Result};
 const SHARED_HEAP: usize = 1 << 20;
 /// From so many codes of one block on, the block is decoded as a whole.
 const DENSE: usize = BLOCK / 4;
+/// No value's view, as its length would be negative.
+const NO_VIEW: u128 = u128::MAX;
 /// Long values whose first bytes are loaded together before they are copied.
 const AHEAD: usize = 64;
 
@@ -82,13 +84,17 @@ impl Dictionary {
                 Ok(Values::Fixed(out.into()))
             }
             Values::Views { views: table, buffers } => {
-                let mut views: Vec<u128> = Vec::with_capacity(codes.len());
-                let mut long = 0;
-                for &code in codes {
-                    let Some(&view) = table.get(code as usize) else { return Err(self.no_such(code)) };
+                // Nothing but loads that don't wait for each other: they miss the caches together.
+                let views: Vec<u128> =
+                    codes.iter().map(|&code| table.get(code as usize).copied().unwrap_or(NO_VIEW)).collect();
+                let (mut long, mut missing) = (0, false);
+                for &view in &views {
                     let len = length(view);
+                    missing |= view == NO_VIEW;
                     long += if len > INLINE { len } else { 0 };
-                    views.push(view);
+                }
+                if missing {
+                    return Err(self.out_of_range(codes));
                 }
                 if long == 0 {
                     return Ok(Values::Views { views: views.into(), buffers: Vec::new() });
@@ -128,7 +134,7 @@ impl Dictionary {
             let Some(&first) = wanted.first() else { continue };
             match &*self.block(block_of(first))? {
                 Block::Front(block) if wanted.len() >= DENSE => {
-                    block.decode(&self.context(), &mut scratch)?;
+                    block.decode(self.context()?, &mut scratch)?;
                     if self.is_text() {
                         scratch.check_utf8()?;
                     }
@@ -154,10 +160,10 @@ impl Dictionary {
     }
 
     fn gather_front(&self, block: &FrontBlock, wanted: &[u64], out: &mut Out) -> Result<()> {
-        let context = self.context();
+        let context = self.context()?;
         let mut key = Vec::new();
         for same in wanted.chunk_by(|&a, &b| a >> 32 == b >> 32) {
-            block.get(&context, rank_of(same[0]) % BLOCK, &mut key)?;
+            block.get(context, rank_of(same[0]) % BLOCK, &mut key)?;
             self.check_width(&key)?;
             if self.is_text() && std::str::from_utf8(&key).is_err() {
                 return Err(not_utf8());

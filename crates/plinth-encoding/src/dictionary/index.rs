@@ -1,36 +1,38 @@
 //! The index of a dictionary: what is needed to know which block to read. The layout is in the
 //! [parent module's documentation](super).
 
-use fsst::Compressor;
-
 use crate::column::Physical;
+use crate::dictionary::alphabet::Alphabet;
+use crate::dictionary::front::{Coding, Context, Pieces};
 use crate::dictionary::keys::{Numbers, key_width};
+use crate::dictionary::prefix::{Code, CodeTable};
 use crate::dictionary::symbols::{Symbols, write_symbols};
 use crate::dictionary::wire::{Cursor, OrCorrupt, common_prefix, corrupt, prefix8, put_varint};
-use crate::dictionary::{BLOCK, FRONT, FRONT_FSST, INTEGERS, Sorted};
+use crate::dictionary::{BLOCK, FRONT, FRONT_FSST, FRONT_PACKED, INTEGERS, Sorted};
 use crate::error::Result;
 
-/// Writes the index of `sorted`.
-pub(super) fn write(sorted: &Sorted, integers: bool, compressor: Option<&Compressor>) -> Vec<u8> {
-    let form = if integers {
-        INTEGERS
-    } else if compressor.is_some() {
-        FRONT_FSST
-    } else {
-        FRONT
-    };
-    let mut out = vec![form];
+/// Writes the index of `sorted`, front-coded in some way or, without, as integers.
+pub(super) fn write(sorted: &Sorted, front: Option<(&Coding, &Code)>) -> Vec<u8> {
+    let mut out = vec![match front {
+        None => INTEGERS,
+        Some((Coding::Plain, _)) => FRONT,
+        Some((Coding::Compressed(_), _)) => FRONT_FSST,
+        Some((Coding::Packed(_), _)) => FRONT_PACKED,
+    }];
     put_varint(&mut out, sorted.len());
-    if !integers {
+    if let Some((coding, code)) = front {
         put_varint(&mut out, sorted.key_bytes());
         put_varint(&mut out, sorted.keys().map(<[u8]>::len).max().unwrap_or(0));
-    }
-    if let Some(compressor) = compressor {
-        write_symbols(compressor, &mut out);
+        match coding {
+            Coding::Plain => {}
+            Coding::Compressed(compressor) => write_symbols(compressor, &mut out),
+            Coding::Packed(alphabet) => alphabet.write(&mut out),
+        }
+        code.write(&mut out);
     }
     for rank in (0..sorted.len()).step_by(BLOCK).skip(1) {
         let key = sorted.key(rank);
-        if integers {
+        if front.is_none() {
             out.extend_from_slice(key);
         } else {
             let separator = &key[..=common_prefix(sorted.key(rank - 1), key)];
@@ -44,7 +46,7 @@ pub(super) fn write(sorted: &Sorted, integers: bool, compressor: Option<&Compres
 /// How the blocks are encoded.
 #[derive(Debug)]
 pub(super) enum Form {
-    Front { symbols: Option<Box<Symbols>>, longest: usize, total: usize },
+    Front { context: Context, total: usize },
     Integers(Numbers),
 }
 
@@ -84,14 +86,19 @@ impl Index {
                 }
                 Form::Integers(numbers)
             }
-            (FRONT | FRONT_FSST, None) if physical != Physical::Bool => {
+            (FRONT | FRONT_FSST | FRONT_PACKED, None) if physical != Physical::Bool => {
                 let total = cursor.varint().or_corrupt(CUT)?;
                 let longest = cursor.varint().or_corrupt(CUT)?;
-                let symbols = (form == FRONT_FSST)
-                    .then(|| Symbols::read(&mut cursor).map(Box::new).or_corrupt("the symbol table is damaged"))
-                    .transpose()?;
                 Self::check_sizes(physical, len, total, longest)?;
-                Form::Front { symbols, longest, total }
+                let pieces = match form {
+                    FRONT => Some(Pieces::Plain),
+                    FRONT_FSST => Symbols::read(&mut cursor).map(Box::new).map(Pieces::Compressed),
+                    _ => Alphabet::read(&mut cursor).map(Box::new).map(Pieces::Packed),
+                };
+                let pieces = pieces.or_corrupt("the symbol table is damaged")?;
+                let (code, described) = CodeTable::read(cursor.rest()).or_corrupt("the code of lengths is damaged")?;
+                cursor.skip(described);
+                Form::Front { context: Context { pieces, code, longest }, total }
             }
             _ => return Err(corrupt("the index is of a form this type does not have")),
         };
@@ -182,11 +189,11 @@ impl Index {
 
     /// Bytes held.
     pub(super) fn memory(&self) -> usize {
-        let symbols = match &self.form {
-            Form::Front { symbols: Some(_), .. } => std::mem::size_of::<Symbols>(),
-            _ => 0,
+        let context = match &self.form {
+            Form::Front { context, .. } => context.memory(),
+            Form::Integers(_) => 0,
         };
-        symbols
+        context
             + self.common.capacity()
             + self.bytes.capacity()
             + 8 * (self.prefixes.capacity() + self.starts.capacity())

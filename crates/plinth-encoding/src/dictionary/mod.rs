@@ -11,45 +11,57 @@
 //!
 //! # Bytes
 //!
-//! Numbers are little-endian. `varint` is LEB128 of at most 64 bits. Keys are as [`keys`] says. A dictionary of `n`
-//! values has `ceil(n / 4096)` blocks, all of 4,096 values but the last; a block has buckets of 16 values, all full but
-//! its last. No byte is left over at the end of an index, a block or a bucket.
+//! Numbers are little-endian. `varint` is LEB128 of at most 64 bits. Bit streams begin with a byte's highest bit and are
+//! filled to a whole byte with zeros. Keys are as [`keys`] says. A dictionary of `n` values has `ceil(n / 4096)` blocks, all
+//! of 4,096 values but the last; a block has buckets of 16 values, all full but its last. No byte is left over at the end
+//! of an index or a block.
 //!
 //! ## Index
 //!
 //! | size | what |
 //! |---|---|
-//! | 1 | form: 0 front-coded, 1 front-coded and compressed with FSST, 2 integers |
+//! | 1 | form: 0 front-coded, 1 front-coded and compressed with FSST, 2 integers, 3 front-coded and packed |
 //! | varint | number of values `n`, less than 2^32 |
-//! | varint | forms 0 and 1: sum of the lengths of all keys |
-//! | varint | forms 0 and 1: length of the longest key, 0 if there is none; less than 2^32 |
+//! | varint | forms 0, 1, 3: sum of the lengths of all keys |
+//! | varint | forms 0, 1, 3: length of the longest key, 0 if there is none; less than 2^32 |
 //! | 1 | form 1: number of symbols `s` (0 to 255) |
 //! | `s` | form 1: length of each symbol (1 to 8) |
 //! | sum of these | form 1: the symbols, end to end |
+//! | 1 | form 3: number of bytes in the alphabet `a` (1 to 128) |
+//! | `a` | form 3: these bytes, ascending |
+//! | varint | forms 0, 1, 3: number of length bytes that have codes `m`; 0 if each stands for itself, in eight bits |
+//! | `m` | forms 0, 1, 3: these bytes, ascending |
+//! | `ceil(m / 2)` | forms 0, 1, 3: bits of each one's code (1 to 12) in a nibble, low nibbles first |
 //! | | then for each block but the first its separator: |
-//! | varint | forms 0 and 1: its length, at least 1 |
-//! | that length | forms 0 and 1: the shortest prefix of the block's first key that is greater than the last key before |
+//! | varint | forms 0, 1, 3: its length, at least 1 |
+//! | that length | forms 0, 1, 3: the shortest prefix of the block's first key that is greater than the last key before |
 //! | key width | form 2: the block's first key |
 //!
-//! Types whose keys have one to eight bytes take form 2 and no other; all others take form 0 or 1.
+//! Types whose keys have one to eight bytes take form 2 and no other; all others take form 0, 1 or 3.
 //!
-//! ## Block, forms 0 and 1
+//! ## Block, forms 0, 1 and 3
 //!
 //! | size | what |
 //! |---|---|
 //! | varint | sum of the lengths of the block's keys |
 //! | varint | length `c` of the prefix that all keys of the block share |
-//! | `c` | that prefix, never compressed |
-//! | 1 | width `w` of bucket offsets: 2, 4 or 8 |
-//! | `(buckets - 1) * w` | where each bucket but the first starts, from the start of the first |
-//! | to the end | the buckets |
+//! | `c` | that prefix as it is |
+//! | bit stream | the code of each key's length byte |
+//! | varints | lengths that did not fit those bytes |
+//! | to the end | the pieces, end to end: a bit stream in form 3 |
 //!
-//! A bucket is its first key (varint length of the piece, the piece) and then for each other key one byte, lengths that
-//! did not fit, and the piece. The byte's low four bits are the number of bytes shared with the key before, its high
-//! four bits the length of the piece; 15 in either means that a varint follows to be added to it, the shared length's
-//! first. Shared lengths are counted, and pieces start, past the block's common prefix. A piece is the rest of the key:
-//! as it is in form 0, in FSST codes in form 1 (then its length counts codes: `i` for symbol `i`, 255 before a byte that
-//! stands for itself).
+//! Of each key the block has what it shares with another and a piece, the rest, both past the block's common prefix: with
+//! the key before it or, for a bucket's first key, with the first key of the bucket before. The latter, being what a search
+//! holds in a word, counts at most 8 bytes in form 0, none in form 1, `floor(64 / k)` in form 3; and none in the block's
+//! first bucket. A length byte's low four bits are the length of what is shared, its high four bits that of the piece; 15
+//! in either means that a varint follows to be added to it, the shared length's first.
+//!
+//! A piece is the rest of the key as it is in form 0; in form 1 its FSST codes (and its length counts codes: `i` for symbol
+//! `i`, 255 before a byte that stands for itself); in form 3 the place of each of its bytes in the alphabet, in `k` bits:
+//! as few as all places need, at least 1.
+//!
+//! Codes of length bytes are canonical: shorter ones come before longer ones and those of equal length in the order of
+//! their bytes, and each is the one before plus 1, shifted left to its length; the first is all zeros.
 //!
 //! ## Block, form 2
 //!
@@ -63,7 +75,10 @@
 //! | `buckets` | bits a difference, 0 to 64, for each bucket |
 //! | to the end | for each bucket the differences of neighbours less one, packed from the lowest bit up, the bucket padded to whole bytes |
 
+mod alphabet;
+mod chunks;
 mod decoded;
+mod entry;
 mod front;
 mod gather;
 mod index;
@@ -71,8 +86,11 @@ mod integers;
 mod intern;
 mod kept;
 pub mod keys;
+mod lengths;
+pub(crate) mod prefix;
 mod reader;
 mod scratch;
+mod search;
 mod slots;
 mod sort;
 mod symbols;
@@ -81,6 +99,7 @@ mod wire;
 
 use arrow_buffer::Buffer;
 use fsst::Compressor;
+use rayon::prelude::*;
 
 pub use decoded::Decoded;
 pub use intern::Interner;
@@ -88,6 +107,9 @@ pub use reader::Dictionary;
 pub use sort::Sorted;
 
 use crate::column::Physical;
+use crate::dictionary::alphabet::Alphabet;
+use crate::dictionary::front::Coding;
+use crate::dictionary::prefix::Code;
 use crate::error::{EncodingError, Result};
 
 /// Values a block.
@@ -98,6 +120,7 @@ const BUCKET: usize = 16;
 const FRONT: u8 = 0;
 const FRONT_FSST: u8 = 1;
 const INTEGERS: u8 = 2;
+const FRONT_PACKED: u8 = 3;
 
 /// Keys must be longer than this on average for FSST to be tried: shorter ones fit a view, and decoding them is all
 /// there is to do.
@@ -143,29 +166,41 @@ pub fn encode(physical: Physical, sorted: &Sorted) -> Result<EncodedDictionary> 
             sorted.physical()
         )));
     }
-    let starts = (0..sorted.len()).step_by(BLOCK);
+    let starts: Vec<usize> = (0..sorted.len()).step_by(BLOCK).collect();
     if let Some(numbers) = keys::Numbers::of(physical) {
-        let mut values = Vec::with_capacity(BLOCK);
-        let blocks = starts.map(|start| {
-            values.clear();
-            values.extend((start..sorted.len().min(start + BLOCK)).map(|rank| numbers.of_key(sorted.key(rank))));
-            integers::encode(&values)
+        let blocks = starts.par_iter().map(|&start| {
+            let ranks = start..sorted.len().min(start + BLOCK);
+            integers::encode(&ranks.map(|rank| numbers.of_key(sorted.key(rank))).collect::<Vec<_>>())
         });
-        return Ok(EncodedDictionary { blocks: blocks.collect(), index: index::write(sorted, true, None) });
+        return Ok(EncodedDictionary { blocks: blocks.collect(), index: index::write(sorted, None) });
     }
-    let compressor = choose_compressor(sorted);
-    let mut values = Vec::with_capacity(BLOCK);
-    let blocks = starts.map(|start| {
-        values.clear();
-        values.extend((start..sorted.len().min(start + BLOCK)).map(|rank| sorted.key(rank)));
-        front::encode(&values, compressor.as_ref())
+    let coding = choose_coding(sorted);
+    let drafts = starts.par_iter().map(|&start| {
+        let ranks = start..sorted.len().min(start + BLOCK);
+        front::draft(&ranks.map(|rank| sorted.key(rank)).collect::<Vec<_>>(), &coding)
     });
-    Ok(EncodedDictionary { blocks: blocks.collect(), index: index::write(sorted, false, compressor.as_ref()) })
+    let drafts: Vec<_> = drafts.collect();
+    let mut counts = [0; 256];
+    drafts.iter().for_each(|draft| draft.count_lengths(&mut counts));
+    let code = Code::choose(&counts);
+    let index = index::write(sorted, Some((&coding, &code)));
+    Ok(EncodedDictionary { blocks: drafts.into_par_iter().map(|draft| draft.finish(&code)).collect(), index })
 }
 
-/// A symbol table, if compression makes the dictionary more than a tenth smaller, judged by the pieces of buckets evenly
-/// spaced over it.
-fn choose_compressor(sorted: &Sorted) -> Option<Compressor> {
+/// How pieces take the least room: packed over the alphabet of all keys if that is small, or compressed.
+fn choose_coding(sorted: &Sorted) -> Coding {
+    let mut occurring = [false; 256];
+    sorted.keys().flatten().for_each(|&byte| occurring[usize::from(byte)] = true);
+    let alphabet = Alphabet::new(&occurring);
+    match choose_compressor(sorted, alphabet.as_ref().map_or(8, |alphabet| alphabet.bits() as usize)) {
+        Some(compressor) => Coding::Compressed(Box::new(compressor)),
+        None => alphabet.map(Box::new).map_or(Coding::Plain, Coding::Packed),
+    }
+}
+
+/// A symbol table, if compression makes the dictionary more than a tenth smaller than pieces of so many bits a byte,
+/// judged by the pieces of buckets evenly spaced over it.
+fn choose_compressor(sorted: &Sorted, bits: usize) -> Option<Compressor> {
     if sorted.key_bytes() / sorted.len().max(1) <= WORTH_COMPRESSING {
         return None;
     }
@@ -187,7 +222,7 @@ fn choose_compressor(sorted: &Sorted) -> Option<Compressor> {
     compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(&pieces, &mut compressed, &mut ends);
     symbols::write_symbols(&compressor, &mut table);
     // Every key has a byte of lengths; the table is spread over all keys, of which the sample is a part.
-    let plain = pieces.iter().map(|piece| piece.len() + 1).sum::<usize>();
+    let plain = pieces.iter().map(|piece| piece.len()).sum::<usize>() * bits / 8 + pieces.len();
     let compressed = compressed.len() + pieces.len() + table.len() * pieces.len() / sorted.len();
     (compressed < plain / 10 * 9).then_some(compressor)
 }

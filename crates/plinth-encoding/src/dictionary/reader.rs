@@ -8,12 +8,13 @@ use arrow_buffer::{Buffer, MutableBuffer};
 
 use crate::column::{Physical, Values};
 use crate::dictionary::decoded::{Decoded, Heap};
-use crate::dictionary::front::{Context, FrontBlock};
+use crate::dictionary::front::Context;
 use crate::dictionary::index::{Form, Index};
 use crate::dictionary::integers::IntBlock;
 use crate::dictionary::kept::Kept;
 use crate::dictionary::keys::{self, Numbers};
 use crate::dictionary::scratch::Scratch;
+use crate::dictionary::search::FrontBlock;
 use crate::dictionary::wire::{corrupt, low_half};
 use crate::dictionary::{BLOCK, BUCKET, BlockSource, Found};
 use crate::error::{EncodingError, Result};
@@ -94,6 +95,31 @@ impl Dictionary {
         Ok(found.exact.then(|| code(found.rank)))
     }
 
+    /// The codes of those of these keys that values have, in the order of the keys. Fastest where they ascend: each block is
+    /// then looked up once.
+    ///
+    /// # Errors
+    /// As [`Dictionary::find`].
+    pub fn find_all<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<u32>> {
+        let mut codes = Vec::new();
+        let mut last: Option<(usize, Arc<Block>)> = None;
+        for key in keys {
+            if self.is_empty() {
+                break;
+            }
+            let key = key.as_ref();
+            let i = self.index.block_of(key);
+            let block = match last.take() {
+                Some((at, block)) if at == i => block,
+                _ => self.block(i)?,
+            };
+            let found = self.locate_in(&block, key)?;
+            codes.extend(found.exact.then(|| code(i * BLOCK + found.rank)));
+            last = Some((i, block));
+        }
+        Ok(codes)
+    }
+
     /// How many values have a key less than `key`: the code of the first that is not less, if there is one.
     ///
     /// # Errors
@@ -150,7 +176,7 @@ impl Dictionary {
                 }
             }
             Block::Front(block) => {
-                block.get(&self.context(), at, out)?;
+                block.get(self.context()?, at, out)?;
                 self.check_width(out)?;
             }
         }
@@ -267,14 +293,14 @@ impl Dictionary {
     }
 
     fn decode_front(&self, total: usize, mut push: impl FnMut(&Scratch) -> Result<()>) -> Result<()> {
-        let context = self.context();
+        let context = self.context()?;
         let (mut scratch, mut last, mut left) = (Scratch::default(), Vec::new(), total);
         for i in 0..self.index.blocks {
             let block = self.block_once(i)?;
             let Block::Front(block) = &*block else { continue };
             left =
                 left.checked_sub(block.decoded()).ok_or_else(|| corrupt("the blocks hold more than the index says"))?;
-            block.decode(&context, &mut scratch)?;
+            block.decode(context, &mut scratch)?;
             if i > 0 && scratch.key(0) <= Some(&last) {
                 return Err(corrupt("the blocks are not in order"));
             }
@@ -310,11 +336,11 @@ impl Dictionary {
         self.physical == Physical::Bytes { utf8: true }
     }
 
-    /// What front-coded blocks share; means nothing for integers.
-    pub(super) fn context(&self) -> Context<'_> {
+    /// What front-coded blocks share.
+    pub(super) fn context(&self) -> Result<&Context> {
         match &self.index.form {
-            Form::Front { symbols, longest, .. } => Context { symbols: symbols.as_deref(), longest: *longest },
-            Form::Integers(_) => Context { symbols: None, longest: 0 },
+            Form::Front { context, .. } => Ok(context),
+            Form::Integers(_) => Err(corrupt("integers have no keys")),
         }
     }
 
@@ -349,11 +375,10 @@ impl Dictionary {
                 }
                 Block::Integers(block)
             }
-            Form::Front { .. } => {
-                let context = self.context();
-                let block = FrontBlock::open(bytes, len, &context)?;
+            Form::Front { context, .. } => {
+                let block = context.open(&bytes, len)?;
                 let mut first = Vec::new();
-                block.get(&context, 0, &mut first)?;
+                block.get(context, 0, &mut first)?;
                 if separator.is_some_and(|separator| !first.starts_with(separator)) {
                     return Err(corrupt("a block does not begin where the index says"));
                 }
@@ -369,14 +394,18 @@ impl Dictionary {
             return Ok(Found { rank: 0, exact: false });
         }
         let i = self.index.block_of(key);
-        let found = match &*self.block(i)? {
-            Block::Front(block) => block.locate(&self.context(), key)?,
+        let found = self.locate_in(&*self.block(i)?, key)?;
+        Ok(Found { rank: i * BLOCK + found.rank, exact: found.exact })
+    }
+
+    fn locate_in(&self, block: &Block, key: &[u8]) -> Result<Found> {
+        match block {
+            Block::Front(block) => block.locate(self.context()?, key),
             Block::Integers(block) => {
                 let numbers = Numbers::of(self.physical).ok_or_else(|| corrupt("the type has no numbers"))?;
-                self.locate_number(block, numbers, key)?
+                self.locate_number(block, numbers, key)
             }
-        };
-        Ok(Found { rank: i * BLOCK + found.rank, exact: found.exact })
+        }
     }
 
     /// Keys of another length than the type's lie between keys: a shorter one just below those it is a prefix of, a

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::dictionary::alphabet::Alphabet;
 use crate::dictionary::symbols::Symbols;
 use crate::dictionary::wire::OrCorrupt;
 use crate::error::Result;
@@ -91,6 +92,14 @@ impl Scratch {
     pub(super) fn decompress(&mut self, symbols: &Symbols, codes: &[u8]) -> Result<()> {
         self.make_room(Symbols::room(codes.len()));
         self.used = symbols.decode(codes, &mut self.bytes, self.used).or_corrupt("a code has no symbol")?;
+        Ok(())
+    }
+
+    /// Appends the bytes of `len` packed symbols.
+    #[inline]
+    pub(super) fn unpack(&mut self, alphabet: &Alphabet, packed: &[u8], bit: usize, len: usize) -> Result<()> {
+        self.make_room(len);
+        self.used = alphabet.unpack(packed, bit, len, &mut self.bytes, self.used).or_corrupt("a value has no room")?;
         Ok(())
     }
 

@@ -2,13 +2,21 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use crate::column::Physical;
+use crate::dictionary::chunks::Chunks;
+use crate::dictionary::entry::Entry;
 use crate::dictionary::intern::Strings;
 use crate::dictionary::keys::Numbers;
-use crate::dictionary::wire::{low_half, prefix8};
+use crate::dictionary::wire::prefix8;
 
 /// Fewer strings than this that share a prefix are compared whole.
 const FEW: usize = 12;
+/// Bytes a value takes in a table of strings at least: three in a line of 64, of four at most.
+const LINE_SHARE: usize = 28;
+/// So many are sorted on several threads.
+const MANY: usize = 1 << 14;
 
 /// The distinct values' keys in order.
 #[derive(Debug)]
@@ -73,83 +81,159 @@ impl Sorted {
     }
 }
 
-pub(super) fn numbers(physical: Physical, numbers: Numbers, keys: &[u64]) -> Sorted {
-    let mut order: Vec<(u64, u32)> = keys.iter().zip(0..).map(|(&key, code)| (key, code)).collect();
-    order.sort_unstable();
+/// Bytes that [`numbers`] holds beside the table its keys come from, at most.
+pub(super) fn numbers_room(len: usize) -> usize {
+    len * (size_of::<(u64, u32)>() + size_of::<u64>() + size_of::<u32>())
+}
+
+/// Sorts `len` distinct keys with their codes.
+pub(super) fn numbers(
+    physical: Physical,
+    numbers: Numbers,
+    len: usize,
+    entries: impl Iterator<Item = (u64, u32)>,
+) -> Sorted {
+    let mut keys = Vec::with_capacity(len);
+    keys.extend(entries);
+    sort(&mut keys);
     let mut bytes = Vec::with_capacity(keys.len() * numbers.width());
     let mut remap = vec![0; keys.len()];
-    for (&(key, code), rank) in order.iter().zip(0..) {
+    for (&(key, code), rank) in keys.iter().zip(0..) {
         numbers.push_key(key, &mut bytes);
         remap[code as usize] = rank;
     }
     Sorted { physical, bytes, ends: Ends::Width(numbers.width()), len: keys.len(), remap }
 }
 
-pub(super) fn strings(physical: Physical, strings: &Strings, key_bytes: usize) -> Sorted {
-    let order = string_order(strings);
-    let mut bytes = Vec::with_capacity(key_bytes);
-    let mut ends = Vec::with_capacity(order.len());
-    let mut remap = vec![0; order.len()];
-    for (&Item { code, .. }, rank) in order.iter().zip(0..) {
-        remap[code as usize] = rank;
-        bytes.extend_from_slice(strings.get(&strings.entries[code as usize], &mut [0; 16]));
+/// Bytes that [`strings`] holds beside what it is given, at most. The table is gone when keys are put in order: then they take
+/// its room too, 28 bytes a value at least.
+pub(super) fn strings_room(len: usize, key_bytes: usize) -> usize {
+    let (items, entries) = (size_of::<Item>(), size_of::<Entry>());
+    let after = items + entries + size_of::<usize>() + size_of::<u32>();
+    (len * (items + entries)).max(len * after.saturating_sub(LINE_SHARE) + key_bytes)
+}
+
+pub(super) fn strings(physical: Physical, strings: Strings) -> Sorted {
+    let Strings { slots, long: kept, key_bytes } = strings;
+    let len = slots.len();
+    let mut items: Vec<Item> = Vec::with_capacity(len);
+    items.extend(slots.entries().map(|(entry, code)| Item::new(&entry, &kept, code)));
+    // Where long strings are, by code; if there is none, items say all.
+    let mut long = Vec::new();
+    if !kept.is_empty() {
+        long.resize(len, Entry::default());
+        slots.entries().for_each(|(entry, code)| long[code as usize] = entry);
+    }
+    // The table is larger than the keys and of no more use.
+    drop(slots);
+    let tails = Tails { entries: long, kept };
+    tails.order(&mut items);
+
+    let mut bytes = Vec::with_capacity(key_bytes + Item::BYTES);
+    let mut ends = Vec::with_capacity(len);
+    let mut remap = vec![0; len];
+    for (item, rank) in items.iter().zip(0..) {
+        remap[item.code as usize] = rank;
+        match tails.entries.get(item.code as usize).filter(|entry| entry.len() > Item::BYTES) {
+            Some(entry) => bytes.extend_from_slice(entry.bytes(&tails.kept, &mut [0; 16])),
+            None => item.push_bytes(&mut bytes),
+        }
         ends.push(bytes.len());
     }
-    let len = order.len();
     let ends = physical.fixed_width().map_or(Ends::At(ends), Ends::Width);
     Sorted { physical, bytes, ends, len, remap }
 }
 
-/// Eight bytes of a string from some depth on; ordered by them, then by how many of them there are.
+/// Sorts what has no equals, so that how is of no matter.
+fn sort<T: Ord + Send>(items: &mut [T]) {
+    if items.len() < MANY { items.sort_unstable() } else { items.par_sort_unstable() }
+}
+
+/// Twelve bytes of a string from some depth on; ordered by them, then by how many of them there are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Item {
-    bytes: u64,
-    /// How many of the eight are the string's, or nine if more follow.
-    held: u32,
+    /// The first eight, big-endian.
+    head: u64,
+    /// The next four, big-endian, above how many of the twelve are the string's, or thirteen if more follow.
+    tail: u64,
     code: u32,
 }
 
-/// Sorts by eight bytes, then each run that shares them by the next eight (a multikey quicksort with caching, after
-/// Bentley and Sedgewick; Ng and Kakehi). Strings are distinct, so a run ends where one of its strings does.
-fn string_order(strings: &Strings) -> Vec<Item> {
-    let entries = &strings.entries;
-    let mut items: Vec<Item> = entries.iter().zip(0..).map(|(entry, code)| item(strings, entry, code, 0)).collect();
-    let mut todo: Vec<(Range<usize>, usize)> = vec![(0..items.len(), 0)];
-    while let Some((range, depth)) = todo.pop() {
-        let first = range.start;
-        let items = &mut items[range];
-        if depth > 0 {
-            for item_of in items.iter_mut() {
-                *item_of = item(strings, &entries[item_of.code as usize], item_of.code, depth);
+impl Item {
+    const BYTES: usize = 12;
+
+    #[inline]
+    fn new(entry: &Entry, kept: &Chunks, code: u32) -> Self {
+        let mut scratch = [0; 16];
+        Self::of(entry.bytes(kept, &mut scratch), code)
+    }
+
+    #[inline]
+    fn of(rest: &[u8], code: u32) -> Self {
+        let next = rest.get(8..).unwrap_or_default();
+        let held = rest.len().min(Self::BYTES + 1) as u64;
+        Self { head: prefix8(rest), tail: prefix8(&next[..next.len().min(4)]) | held, code }
+    }
+
+    fn prefix(&self) -> (u64, u64) {
+        (self.head, self.tail)
+    }
+
+    /// Appends the string, of which this is all.
+    #[inline]
+    fn push_bytes(&self, out: &mut Vec<u8>) {
+        let mut all = [0; 16];
+        all[..8].copy_from_slice(&self.head.to_be_bytes());
+        all[8..].copy_from_slice(&self.tail.to_be_bytes());
+        // All that may be there is copied, which needs no call.
+        let end = out.len() + usize::from(all[15]).min(Self::BYTES);
+        out.extend_from_slice(&all[..Self::BYTES]);
+        out.truncate(end);
+    }
+}
+
+/// What long strings have that items do not say.
+struct Tails {
+    entries: Vec<Entry>,
+    kept: Chunks,
+}
+
+impl Tails {
+    fn bytes<'a>(&'a self, code: u32, scratch: &'a mut [u8; 16]) -> &'a [u8] {
+        self.entries.get(code as usize).map_or(&[], |entry| entry.bytes(&self.kept, scratch))
+    }
+
+    /// Sorts by twelve bytes, then each run that shares them by the next twelve (a multikey quicksort with caching, after
+    /// Bentley and Sedgewick; Ng and Kakehi). Strings are distinct, so a run ends where one of its strings does.
+    fn order(&self, items: &mut [Item]) {
+        let mut todo: Vec<(Range<usize>, usize)> = vec![(0..items.len(), 0)];
+        while let Some((range, depth)) = todo.pop() {
+            let first = range.start;
+            let items = &mut items[range];
+            if depth > 0 {
+                for item in items.iter_mut() {
+                    let mut scratch = [0; 16];
+                    let rest = self.bytes(item.code, &mut scratch).get(depth..).unwrap_or_default();
+                    *item = Item::of(rest, item.code);
+                }
             }
-        }
-        items.sort_unstable();
-        let mut at = 0;
-        while at < items.len() {
-            let run = items[at..].iter().take_while(|other| prefix_of(other) == prefix_of(&items[at])).count();
-            if run > FEW {
-                todo.push((first + at..first + at + run, depth + 8));
-            } else if run > 1 {
-                items[at..at + run].sort_unstable_by(|a, b| {
-                    let (mut x, mut y) = ([0; 16], [0; 16]);
-                    let x = strings.get(&entries[a.code as usize], &mut x);
-                    let y = strings.get(&entries[b.code as usize], &mut y);
-                    x[depth..].cmp(&y[depth..])
-                });
+            sort(items);
+            if self.entries.is_empty() {
+                return;
             }
-            at += run;
+            let mut at = 0;
+            while at < items.len() {
+                let run = items[at..].iter().take_while(|other| other.prefix() == items[at].prefix()).count();
+                if run > FEW {
+                    todo.push((first + at..first + at + run, depth + Item::BYTES));
+                } else if run > 1 {
+                    items[at..at + run].sort_unstable_by(|a, b| {
+                        let (mut x, mut y) = ([0; 16], [0; 16]);
+                        self.bytes(a.code, &mut x).cmp(self.bytes(b.code, &mut y))
+                    });
+                }
+                at += run;
+            }
         }
     }
-    items
-}
-
-fn prefix_of(item: &Item) -> (u64, u32) {
-    (item.bytes, item.held)
-}
-
-#[inline]
-fn item(strings: &Strings, entry: &[u64; 2], code: u32, depth: usize) -> Item {
-    let mut scratch = [0; 16];
-    let rest = &strings.get(entry, &mut scratch)[depth..];
-    Item { bytes: prefix8(rest), held: low_half(rest.len().min(9) as u64), code }
 }

@@ -33,11 +33,9 @@ impl Dictionary {
             Test::IntRange { lo, hi } if is_int && lo <= hi => range(self.int_range(*lo, *hi)?),
             Test::IntSet(set) if is_int => self.int_set(set)?,
             Test::FloatRange { lo, hi } if is_float => range(self.float_range(lo, hi)?),
-            Test::FloatSet(values) if is_float => {
-                self.find_all(values.iter().filter_map(|&value| self.float(value)))?
-            }
+            Test::FloatSet(values) if is_float => self.any_of(values.iter().filter_map(|&value| self.float(value)))?,
             Test::BytesRange { lo, hi } if is_bytes => range(self.bytes_range(lo, hi)?),
-            Test::BytesSet(values) if is_bytes => self.find_all(values.iter())?,
+            Test::BytesSet(values) if is_bytes => self.any_of(values.iter())?,
             // A test on another type holds for no value.
             _ => Test::nothing(),
         })
@@ -70,10 +68,8 @@ impl Dictionary {
             Position::Below | Position::Above => None,
         };
         match set {
-            IntSet::Sorted(values) => self.find_all(values.iter().filter_map(|&value| key(value))),
-            IntSet::Bits(bits) => {
-                self.find_all(bits.set_indices().filter_map(|i| i128::try_from(i).ok().and_then(key)))
-            }
+            IntSet::Sorted(values) => self.any_of(values.iter().filter_map(|&value| key(value))),
+            IntSet::Bits(bits) => self.any_of(bits.set_indices().filter_map(|i| i128::try_from(i).ok().and_then(key))),
         }
     }
 
@@ -115,12 +111,9 @@ impl Dictionary {
         Ok(start..end)
     }
 
-    /// The codes of keys.
-    fn find_all(&self, keys: impl Iterator<Item = impl AsRef<[u8]>>) -> Result<Test> {
-        let mut codes = Vec::new();
-        for key in keys {
-            codes.extend(self.find(key.as_ref())?);
-        }
+    /// The test that holds for the codes of these keys.
+    fn any_of(&self, keys: impl Iterator<Item = impl AsRef<[u8]>>) -> Result<Test> {
+        let mut codes = self.find_all(keys)?;
         codes.sort_unstable();
         codes.dedup();
         let (Some(&first), Some(&last)) = (codes.first(), codes.last()) else { return Ok(Test::nothing()) };

@@ -77,6 +77,11 @@ impl<'a> Cursor<'a> {
         self.end - self.at
     }
 
+    /// What is left.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..self.end).unwrap_or_default()
+    }
+
     #[inline]
     pub(super) fn byte(&mut self) -> Option<u8> {
         if self.at >= self.end {

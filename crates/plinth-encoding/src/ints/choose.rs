@@ -3,7 +3,8 @@
 //! Integers are cheap to look at, so sizes are computed from all of them rather than from a sample; only composite
 //! encodings that look promising are written out to be weighed.
 
-use super::{IntKind, delta, packed, patched, pcodec, put_constant, runs, squeezed};
+use super::{IntKind, delta, mixed, packed, patched, pcodec, put_constant, runs, squeezed};
+use crate::bitpack::VECTOR;
 use crate::block::{Effort, Encoding, cost};
 use crate::wire::{put_align64, put_int, wide};
 
@@ -11,9 +12,30 @@ use crate::wire::{put_align64, put_int, wide};
 enum Candidate {
     Plain,
     Packed,
+    Mixed(mixed::Plan),
     Patched(patched::Plan),
     /// Already written.
     Written(Vec<u8>),
+}
+
+/// Writes a node as its neighbours were best written, if nothing speaks against it; else writes nothing and says so.
+/// Weighing everything for each of many blocks that are alike costs more than all else that becomes of them.
+pub(crate) fn encode_as(like: Encoding, values: &[u64], kind: IntKind, out: &mut Vec<u8>) -> bool {
+    let packs = matches!(like, Encoding::BitPacked | Encoding::Mixed);
+    let Some(first) = values.first_chunk::<VECTOR>().filter(|_| packs) else { return false };
+    // Runs, and an order of which differences say more.
+    let runs = 1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    let deltas = delta::deltas(first, kind);
+    let (packed, differences) = (packed::plan(first, kind), packed::plan(&deltas, delta::delta_kind(kind)));
+    if runs * 2 <= values.len() || differences.size < packed.size {
+        return false;
+    }
+    let packed = packed::plan(values, kind);
+    match mixed::plan(&packed, values.len()).filter(|_| like == Encoding::Mixed) {
+        Some(plan) => mixed::encode(values, plan, kind, out),
+        None => packed::encode(values, kind, &packed, out),
+    }
+    true
 }
 
 /// Writes a node of `values` (raw integers). `start` is where the block begins in `out`.
@@ -36,6 +58,12 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
     };
     let packed = packed::plan(values, kind);
     offer(&mut best, Candidate::Packed, cost(Encoding::BitPacked, packed.size, effort));
+    if depth == 0
+        && kind == IntKind::U32
+        && let Some(plan) = mixed::plan(&packed, values.len())
+    {
+        offer(&mut best, Candidate::Mixed(plan), cost(Encoding::Mixed, plan.size, effort));
+    }
     if depth < 2 {
         if let Some(plan) = patched::plan(values, kind) {
             offer(&mut best, Candidate::Patched(plan), cost(plan.encoding(), plan.size, effort));
@@ -88,6 +116,7 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
             values.iter().for_each(|&value| put_int(out, value, kind.width));
         }
         Candidate::Packed => packed::encode(values, kind, &packed, out),
+        Candidate::Mixed(plan) => mixed::encode(values, plan, kind, out),
         Candidate::Patched(plan) => patched::encode(values, plan, kind, depth, effort, out),
         Candidate::Written(bytes) => out.extend_from_slice(&bytes),
     }

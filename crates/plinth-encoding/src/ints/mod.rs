@@ -6,17 +6,20 @@
 //! - `Constant`: the value, `width` bytes.
 //! - `Plain`: at depth zero `align64`; then `len * width` bytes.
 //! - `BitPacked`: see [`packed`].
+//! - `Mixed`: see [`mixed`].
 //! - `Delta`: see [`delta`].
 //! - `RunLength`: see [`runs`].
 //! - `Sparse` and `Patched`: see [`patched`].
 //! - `Pco`: see [`pcodec`].
 //! - `Zstd`: see [`squeezed`].
 //!
-//! Nodes nest at most three deep: a node at depth 2 is `Constant`, `Plain`, `BitPacked` or `Zstd`, and `Pco` is written at
-//! depth 0 only. A node of no integers is a `Constant`.
+//! Nodes nest at most three deep: a node at depth 2 is `Constant`, `Plain`, `BitPacked`, `Mixed` or `Zstd`; `Pco` and `Mixed`
+//! are written at depth 0 only. A node of no integers is a `Constant`.
 
 mod choose;
 pub(crate) mod delta;
+mod fused;
+pub(crate) mod mixed;
 pub(crate) mod packed;
 pub(crate) mod patched;
 pub(crate) mod pcodec;
@@ -25,7 +28,7 @@ pub(crate) mod squeezed;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
-pub(crate) use choose::encode;
+pub(crate) use choose::{encode, encode_as};
 
 use crate::bitpack::{Lane, VECTOR};
 use crate::bits;
@@ -83,6 +86,7 @@ enum Node {
     Constant(u64),
     Plain(Buffer),
     Packed(packed::Packed),
+    Mixed(mixed::Mixed),
     Delta(delta::Delta),
     Runs(runs::Runs),
     Patched(patched::Patched),
@@ -90,11 +94,16 @@ enum Node {
     Squeezed(squeezed::Squeezed),
 }
 
+/// So many values are compared with one after the other.
+const FEW: usize = 16;
+
 /// What to ask integers of.
 #[derive(Clone, Copy)]
 pub(crate) enum IntPredicate<'a> {
     /// Values from `lo` to `hi`.
     Range(i128, i128),
+    /// A few values, ascending.
+    Few(&'a [i128]),
     /// Values whose bit is set.
     Bits(&'a BooleanBuffer),
     /// Raw integers that satisfy a function.
@@ -107,13 +116,14 @@ impl<'a> IntPredicate<'a> {
         match test {
             Test::IntRange { lo, hi } => Some(Self::Range(*lo, *hi)),
             Test::IntSet(set) => match &**set {
-                IntSet::Bits(bits) => Some(Self::of_bits(bits)),
+                IntSet::Bits(bits) => Some(Self::Bits(bits)),
                 IntSet::Sorted(values) => match (values.first(), values.last()) {
                     (Some(first), Some(last))
                         if last.checked_sub(*first).is_some_and(|span| span < i128::from(wide(values.len()))) =>
                     {
                         Some(Self::Range(*first, *last))
                     }
+                    _ if values.len() <= FEW => Some(Self::Few(values)),
                     _ => None,
                 },
             },
@@ -134,6 +144,7 @@ impl<'a> IntPredicate<'a> {
     fn holds(self, kind: IntKind, raw: u64) -> bool {
         match self {
             Self::Range(lo, hi) => (lo..=hi).contains(&kind.value(raw)),
+            Self::Few(values) => values.contains(&kind.value(raw)),
             Self::Bits(bits) => bit(bits, kind, raw),
             Self::Raw(holds) => holds(raw),
         }
@@ -184,6 +195,7 @@ impl Ints {
                 Node::Plain(reader.take(size)?)
             }
             Encoding::BitPacked => Node::Packed(packed::Packed::parse(kind, len, reader)?),
+            Encoding::Mixed => Node::Mixed(mixed::Mixed::parse(kind, len, reader)?),
             Encoding::Delta => Node::Delta(delta::Delta::parse(kind, len, depth, reader)?),
             Encoding::RunLength => Node::Runs(runs::Runs::parse(kind, len, depth, reader)?),
             Encoding::Sparse | Encoding::Patched => Node::Patched(patched::Patched::parse(kind, len, depth, reader)?),
@@ -200,6 +212,7 @@ impl Ints {
             Node::Constant(_) => Encoding::Constant,
             Node::Plain(_) => Encoding::Plain,
             Node::Packed(_) => Encoding::BitPacked,
+            Node::Mixed(_) => Encoding::Mixed,
             Node::Delta(_) => Encoding::Delta,
             Node::Runs(_) => Encoding::RunLength,
             Node::Patched(patched) => patched.encoding(),
@@ -214,6 +227,7 @@ impl Ints {
         match &self.node {
             Node::Constant(_) | Node::Plain(_) | Node::Pco(_) | Node::Squeezed(_) => name.to_owned(),
             Node::Packed(packed) => format!("{name} {}", packed.describe()),
+            Node::Mixed(mixed) => format!("{name} {}", mixed.describe()),
             Node::Delta(delta) => format!("{name}({})", delta.describe()),
             Node::Runs(runs) => format!("{name}({})", runs.describe()),
             Node::Patched(patched) => format!("{name}({})", patched.describe()),
@@ -258,6 +272,7 @@ impl Ints {
             Node::Constant(value) => out.fill(T::truncate(*value)),
             Node::Plain(bytes) => decode_plain(bytes, self.kind.width, out),
             Node::Packed(packed) => packed.decode(wanted, out),
+            Node::Mixed(mixed) => mixed.decode(wanted, out),
             Node::Delta(delta) => delta.decode(wanted, out)?,
             Node::Runs(runs) => runs.decode(out)?,
             Node::Patched(patched) => patched.decode(wanted, out)?,
@@ -272,6 +287,7 @@ impl Ints {
         Ok(match &self.node {
             Node::Constant(value) => Some(bits::all(self.len, predicate.holds(self.kind, *value))),
             Node::Packed(packed) => Some(packed.evaluate(self.kind, self.len, predicate)),
+            Node::Mixed(mixed) => Some(mixed.evaluate(self.kind, self.len, predicate)),
             Node::Runs(runs) => Some(runs.evaluate(self.len, predicate)?),
             Node::Patched(patched) => patched.evaluate(predicate)?,
             Node::Plain(_) | Node::Delta(_) | Node::Pco(_) | Node::Squeezed(_) => None,

@@ -7,9 +7,9 @@
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
-use super::{IntKind, IntPredicate, Wanted, bit, is_wanted, vectors};
+use super::fused::{self, Answers, Vector};
+use super::{IntKind, IntPredicate, Wanted, is_wanted, vectors};
 use crate::bitpack::{self, Kernel, Lane, VECTOR, bits_for, mask, packed_len};
-use crate::bits::Words;
 use crate::block::Encoding;
 use crate::error::{EncodingError, Result};
 use crate::wire::{Reader, put_int};
@@ -32,6 +32,10 @@ pub(crate) struct Packed {
 /// How a node would be written.
 pub(crate) struct Plan {
     frames: Vec<Frame>,
+    /// The smallest value, raw.
+    pub(crate) base: u64,
+    /// The largest less the smallest.
+    pub(crate) span: u64,
     /// Bytes of the node.
     pub(crate) size: usize,
 }
@@ -55,15 +59,16 @@ pub(crate) fn plan(values: &[u64], kind: IntKind) -> Plan {
     let whole = extents.iter().fold((u64::MAX, 0), |all, one| (all.0.min(one.0), all.1.max(one.1)));
     let shared = frame_of(whole, kind);
     let each: Vec<Frame> = extents.into_iter().map(|extent| frame_of(extent, kind)).collect();
+    let (base, span) = (shared.base, whole.1.wrapping_sub(whole.0));
     let shared_size = 2 + frame_size + packed_len(values.len(), shared.bits);
     let each_size = values
         .chunks(VECTOR)
         .zip(&each)
         .fold(2 + frame_size * each.len(), |size, (vector, frame)| size + packed_len(vector.len(), frame.bits));
     if each.len() > 1 && each_size < shared_size {
-        Plan { frames: each, size: each_size }
+        Plan { frames: each, base, span, size: each_size }
     } else {
-        Plan { frames: vec![shared], size: shared_size }
+        Plan { frames: vec![shared], base, span, size: shared_size }
     }
 }
 
@@ -75,12 +80,9 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, plan: &Plan, out: &mut Vec<u
         put_int(out, frame.base, kind.width);
         out.push(frame.bits);
     }
-    let mut offsets = Vec::with_capacity(VECTOR);
     for (i, vector) in values.chunks(VECTOR).enumerate() {
         let Some(frame) = plan.frames.get(i).or(plan.frames.first()) else { continue };
-        offsets.clear();
-        offsets.extend(vector.iter().map(|value| value.wrapping_sub(frame.base)));
-        bitpack::pack(&offsets, frame.bits, out);
+        bitpack::pack(vector, frame.base, frame.bits, out);
     }
 }
 
@@ -145,70 +147,26 @@ impl Packed {
     }
 
     pub(super) fn evaluate(&self, kind: IntKind, len: usize, predicate: IntPredicate<'_>) -> BooleanBuffer {
-        let kernel = Kernel::best();
-        let mut out = Words::zeros(len);
-        let mut buffer = [0_u64; VECTOR];
-        let mut codes = [0_u32; VECTOR];
-        for (i, (frame, bytes)) in self.vectors(len).enumerate() {
-            let from = i * VECTOR;
-            let count = (len - from).min(VECTOR);
-            if let IntPredicate::Range(lo, hi) = predicate {
-                let base = kind.value(frame.base);
-                let most = i128::from(mask(frame.bits));
-                let (lo, hi) = (lo.saturating_sub(base).max(0), hi.saturating_sub(base).min(most));
-                if lo > hi {
-                    continue;
-                }
-                if lo == 0 && hi == most {
-                    out.set_range(from, from + count);
-                    continue;
-                }
-                if let (VECTOR, Ok(lo), Ok(span)) = (count, u64::try_from(lo), u64::try_from(hi - lo)) {
-                    let hits = bitpack::compare(kernel, bytes, frame.bits, lo, span);
-                    out.words_from(from).iter_mut().zip(hits).for_each(|(word, hits)| *word = hits);
-                    continue;
-                }
-            }
-            if let IntPredicate::Bits(bits) = predicate
-                && let Ok(base) = u32::try_from(kind.value(frame.base))
-                && i128::from(base) + i128::from(mask(frame.bits)) <= i128::from(u32::MAX)
-            {
-                let codes = &mut codes[..count];
-                bitpack::unpack(kernel, bytes, frame.bits, base, codes);
-                look_up(out.words_from(from), codes, bits);
-                continue;
-            }
-            let values = &mut buffer[..count];
-            bitpack::unpack(kernel, bytes, frame.bits, frame.base, values);
-            match predicate {
-                IntPredicate::Bits(bits) => fill(out.words_from(from), values, |raw| bit(bits, kind, raw)),
-                _ => fill(out.words_from(from), values, |raw| predicate.holds(kind, raw)),
-            }
-        }
-        out.finish()
+        let vectors = self.vectors(len).map(|(frame, bytes)| (frame.base, PackedVector { bits: frame.bits, bytes }));
+        fused::evaluate(kind, len, vectors, predicate)
     }
 }
 
-/// Whether each code's bit is set; the codes past the end have none.
-fn look_up(words: &mut [u64], codes: &[u32], bits: &BooleanBuffer) {
-    let aligned;
-    let bits = if bits.offset().is_multiple_of(8) && bits.len().is_multiple_of(8) {
-        bits
-    } else {
-        aligned = Words::copy(bits).finish();
-        &aligned
-    };
-    let from = bits.offset() / 8;
-    let bytes = bits.values().get(from..from + bits.len().div_ceil(8)).unwrap_or_default();
-    let found = |code: u32| bytes.get((code >> 3) as usize).is_some_and(|byte| byte >> (code & 7) & 1 == 1);
-    for (word, codes) in words.iter_mut().zip(codes.chunks(64)) {
-        *word = codes.iter().enumerate().fold(0, |word, (i, &code)| word | u64::from(found(code)) << i);
-    }
+struct PackedVector<'a> {
+    bits: u8,
+    bytes: &'a [u8],
 }
 
-#[inline(always)]
-fn fill(words: &mut [u64], values: &[u64], test: impl Fn(u64) -> bool) {
-    for (word, values) in words.iter_mut().zip(values.chunks(64)) {
-        *word = values.iter().enumerate().fold(0, |word, (i, &value)| word | u64::from(test(value)) << i);
+impl Vector for PackedVector<'_> {
+    fn most(&self) -> u64 {
+        mask(self.bits)
+    }
+
+    fn unpack<T: Lane>(&self, kernel: Kernel, base: T, out: &mut [T]) {
+        bitpack::unpack(kernel, self.bytes, self.bits, base, out);
+    }
+
+    fn compare(&self, kernel: Kernel, lo: u64, span: u64) -> Answers {
+        bitpack::compare(kernel, self.bytes, self.bits, lo, span)
     }
 }

@@ -95,6 +95,15 @@ impl Strings {
         }
     }
 
+    /// Bytes of the strings that views point into.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match &self.node {
+            Node::Constant(value) => value.len(),
+            Node::Heap { heap, .. } => heap.total(),
+            Node::Dictionary { distinct, .. } => distinct.heap_bytes(),
+        }
+    }
+
     pub(crate) fn describe(&self) -> String {
         let name = self.encoding().name();
         match &self.node {
@@ -141,7 +150,15 @@ impl Strings {
     pub(crate) fn evaluate(&self, test: &Test) -> Result<Option<BooleanBuffer>> {
         match &self.node {
             Node::Constant(value) => Ok(Some(bits::all(self.len, test.holds_bytes(value)))),
-            Node::Heap { .. } => Ok(None),
+            Node::Heap { lengths, .. } => {
+                let Some(wanted) = test.byte_lengths() else { return Ok(None) };
+                let lengths: Vec<u32> = lengths.decode(None)?;
+                Ok(match wanted.as_slice() {
+                    // There is one empty value only, so that its length tells it.
+                    [0] => Some(bits::map_bits(&lengths, |len| len == 0)),
+                    _ => (!lengths.iter().any(|len| wanted.contains(len))).then(|| bits::all(self.len, false)),
+                })
+            }
             Node::Dictionary { distinct, codes } => {
                 let distinct = distinct.decode(None, None, false)?;
                 let holds = distinct.map(|value| test.holds_bytes(value));
@@ -160,6 +177,15 @@ impl Strings {
                 }
             }
         }
+    }
+}
+
+impl Strings {
+    /// Which strings a test can hold for, judged by their lengths alone; none if these say nothing.
+    pub(crate) fn candidates(&self, test: &Test) -> Result<Option<BooleanBuffer>> {
+        let (Node::Heap { lengths, .. }, Some(wanted)) = (&self.node, test.byte_lengths()) else { return Ok(None) };
+        let lengths: Vec<u32> = lengths.decode(None)?;
+        Ok(Some(bits::map_bits(&lengths, |len| wanted.contains(&len))))
     }
 }
 

@@ -45,10 +45,20 @@ impl Views {
     /// Few long values out of many get a buffer of their own: whoever keeps them would keep all others, and engines charge
     /// operators for whole buffers.
     pub(crate) fn compact(self) -> Result<Self> {
+        let kept = self.kept();
+        self.gathered(kept / 2)
+    }
+
+    /// Bytes of all buffers.
+    pub(crate) fn kept(&self) -> usize {
+        self.buffers.iter().map(Buffer::len).sum()
+    }
+
+    /// Long values in a buffer of their own, if that has at most so many bytes.
+    pub(crate) fn gathered(self, most: usize) -> Result<Self> {
         let len = |view: u128| (view & 0xFFFF_FFFF) as usize;
-        let kept: usize = self.buffers.iter().map(Buffer::len).sum();
-        let needed: usize = self.views.iter().map(|&view| len(view)).filter(|&len| len > 12).sum();
-        if needed > kept / 2 {
+        let needed = self.views.iter().map(|&view| len(view)).filter(|&len| len > 12).sum();
+        if needed > most {
             return Ok(self);
         }
         let mut heap = Vec::with_capacity(needed);

@@ -90,6 +90,10 @@ fn tests(physical: Physical, rows: &[Row]) -> Vec<Test> {
                 Test::IntSet(Arc::new(IntSet::Sorted(vec![i128::MIN, value(50), i128::MAX]))),
                 Test::IntSet(Arc::new(IntSet::Bits((0..3000).map(|i| (90..105).contains(&i)).collect()))),
                 bits,
+                Test::of_codes(BooleanBuffer::new_unset(100)),
+                Test::of_codes((0..3000).map(|i| (90..2900).contains(&i)).collect()),
+                // Begins and ends inside a byte, and before the values do.
+                Test::of_codes((0..2777).map(|i| i % 5 == 0).collect::<BooleanBuffer>().slice(13, 2751)),
             ]
         }
         Physical::Float { .. } => {

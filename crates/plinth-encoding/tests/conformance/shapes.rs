@@ -117,7 +117,10 @@ pub(crate) fn shapes() -> Vec<Shape> {
         shape!("i32 outliers", I32, Balanced, Patched, |row, next| {
             if row % 331 == 7 { i32s(next()) } else { i32s(next() % 128) }
         }),
-        shape!("u32 codes", U32, Balanced, BitPacked, |_, next| i32s(next() % 3000)),
+        shape!("u32 codes", U32, Balanced, Mixed, |_, next| i32s(next() % 3000)),
+        shape!("u32 many codes", U32, Compact, Mixed, |_, next| i32s(1_000_000 + next() % 69_700)),
+        shape!("u32 codes below a power of two", U32, Balanced, BitPacked, |_, next| i32s(next() % 4001)),
+        shape!("u32 codes, fast", U32, Fast, BitPacked, |_, next| i32s(next() % 3000)),
         shape!("u32 noise", U32, Balanced, Plain, |_, next| i32s(next())),
         shape!("i64 keys", I64, Balanced, Delta, |row, _| i64s(row as u64 / 4 * 32 + row as u64 % 4 + 1)),
         shape!("i64 steps", I64, Balanced, Delta, |row, _| i64s((row as u64).wrapping_mul(1_000_003).wrapping_sub(5))),

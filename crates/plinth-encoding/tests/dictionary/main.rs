@@ -1,13 +1,9 @@
-//! The dictionary against a sorted map, for every physical type; and against damaged bytes.
-#![allow(
-    unsafe_code,
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    reason = "tests; the allocator that watches sizes"
-)]
+//! The dictionary against a sorted map, for every physical type; in `damage`, what goes wrong; in `memory`, what it takes.
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "tests")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+mod damage;
+mod memory;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -19,28 +15,6 @@ use plinth_encoding::expr::{CompareOp, Scalar};
 use plinth_encoding::{Column, EncodingError, IntSet, Physical, Result, Test, Values};
 use plinth_io::MemoryBudget;
 use proptest::prelude::*;
-
-/// Remembers the largest allocation anybody asked for.
-struct Watching;
-
-static LARGEST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is passed on to the system's allocator as it is.
-unsafe impl GlobalAlloc for Watching {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
-        // SAFETY: as promised to us.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as promised to us.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Watching = Watching;
 
 const TEXT: Physical = Physical::Bytes { utf8: true };
 const BINARY: Physical = Physical::Bytes { utf8: false };
@@ -355,22 +329,13 @@ proptest! {
     }
 
     #[test]
-    fn damage_is_safe(
-        (physical, rows) in every_physical(),
-        places in prop::collection::vec(any::<(usize, u8)>(), 1..5),
+    fn keys_over_a_small_alphabet_answer_as_a_sorted_map_does(
+        symbols in prop::collection::vec(any::<u8>(), 1..140),
+        rows in prop::collection::vec(prop::collection::vec(any::<usize>(), 0..40), 0..300),
+        most in 1..40usize,
     ) {
-        let mut encoded = build(physical, &rows, 1);
-        for (place, byte) in places {
-            let mut at = place % (encoded.index.len() + encoded.blocks.iter().map(Vec::len).sum::<usize>());
-            for part in std::iter::once(&mut encoded.index).chain(&mut encoded.blocks) {
-                if at < part.len() {
-                    part[at] = byte;
-                    break;
-                }
-                at -= part.len();
-            }
-        }
-        exercise(physical, &encoded);
+        let row = |row: Vec<usize>| row.iter().take(most).map(|&at| symbols[at % symbols.len()]).collect();
+        check(BINARY, &rows.into_iter().map(row).map(Some).collect::<Vec<_>>(), 3);
     }
 }
 
@@ -415,6 +380,77 @@ fn short_text_without_nulls_is_interned_by_its_views() {
         let words: Vec<_> = words.take(9000).chain([Some(Vec::new()), Some(vec![0; 12]), Some(vec![0; 11])]).collect();
         check(TEXT, &words, 300);
         check(TEXT, &words.into_iter().chain([None]).collect::<Vec<_>>(), 300);
+    }
+}
+
+/// Random lower-case words of 4 to 10 letters.
+fn words(count: usize) -> Vec<Option<Vec<u8>>> {
+    let word =
+        |x: u64| -> Vec<u8> { random(x).take(4 + (x % 7) as usize).map(|x| b'a' + ((x >> 20) % 26) as u8).collect() };
+    let words: std::collections::BTreeSet<_> = random(26).map(word).take(count * 2).collect();
+    words.into_iter().take(count).map(Some).collect()
+}
+
+#[test]
+fn words_take_little_more_than_their_letters() {
+    let words = words(1 << 16);
+    assert_eq!(words.len(), 1 << 16);
+    let encoded = build(TEXT, &words, 1);
+    assert_eq!(encoded.index[0], 3, "letters are packed");
+    let bytes = encoded.index.len() + encoded.blocks.iter().map(Vec::len).sum::<usize>();
+    assert!(bytes * 2 < words.iter().flatten().map(Vec::len).sum::<usize>(), "{bytes} bytes");
+    check(TEXT, &words, 20_000);
+}
+
+#[test]
+#[ignore = "a minute: 2^20 distinct values"]
+fn a_million_words_answer_as_a_sorted_map_does() {
+    check(TEXT, &words(1 << 20), 400_000);
+}
+
+#[test]
+fn long_values_are_found() {
+    // Of a mebibyte: alike but for the ends, over a small alphabet or all bytes, compressible or not; and short ones.
+    let long = |fill: u64, range: u64| -> Vec<u8> { random(fill).take(1 << 20).map(|x| (x % range) as u8).collect() };
+    for range in [1, 2, 26, 200, 256] {
+        let mut rows = vec![vec![], vec![0], vec![0, 0], vec![0xff], vec![1; 15], vec![1; 16], vec![0; 1 << 20]];
+        for fill in 0..3 {
+            rows.push(long(fill, range));
+            rows.push([long(fill, range), vec![0, 1]].concat());
+            rows.push([long(fill, range), vec![0xff]].concat());
+        }
+        let rows: Vec<_> = rows.into_iter().map(Some).collect();
+        let model: std::collections::BTreeSet<Vec<u8>> = rows.iter().flatten().cloned().collect();
+        let (dictionary, _) = open(BINARY, &build(BINARY, &rows, 1)).unwrap();
+        let mut key = Vec::new();
+        for (code, value) in (0u32..).zip(&model) {
+            assert_eq!(dictionary.find(value).unwrap(), Some(code));
+            assert_eq!(dictionary.find(&[&value[..], &[7]].concat()).unwrap(), None);
+            dictionary.get(code, &mut key).unwrap();
+            assert_eq!(&key, value);
+            let half = &value[..value.len() / 2];
+            let (start, count) =
+                (model.range(..half.to_vec()).count(), model.iter().filter(|v| v.starts_with(half)).count());
+            assert_eq!(dictionary.prefix(half).unwrap(), start as u32..(start + count) as u32);
+        }
+        assert!(rows_of(BINARY, dictionary.values().unwrap().values()).iter().eq(&model));
+    }
+}
+
+#[test]
+fn keys_are_found_all_at_once() {
+    for physical in physicals() {
+        let rows = sample(physical, 9000);
+        let model: std::collections::BTreeSet<_> = rows.iter().flatten().map(|row| key_of(physical, row)).collect();
+        let (dictionary, _) = open(physical, &build(physical, &rows, 1)).unwrap();
+        let mut probes: Vec<Vec<u8>> = model.iter().step_by(7).flat_map(|key| around(key)).collect();
+        for sorted in [false, true] {
+            let expected: Vec<u32> = probes.iter().filter_map(|probe| dictionary.find(probe).unwrap()).collect();
+            assert_eq!(dictionary.find_all(&probes).unwrap(), expected);
+            assert!(expected.len() >= model.len() / 7 && (!sorted || expected.is_sorted()));
+            probes.sort_unstable();
+        }
+        assert!(open(physical, &build(physical, &[], 1)).unwrap().0.find_all(&probes).unwrap().is_empty());
     }
 }
 
@@ -463,136 +499,6 @@ fn values_that_repeat_much_compress() {
     let plain: usize = rows.iter().flatten().map(Vec::len).sum();
     assert!(encoded.blocks.iter().map(Vec::len).sum::<usize>() * 4 < plain);
     check(TEXT, &rows, 100);
-}
-
-#[test]
-fn wrong_arguments_are_refused() {
-    assert!(Interner::new(Physical::Bool).is_err());
-    let mut interner = Interner::new(TEXT).unwrap();
-    let ints = column(Physical::CODES, &[Some(vec![1, 0, 0, 0])]);
-    assert!(interner.intern(&ints, &mut Vec::new()).is_err());
-    let views = vec![100u128 | (5 << 96)];
-    let outside = Values::Views { views: views.into(), buffers: vec![Buffer::from(vec![0u8; 104])] };
-    assert!(interner.intern(&Column { len: 1, values: outside, nulls: None }, &mut Vec::new()).is_err());
-    let short = Column { len: 2, ..ints };
-    assert!(Interner::new(Physical::CODES).unwrap().intern(&short, &mut Vec::new()).is_err());
-    assert!(encode(BINARY, &interner.sort()).is_err());
-    assert!(open(Physical::CODES, &build(BINARY, &[Some(vec![0xff])], 1)).is_err());
-}
-
-#[test]
-fn text_that_is_not_utf8_is_an_error() {
-    // End to end, the second two are UTF-8; apart they are not.
-    for values in [[&b"a\xc3"[..], b"b"], [b"\xc3", b"\xc3\xa9"], [b"\xc3", b"\xc4\xa9"]] {
-        let encoded = build(BINARY, &values.map(|value| Some(value.to_vec())), 1);
-        let (dictionary, _) = open(TEXT, &encoded).unwrap();
-        assert!(dictionary.values().is_err());
-        assert!(dictionary.gather(&[0]).is_err());
-        assert!(open(BINARY, &encoded).unwrap().0.values().is_ok());
-    }
-    let joined = build(BINARY, &[Some(b"a\xc3".to_vec()), Some(b"\xa9".to_vec())], 1);
-    assert!(open(TEXT, &joined).unwrap().0.values().is_err());
-}
-
-/// Asks everything; answers may be errors, and must be no worse.
-fn exercise(physical: Physical, encoded: &EncodedDictionary) {
-    let Ok((dictionary, _)) = open(physical, encoded) else { return };
-    let mut key = Vec::new();
-    for code in [0, 3, 15, 16, 40, 4095, 4096, 4100] {
-        let _ = dictionary.get(code, &mut key);
-        let _ = dictionary.gather(&[code, 2, code]);
-        for probe in [&key[..], &key[..key.len() / 2], b"https://www.example.org/3/article-9", b""] {
-            let _ = dictionary.find(probe);
-            let _ = dictionary.prefix(probe);
-        }
-    }
-    let _ = (dictionary.min(), dictionary.max());
-    if let Ok(decoded) = dictionary.values()
-        && physical.fixed_width() != Some(0)
-    {
-        // What decodes is in order, so it is a dictionary, if not the one that was written.
-        let rows = rows_of(physical, decoded.values());
-        assert!(rows.is_sorted_by(|a, b| key_of(physical, a) < key_of(physical, b)));
-        assert_eq!(rows.len(), dictionary.len());
-    }
-    assert!(LARGEST.load(Ordering::Relaxed) < 64 << 20);
-}
-
-/// Every cut of `part`, every byte of it flipped in several ways, and a byte too many.
-fn damaged(part: &[u8], mut check: impl FnMut(Vec<u8>)) {
-    for at in 0..part.len() {
-        check(part[..at].to_vec());
-        for flip in [1, 0x10, 0x80, 0xff] {
-            let mut bytes = part.to_vec();
-            bytes[at] ^= flip;
-            check(bytes);
-        }
-    }
-    check([part, &[0]].concat());
-}
-
-#[test]
-fn every_flipped_byte_and_every_cut_of_a_block_is_safe() {
-    let mut forms = 0;
-    let repeated = random(5).take(70).map(|x| Some(format!("{}{}", x % 999, "tick tock ".repeat(9)).into_bytes()));
-    let repeated: Vec<_> = repeated.collect();
-    let wide = Physical::Wide { width: 16 };
-    for (physical, rows) in [
-        (TEXT, sample(TEXT, 70)),
-        (TEXT, repeated),
-        (wide, sample(wide, 40)),
-        (Physical::CODES, sample(Physical::CODES, 70)),
-        (Physical::Fixed { width: 3 }, sample(Physical::Fixed { width: 3 }, 70)),
-    ] {
-        let encoded = build(physical, &rows, 1);
-        forms |= 1 << encoded.index[0];
-        damaged(&encoded.blocks[0], |block| {
-            exercise(physical, &EncodedDictionary { blocks: vec![block], index: encoded.index.clone() });
-        });
-        damaged(&encoded.index, |index| {
-            exercise(physical, &EncodedDictionary { blocks: encoded.blocks.clone(), index });
-        });
-    }
-    assert_eq!(forms, 0b111, "all layouts were tried");
-}
-
-#[test]
-fn every_flipped_byte_and_every_cut_of_an_index_is_safe() {
-    for physical in [TEXT, Physical::Int { width: 8, signed: true }, Physical::Wide { width: 16 }] {
-        let encoded = build(physical, &sample(physical, 8500), 1);
-        assert!(encoded.blocks.len() >= 2);
-        let mut index = encoded.index.clone();
-        // A few places of a symbol table stand for all: decoding 8,000 values takes its time.
-        let skipped = index.len().saturating_sub(120);
-        let tail = index.split_off(skipped);
-        let head = index;
-        let ask = |index: Vec<u8>| {
-            let damaged = EncodedDictionary { blocks: encoded.blocks.clone(), index };
-            let Ok((dictionary, _)) = open(physical, &damaged) else { return };
-            let _ = (dictionary.find(b"https://www.example.org/3/"), dictionary.min(), dictionary.max());
-            let _ = (dictionary.gather(&[4100]), dictionary.values().is_ok());
-            assert!(LARGEST.load(Ordering::Relaxed) < 64 << 20);
-        };
-        damaged(&tail, |tail| ask([&head[..], &tail].concat()));
-        damaged(&head[..head.len().min(20)], |start| ask([&start[..], &head[head.len().min(20)..], &tail].concat()));
-        let swapped = EncodedDictionary { blocks: encoded.blocks.iter().rev().cloned().collect(), ..encoded.clone() };
-        assert!(open(physical, &swapped).unwrap().0.values().is_err());
-    }
-}
-
-#[test]
-fn a_source_that_fails_is_reported() {
-    struct Failing;
-    impl BlockSource for Failing {
-        fn block(&self, _: usize) -> Result<Buffer> {
-            Err(EncodingError::corrupt("the disk is gone"))
-        }
-    }
-    let encoded = build(TEXT, &sample(TEXT, 10), 1);
-    let dictionary = Dictionary::open(TEXT, &encoded.index, Box::new(Failing)).unwrap();
-    for result in [dictionary.find(b"x").map(drop), dictionary.values().map(drop), dictionary.gather(&[0]).map(drop)] {
-        assert!(result.unwrap_err().to_string().contains("the disk is gone"));
-    }
 }
 
 #[test]

@@ -1,0 +1,49 @@
+//! The two lengths that front coding keeps of each key, in a byte and, where one does not fit, varints.
+
+use crate::dictionary::wire::{Cursor, low_byte, put_varint};
+
+/// A nibble that says: a varint follows, to be added.
+const MORE: usize = 15;
+
+/// What a key shares with the one it is coded against, and how long the rest of it is, as a byte; what does not fit goes
+/// to `more`.
+pub(super) fn put(shared: usize, piece: usize, bytes: &mut Vec<u8>, more: &mut Vec<u8>) {
+    bytes.push(low_byte(shared.min(MORE) | piece.min(MORE) << 4));
+    for length in [shared, piece] {
+        if let Some(rest) = length.checked_sub(MORE) {
+            put_varint(more, rest);
+        }
+    }
+}
+
+/// The shared length and the piece's that `byte` stands for, with what `more` has of them.
+#[inline]
+pub(super) fn take(byte: u8, more: &mut Cursor<'_>) -> Option<(usize, usize)> {
+    let (mut shared, mut piece) = (usize::from(byte) & MORE, usize::from(byte) >> 4);
+    if shared == MORE {
+        shared = shared.checked_add(more.varint()?)?;
+    }
+    if piece == MORE {
+        piece = piece.checked_add(more.varint()?)?;
+    }
+    Some((shared, piece))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn lengths_come_back(lengths: Vec<(usize, usize)>) {
+            let (mut bytes, mut more) = (Vec::new(), Vec::new());
+            lengths.iter().for_each(|&(shared, piece)| put(shared, piece, &mut bytes, &mut more));
+            let mut cursor = Cursor::new(&more);
+            let read: Vec<_> = bytes.iter().map(|&byte| take(byte, &mut cursor).unwrap()).collect();
+            prop_assert_eq!((read, cursor.left()), (lengths, 0));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Predicates on packed vectors: ranges on packed data, everything else on values that never leave the innermost cache.
+
+use arrow_buffer::BooleanBuffer;
+
+use super::{IntKind, IntPredicate, bit};
+use crate::bitpack::{self, Kernel, Lane, VECTOR};
+use crate::bits::Words;
+
+/// The answers for a full vector, a bit each.
+pub(super) type Answers = [u64; VECTOR / 64];
+
+/// A packed vector, or a tail of fewer values; they are offsets from a base.
+pub(super) trait Vector {
+    /// No offset is larger.
+    fn most(&self) -> u64;
+
+    /// Unpacks the values and adds `base` to each.
+    fn unpack<T: Lane>(&self, kernel: Kernel, base: T, out: &mut [T]);
+
+    /// Which offsets of a full vector are from `lo` to `lo + span`, at most [`Vector::most`].
+    fn compare(&self, kernel: Kernel, lo: u64, span: u64) -> Answers;
+}
+
+/// The values a predicate holds for, of `len` in vectors, each with the base of its frame.
+pub(super) fn evaluate<V: Vector>(
+    kind: IntKind,
+    len: usize,
+    vectors: impl Iterator<Item = (u64, V)>,
+    predicate: IntPredicate<'_>,
+) -> BooleanBuffer {
+    let kernel = Kernel::best();
+    let mut out = Words::zeros(len);
+    let mut codes = [0_u32; VECTOR];
+    for (i, (base, vector)) in vectors.enumerate() {
+        let from = i * VECTOR;
+        let count = (len - from).min(VECTOR);
+        let words = out.words_from(from);
+        let words = words.get_mut(..count.div_ceil(64)).unwrap_or_default();
+        match predicate {
+            IntPredicate::Range(lo, hi) => add_range(&vector, kernel, kind.value(base), (lo, hi), count, words),
+            IntPredicate::Few(values) => {
+                for &value in values {
+                    add_range(&vector, kernel, kind.value(base), (value, value), count, words);
+                }
+            }
+            IntPredicate::Bits(bits) => match u32::try_from(kind.value(base)) {
+                Ok(base) if u64::from(base).checked_add(vector.most()).is_some_and(|most| most <= u32::MAX.into()) => {
+                    let codes = &mut codes[..count];
+                    vector.unpack(kernel, base, codes);
+                    bitpack::members(kernel, codes, bits, words);
+                }
+                _ => each(&vector, kernel, base, count, words, |raw| bit(bits, kind, raw)),
+            },
+            IntPredicate::Raw(holds) => each(&vector, kernel, base, count, words, holds),
+        }
+    }
+    out.finish()
+}
+
+/// Sets the bits of the values in a range.
+fn add_range<V: Vector>(
+    vector: &V,
+    kernel: Kernel,
+    base: i128,
+    (lo, hi): (i128, i128),
+    count: usize,
+    words: &mut [u64],
+) {
+    let most = vector.most();
+    let (lo, hi) = (lo.saturating_sub(base).max(0), hi.saturating_sub(base).min(most.into()));
+    let (Ok(lo), Ok(span)) = (u64::try_from(lo), u64::try_from(hi.saturating_sub(lo))) else { return };
+    if span == most {
+        words.fill(u64::MAX);
+        if let (1.., Some(last)) = (count % 64, words.last_mut()) {
+            *last >>= 64 - count % 64;
+        }
+    } else if count == VECTOR {
+        let answers = vector.compare(kernel, lo, span);
+        words.iter_mut().zip(answers).for_each(|(word, hits)| *word |= hits);
+    } else {
+        let mut found = [0; VECTOR / 64];
+        each(vector, kernel, 0, count, &mut found, |offset| offset.wrapping_sub(lo) <= span);
+        words.iter_mut().zip(found).for_each(|(word, hits)| *word |= hits);
+    }
+}
+
+/// Writes the answer of a function for each value, unpacked.
+#[inline(always)]
+fn each<V: Vector>(
+    vector: &V,
+    kernel: Kernel,
+    base: u64,
+    count: usize,
+    words: &mut [u64],
+    holds: impl Fn(u64) -> bool,
+) {
+    let mut values = [0_u64; VECTOR];
+    let values = &mut values[..count];
+    vector.unpack(kernel, base, values);
+    for (word, values) in words.iter_mut().zip(values.chunks(64)) {
+        *word = values.iter().enumerate().fold(0, |word, (i, &value)| word | u64::from(holds(value)) << i);
+    }
+}
