@@ -14,6 +14,10 @@ use arrow_buffer::Buffer;
 use plinth_format::{File, OpenOptions, Scan};
 use plinth_io::{Io, IoMode, IoOptions, MemoryBudget};
 
+/// The program's.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 #[derive(Clone, Debug, Default)]
 struct Args {
     files: Vec<PathBuf>,
@@ -108,7 +112,7 @@ fn cpu() -> u64 {
 fn main() {
     let args = parse();
     let io = Io::new(&MemoryBudget::new(args.memory), args.io.clone());
-    let open = OpenOptions { io: io.clone() };
+    let open = OpenOptions { io: io.clone(), ..OpenOptions::default() };
     let table_bytes: u64 = args.files.iter().map(|file| file.metadata().unwrap().len()).sum();
     let (mut seconds, mut cpus, mut digests) = (Vec::new(), Vec::new(), Vec::new());
     let start = |path: &PathBuf| -> Scan {

@@ -9,11 +9,13 @@ use arrow_buffer::Buffer;
 use arrow_schema::SchemaRef;
 use plinth_encoding::dictionary::{BlockSource, Dictionary};
 use plinth_encoding::expr::{Path, Scalar};
+use plinth_encoding::postings::Postings;
 use plinth_encoding::{EncodingError, Physical};
 use plinth_io::{BlockKey, Io, LocalFile, Source};
 
 use crate::error::{FormatError, Result};
 use crate::footer::{Footer, TAIL_LEN, read_tail};
+use crate::lookup::{Access, Groups};
 use crate::meta::{Section, Shape, StreamMeta};
 use crate::scan::{FunctionCache, ScanBuilder};
 use crate::statistics::{ColumnStatistics, Exactness};
@@ -47,6 +49,7 @@ pub(crate) struct Inner {
     footer_len: u64,
     metadata_read: AtomicU64,
     io: Io,
+    pub(crate) access: Access,
     /// What its blocks are kept under.
     kept_as: u64,
 }
@@ -57,11 +60,15 @@ pub struct OpenOptions {
     /// Who reads the file's blocks. Its budget is asked for the memory of what is kept as long as the file is open: values of
     /// dictionaries. What is refused is decoded whenever it is needed (default: [`Io::shared`]).
     pub io: Io,
+    /// How the file's scans find rows, unless they say otherwise ([`ScanBuilder::access`]).
+    ///
+    /// [`ScanBuilder::access`]: crate::ScanBuilder::access
+    pub access: Access,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { io: Io::shared().clone() }
+        Self { io: Io::shared().clone(), access: Access::Auto }
     }
 }
 
@@ -74,6 +81,7 @@ pub(crate) struct Stream {
     pub(crate) one_value_a_row: bool,
     meta: OnceLock<Arc<StreamMeta>>,
     dictionary: OnceLock<Arc<Dictionary>>,
+    postings: OnceLock<Arc<Postings>>,
 }
 
 impl File {
@@ -141,6 +149,7 @@ impl File {
             functions: FunctionCache::default(),
             kept_as: options.io.cache().new_file(),
             io: options.io.clone(),
+            access: options.access,
             source,
             footer,
             row_groups,
@@ -166,7 +175,7 @@ impl File {
 
     /// Rows in the file.
     pub fn num_rows(&self) -> u64 {
-        self.0.row_groups.last().map_or(0, |last| last.first_row + last.rows)
+        self.0.first_row(usize::MAX)
     }
 
     /// Row groups in order.
@@ -196,7 +205,7 @@ impl File {
         let mut value_bytes = 0;
         for stream in node.streams() {
             let meta = self.0.stream_meta(stream)?;
-            stored_bytes += meta.block_bytes() + meta.dictionary_bytes();
+            stored_bytes += meta.block_bytes() + meta.dictionary_bytes() + meta.postings_bytes();
             value_bytes = meta.value_bytes.saturating_add(value_bytes);
         }
         let meta = self.0.stream_meta(node.stream)?;
@@ -238,6 +247,7 @@ fn add_streams(node: &Node, name: String, one_value_a_row: bool, streams: &mut V
         one_value_a_row,
         meta: OnceLock::new(),
         dictionary: OnceLock::new(),
+        postings: OnceLock::new(),
     });
     for child in &node.children {
         let name = if list { format!("{name}[]") } else { format!("{name}.{}", child.name) };
@@ -358,6 +368,37 @@ impl Inner {
         }
         Ok(Some(known.dictionary.get_or_init(|| dictionary.within(self.io.budget()))))
     }
+
+    /// A stream's postings, if it has some.
+    pub(crate) fn postings(&self, stream: usize) -> Result<Option<&Arc<Postings>>> {
+        let known = &self.streams[stream];
+        if let Some(postings) = known.postings.get() {
+            return Ok(Some(postings));
+        }
+        let meta = self.stream_meta(stream)?;
+        let (Some(dictionary), Some(at)) = (&meta.dictionary, &meta.postings) else { return Ok(None) };
+        let place = format!("column {:?}: postings", known.name);
+        let directory = self.section(&at.directory, &format!("{place}: directory"))?;
+        let groups = Groups { source: Arc::clone(&self.source), place: place.clone(), offset: at.offset };
+        let fail = |e| FormatError::at(self.source.name(), &place, e);
+        let rows = self.first_row(usize::MAX);
+        let postings = Postings::open(dictionary.values, rows, &directory, Box::new(groups)).map_err(fail)?;
+        if postings.directory().bytes() != at.bytes {
+            return Err(fail(EncodingError::corrupt("the directory does not fit the column's metadata")));
+        }
+        Ok(Some(known.postings.get_or_init(|| postings.within(self.io.budget()))))
+    }
+
+    /// Rows before a row group; of one beyond the last, all rows.
+    pub(crate) fn first_row(&self, group: usize) -> u64 {
+        let rows = || self.row_groups.last().map_or(0, |last| last.first_row + last.rows);
+        self.row_groups.get(group).map_or_else(rows, |group| group.first_row)
+    }
+
+    /// Who reads its blocks.
+    pub(crate) fn io(&self) -> &Io {
+        &self.io
+    }
 }
 
 /// Reads a dictionary's blocks from the file.
@@ -388,6 +429,11 @@ impl StreamMeta {
     /// Bytes of its blocks.
     pub(crate) fn block_bytes(&self) -> u64 {
         self.chunks.iter().flat_map(|chunk| &chunk.blocks).map(|block| u64::from(block.len)).sum()
+    }
+
+    /// Bytes of its postings.
+    pub(crate) fn postings_bytes(&self) -> u64 {
+        self.postings.as_ref().map_or(0, |postings| postings.bytes + u64::from(postings.directory.len))
     }
 
     /// Bytes of its dictionary.

@@ -17,7 +17,7 @@ pub(crate) const TAIL_MAGIC: [u8; 8] = *b"\nplinth\0";
 pub(crate) const VERSION: u32 = 0;
 
 /// Which of the disposable layouts this is; older ones are refused.
-pub(crate) const REVISION: u32 = 2;
+pub(crate) const REVISION: u32 = 3;
 
 /// Bytes before the first block.
 pub(crate) const HEADER_LEN: u64 = 64;

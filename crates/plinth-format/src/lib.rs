@@ -7,6 +7,7 @@ mod assemble;
 mod error;
 mod file;
 mod footer;
+pub mod lookup;
 mod meta;
 mod report;
 pub mod scan;
@@ -20,7 +21,10 @@ mod writer;
 
 pub use error::{FormatError, Result};
 pub use file::{File, OpenOptions, RowGroup};
+pub use lookup::Access;
 pub use report::{ColumnReport, EncodingReport, FileReport};
-pub use scan::{Chunk, DynamicFilter, Scan, ScanBuilder, ScanColumn, ScanMetrics};
+pub use scan::{
+    AccessPath, Arm, Chunk, ConjunctReport, DynamicFilter, Learned, Scan, ScanBuilder, ScanColumn, ScanMetrics,
+};
 pub use statistics::{ColumnStatistics, Exactness};
 pub use writer::{Charge, FileSummary, Writer, WriterOptions};

@@ -170,6 +170,16 @@ pub(crate) struct DictionaryMeta {
     pub(crate) blocks: Vec<Section>,
 }
 
+/// Where a stream's postings are: the rows of each value of its dictionary, in the chunks that are coded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PostingsMeta {
+    /// Where the first group starts.
+    pub(crate) offset: u64,
+    /// Bytes of all groups.
+    pub(crate) bytes: u64,
+    pub(crate) directory: Section,
+}
+
 /// All of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamMeta {
@@ -180,6 +190,8 @@ pub(crate) struct StreamMeta {
     /// Of all non-null values (never codes).
     pub(crate) zone: Option<Zone>,
     pub(crate) dictionary: Option<DictionaryMeta>,
+    /// Only where there is a dictionary and a value a row.
+    pub(crate) postings: Option<PostingsMeta>,
     /// What the writer wants said about the stream: why its dictionary was given up.
     pub(crate) note: String,
     pub(crate) chunks: Vec<ChunkMeta>,
@@ -204,12 +216,17 @@ impl StreamMeta {
         out.varint(self.values);
         out.varint(self.value_bytes);
         write_zone(self.zone.as_ref(), COLUMN_BOUND_BYTES, &mut out);
-        out.u8(u8::from(self.dictionary.is_some()));
+        out.u8(u8::from(self.dictionary.is_some()) + u8::from(self.postings.is_some()));
         if let Some(dictionary) = &self.dictionary {
             out.varint(dictionary.values);
             dictionary.index.write(&mut out);
             out.len(dictionary.blocks.len());
             dictionary.blocks.iter().for_each(|block| block.write(&mut out));
+        }
+        if let Some(postings) = &self.postings {
+            out.varint(postings.offset);
+            out.varint(postings.bytes);
+            postings.directory.write(&mut out);
         }
         out.bytes(self.note.as_bytes());
         for chunk in &self.chunks {
@@ -233,16 +250,12 @@ impl StreamMeta {
         let wire = &mut WireReader::new(bytes);
         let (nulls, values, value_bytes) = (wire.varint_u64()?, wire.varint_u64()?, wire.varint_u64()?);
         let zone = read_zone(wire)?;
-        let dictionary = match wire.u8()? {
-            0 => None,
-            1 => {
-                let values = wire.varint_u32()?;
-                let index = Section::read(wire, file_len)?;
-                let blocks = (0..wire.count(10)?).map(|_| Section::read(wire, file_len)).collect::<Result<_>>()?;
-                Some(DictionaryMeta { values, index, blocks })
-            }
-            _ => return Err(EncodingError::corrupt("no such kind of dictionary")),
-        };
+        let kind = wire.u8()?;
+        if kind > 2 || (kind == 2 && !shape.one_value_a_row) {
+            return Err(EncodingError::corrupt("no such kind of dictionary"));
+        }
+        let dictionary = if kind > 0 { Some(DictionaryMeta::read(wire, file_len)?) } else { None };
+        let postings = if kind == 2 { Some(PostingsMeta::read(wire, file_len)?) } else { None };
         let note = wire.text()?.to_owned();
         let chunks = shape
             .row_groups
@@ -255,7 +268,26 @@ impl StreamMeta {
         if counted != (nulls, values) {
             return Err(EncodingError::corrupt("the blocks' counts do not add up to the column's"));
         }
-        Ok(Self { nulls, values, value_bytes, zone, dictionary, note, chunks })
+        Ok(Self { nulls, values, value_bytes, zone, dictionary, postings, note, chunks })
+    }
+}
+
+impl DictionaryMeta {
+    fn read(wire: &mut WireReader<'_>, file_len: u64) -> Result<Self> {
+        let values = wire.varint_u32()?;
+        let index = Section::read(wire, file_len)?;
+        let blocks = (0..wire.count(10)?).map(|_| Section::read(wire, file_len)).collect::<Result<_>>()?;
+        Ok(Self { values, index, blocks })
+    }
+}
+
+impl PostingsMeta {
+    fn read(wire: &mut WireReader<'_>, file_len: u64) -> Result<Self> {
+        let (offset, bytes) = (wire.varint_u64()?, wire.varint_u64()?);
+        if offset.checked_add(bytes).is_none_or(|end| end > file_len) {
+            return Err(EncodingError::corrupt("postings lie beyond the end of the file"));
+        }
+        Ok(Self { offset, bytes, directory: Section::read(wire, file_len)? })
     }
 }
 
@@ -412,6 +444,7 @@ mod tests {
                 index: Section { offset: 1, len: 2, checksum: 3 },
                 blocks: vec![Section { offset: 4, len: 5, checksum: 6 }],
             }),
+            postings: None,
             note: "given up".into(),
             chunks,
         }
@@ -419,8 +452,10 @@ mod tests {
 
     #[test]
     fn metadata_is_read_as_written_and_every_cut_of_it_is_an_error() {
-        let meta = example();
+        let mut meta = example();
         for one_value_a_row in [true, false] {
+            let directory = Section { offset: 7, len: 8, checksum: 9 };
+            meta.postings = one_value_a_row.then_some(PostingsMeta { offset: 77, bytes: 8_100, directory });
             let bytes = meta.write(one_value_a_row);
             let shape = Shape { row_groups: &[4096 * 2 + 10, 4097], block_rows: 4096, one_value_a_row, value_width: 1 };
             let read = StreamMeta::read(&bytes, shape, 1 << 20).unwrap();

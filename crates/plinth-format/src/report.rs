@@ -50,6 +50,8 @@ pub struct ColumnReport {
     pub dictionary_bytes: u64,
     /// Distinct values of the dictionary.
     pub dictionary_values: Option<u64>,
+    /// Bytes of the postings; zero without any.
+    pub index_bytes: u64,
     /// What the writer noted: why a dictionary was given up.
     pub note: Option<String>,
     /// Bytes of the column's metadata.
@@ -118,6 +120,7 @@ impl File {
             block_bytes: meta.block_bytes(),
             dictionary_bytes: meta.dictionary_bytes(),
             dictionary_values: meta.dictionary.as_ref().map(|dictionary| u64::from(dictionary.values)),
+            index_bytes: meta.postings_bytes(),
             note: Some(meta.note.clone()).filter(|note| !note.is_empty()),
             metadata_bytes: self.0.footer.streams.get(node.stream).map_or(0, |section| u64::from(section.len)),
             encodings,

@@ -10,6 +10,7 @@ use arrow_schema::{ArrowError, DataType};
 use plinth_encoding::{Column, Physical, Values};
 
 use crate::types::{Logical, Node};
+use crate::writer::long_bytes;
 
 /// Brings an array to the Arrow type its node is stored as: text and binaries as views, lists as plain lists,
 /// dictionaries and runs as the values they stand for.
@@ -186,10 +187,16 @@ pub(crate) fn value_bytes(column: &Column) -> u64 {
     match &column.values {
         Values::Bool(bits) => bits.len().div_ceil(8) as u64,
         Values::Fixed(buffer) => buffer.len() as u64,
-        Values::Views { .. } => {
-            let long = |row: usize| value_memory(&column.values, row) - VIEW_BYTES as u64;
-            let valid = |row: &usize| column.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
-            (column.len * VIEW_BYTES) as u64 + (0..column.len).filter(valid).map(long).sum::<u64>()
+        Values::Views { views, buffers } => {
+            let views = views.get(..column.len).unwrap_or_default();
+            let long = match &column.nulls {
+                None => long_bytes(views, buffers),
+                Some(nulls) => nulls
+                    .valid_slices()
+                    .map(|(from, to)| long_bytes(views.get(from..to).unwrap_or_default(), buffers))
+                    .sum(),
+            };
+            (column.len * VIEW_BYTES) as u64 + long
         }
     }
 }

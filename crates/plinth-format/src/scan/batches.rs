@@ -8,7 +8,8 @@ use super::executor::{Executor, Step};
 use super::source::ColumnSource;
 use crate::error::{FormatError, Result};
 
-/// Gathers rows until a batch is full. Rows are copied only when several small chunks make one batch.
+/// Gathers rows until a batch is full, or until a chunk comes that nearly is one. Rows are copied only when several small chunks make
+/// one batch.
 #[derive(Debug)]
 pub(super) struct Batches {
     schema: SchemaRef,
@@ -48,8 +49,13 @@ impl Batches {
             match executor.step()? {
                 Step::Chunk(chunk) => {
                     let arrays = executor.values(chunk.columns)?;
+                    let before = self.waiting_rows;
                     self.waiting.push(batch(&self.schema, arrays, chunk.rows)?);
                     self.waiting_rows += chunk.rows;
+                    // What is a batch already is not taken apart to fill up another: with the next it would be the same.
+                    if before > 0 && self.waiting_rows > self.rows && chunk.rows > self.rows / 2 {
+                        return self.emit(before).map(Next::Batch);
+                    }
                 }
                 Step::Waiting => return Ok(Next::Waiting),
                 Step::End if self.waiting_rows == 0 => return Ok(Next::End),

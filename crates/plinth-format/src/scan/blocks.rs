@@ -1,16 +1,17 @@
 //! A file's blocks on their way from storage to the decoder.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
-use plinth_encoding::{Block, Column, EncodingError, Physical};
+use plinth_encoding::{Block, Column, EncodingError, Memory, Physical};
 use plinth_io::{Held, Io, Need, Reading, Request};
 
 use super::ScanMetrics;
+use super::predicate::rank_bits;
 use super::source::BlockId;
 use crate::error::{FormatError, Result};
 use crate::file::{Inner, verify};
@@ -36,8 +37,24 @@ pub(super) struct Blocks {
 #[derive(Debug, Default)]
 struct Loaded {
     bytes: HashMap<usize, Fetched>,
-    /// What a predicate had to decode, whole: values, or codes of a coded chunk.
-    decoded: HashMap<usize, Column>,
+    /// What a predicate had to decode.
+    decoded: HashMap<usize, Decoded>,
+    /// Streams that were decoded, kept or not.
+    once: HashSet<usize>,
+}
+
+impl Loaded {
+    fn holds(&self, stream: usize) -> bool {
+        self.bytes.contains_key(&stream) || self.decoded.contains_key(&stream)
+    }
+}
+
+/// Decoded rows of a stream's block: values, or codes of a coded chunk.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) column: Column,
+    /// Which rows they are, all if there is none.
+    pub(super) under: Option<BooleanBuffer>,
 }
 
 /// A block as it was read.
@@ -50,7 +67,7 @@ struct Fetched {
 
 /// Reads under way.
 #[derive(Debug)]
-pub(super) struct Fetch {
+pub struct Fetch {
     reading: Reading,
     reads: Vec<Range<u64>>,
     held: Vec<Option<Arc<Held>>>,
@@ -67,6 +84,30 @@ struct Part {
     range: Range<u64>,
     checksum: u64,
     read: usize,
+}
+
+impl Decoded {
+    /// Some of these rows.
+    fn only(&self, selection: Option<&BooleanBuffer>) -> plinth_encoding::Result<Column> {
+        match (&self.under, selection) {
+            (None, None) => Ok(self.column.clone()),
+            (None, Some(selection)) => self.column.select(selection),
+            (Some(under), Some(selection)) if under == selection => Ok(self.column.clone()),
+            (Some(under), Some(selection)) if &(under & selection) == selection => {
+                self.column.select(&rank_bits(selection, under))
+            }
+            _ => Err(EncodingError::invalid("rows are asked for that were dropped")),
+        }
+    }
+}
+
+/// What can be dropped of a stream when rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// The values of these rows.
+    Rows,
+    /// Nothing: they are items of lists, or say how many items the lists of all rows have.
+    Whole,
 }
 
 impl AsRef<Reading> for Fetch {
@@ -126,7 +167,7 @@ impl Blocks {
     pub(super) fn start(&self, wanted: impl Iterator<Item = (usize, BlockId)>, need: Need) -> Result<Option<Fetch>> {
         let (mut parts, mut kept) = (Vec::new(), Vec::new());
         for (stream, at) in wanted {
-            if self.loaded.get(&at).is_some_and(|loaded| loaded.bytes.contains_key(&stream)) {
+            if self.loaded.get(&at).is_some_and(|loaded| loaded.holds(stream)) {
                 continue;
             }
             let meta = self.meta(stream, at)?;
@@ -204,34 +245,76 @@ impl Blocks {
         fetched.ok_or_else(|| FormatError::InvalidArgument(format!("{place} was not fetched")))
     }
 
-    pub(super) fn is_decoded(&self, stream: usize, at: BlockId) -> bool {
-        self.loaded.get(&at).is_some_and(|loaded| loaded.decoded.contains_key(&stream))
+    /// What was decoded of a stream's block, if it was.
+    pub(super) fn decoded(&self, stream: usize, at: BlockId) -> Option<&Decoded> {
+        self.loaded.get(&at)?.decoded.get(&stream)
     }
 
-    /// A block decoded whole and kept until it is released.
-    pub(super) fn whole(&mut self, stream: usize, at: BlockId) -> Result<&Column> {
-        let known = self.loaded.get_mut(&at).and_then(|loaded| loaded.decoded.remove(&stream));
-        let column = match known {
-            Some(column) => column,
-            None => self.decode(stream, at, None)?,
-        };
-        Ok(self.loaded.entry(at).or_default().decoded.entry(stream).or_insert(column))
+    /// Decodes rows of a stream's block and keeps them, unless it was done already, perhaps for more rows.
+    pub(super) fn look(&mut self, stream: usize, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<&Decoded> {
+        if self.decoded(stream, at).is_none() {
+            let scope = scope.filter(|scope| scope.count_set_bits() < scope.len());
+            let decoded = Decoded { column: self.decode(stream, at, scope)?, under: scope.cloned() };
+            self.loaded.entry(at).or_default().decoded.insert(stream, decoded);
+        }
+        let decoded = self.decoded(stream, at);
+        decoded
+            .ok_or_else(|| FormatError::InvalidArgument(format!("{} was lost", Place { file: &self.file, stream, at })))
     }
 
-    /// The selected rows of a stream's block: from what a predicate decoded, or from its bytes.
-    pub(super) fn column(&self, stream: usize, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<Column> {
-        let Some(column) = self.loaded.get(&at).and_then(|loaded| loaded.decoded.get(&stream)) else {
-            return self.decode(stream, at, selection);
-        };
-        match selection {
-            Some(selection) => column.select(selection).map_err(self.fail(stream, at)),
-            None => Ok(column.clone()),
+    /// The selected rows of a stream's block: of what a predicate decoded, or from its bytes.
+    pub(super) fn column(&mut self, stream: usize, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<Column> {
+        match self.decoded(stream, at) {
+            Some(decoded) => decoded.only(selection).map_err(self.fail(stream, at)),
+            None => self.decode(stream, at, selection),
         }
     }
 
-    fn decode(&self, stream: usize, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<Column> {
+    /// The most bytes that decoding a stream's block can take.
+    pub(super) fn decoded_at_most(&self, stream: usize, at: BlockId) -> Result<u64> {
+        Ok(self.open(stream, at)?.0.decoded_at_most())
+    }
+
+    /// Keeps of a block's decoded streams those that are needed, and of them the selected rows; the bytes they were decoded from
+    /// are not needed any more. Returns what stays takes, beyond what was read.
+    pub(super) fn settle(
+        &mut self,
+        at: BlockId,
+        selection: &BooleanBuffer,
+        wait: bool,
+        needed: impl Fn(usize) -> Option<Depth>,
+    ) -> Result<u64> {
+        let Some(mut loaded) = self.loaded.remove(&at) else { return Ok(0) };
+        let some = Some(selection).filter(|selection| selection.count_set_bits() < selection.len());
+        loaded.decoded.retain(|&stream, _| needed(stream).is_some());
+        for (&stream, decoded) in &mut loaded.decoded {
+            if needed(stream) == Some(Depth::Rows) {
+                let column = decoded.only(some).map_err(self.fail(stream, at))?;
+                *decoded = Decoded { column, under: some.cloned() };
+            }
+        }
+        let mut memory = Memory::default();
+        for (&stream, decoded) in &mut loaded.decoded {
+            let Some(fetched) = loaded.bytes.get(&stream) else { continue };
+            if wait && some.is_some() && decoded.column.borrows(&fetched.bytes) {
+                decoded.column = decoded.column.compact().map_err(self.fail(stream, at))?.detached(&fetched.bytes);
+            }
+            memory.add(&decoded.column, &fetched.bytes);
+            if !decoded.column.borrows(&fetched.bytes) {
+                loaded.bytes.remove(&stream);
+            }
+        }
+        loaded.bytes.retain(|&stream, _| needed(stream).is_some());
+        self.loaded.insert(at, loaded);
+        Ok(memory.bytes() + selection.len() as u64 / 8)
+    }
+
+    fn decode(&mut self, stream: usize, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<Column> {
         let (opened, _) = self.open(stream, at)?;
         self.metrics.blocks_decoded.fetch_add(1, Relaxed);
+        if !self.loaded.entry(at).or_default().once.insert(stream) {
+            self.metrics.blocks_decoded_again.fetch_add(1, Relaxed);
+        }
         let column = opened.decode(selection).map_err(self.fail(stream, at))?;
         let fetched = self.fetched(stream, at)?;
         // Values that need no decoding stay where they were read, unless too much of that memory is with consumers.

@@ -1,33 +1,41 @@
 //! The columns of a Plinth file as the executor sees them.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use arrow_array::{Array, ArrayRef, BooleanArray, new_null_array};
+use arrow_array::{Array, ArrayRef, new_null_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{ColumnFunction, Function, Path};
-use plinth_encoding::{Column, EncodingError, IntSet, Mask, Physical, Test, Values, Verdict, evaluate_column};
+use plinth_encoding::postings::Codes;
+use plinth_encoding::{Column, EncodingError, Mask, Physical, Test, Values, Verdict, evaluate_column};
 
 use plinth_io::Need;
 
-use super::blocks::{Blocks, Fetch};
-use super::predicate::scatter;
-use super::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Possible, ScanColumn};
+use super::blocks::{Blocks, Decoded, Depth, Fetch};
+use super::predicate::call_on;
+use super::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Located, Possible, Ran, Rows, ScanColumn};
 use crate::assemble::{DecodeStream, assemble, leaf};
 use crate::error::{FormatError, Result};
-use crate::types::Node;
+use crate::lookup::{Access, located, pays, scan_cost};
+use crate::types::{Logical, Node};
 
 /// A file's columns while one scan reads them.
 #[derive(Debug)]
-pub(super) struct FileColumns {
+pub struct FileColumns {
     blocks: Blocks,
     nodes: Vec<Node>,
+    /// The streams that the output needs.
+    needed: HashMap<usize, Depth>,
+    access: Access,
 }
 
 /// A prepared predicate on one column.
 #[derive(Debug)]
-pub(super) struct Leaf {
+pub struct Leaf {
     column: ColumnId,
     stream: usize,
     kind: Kind,
@@ -87,16 +95,24 @@ impl FunctionCache {
     }
 }
 
+/// What can be dropped of a node's stream with rows; `None` if it is not the node's.
+fn depth_of(node: &Node, stream: usize) -> Option<Depth> {
+    // Which items the selected rows own is told by the lengths of all rows.
+    let is_list = matches!(node.logical, Logical::List | Logical::Map { .. });
+    if node.stream == stream {
+        return Some(if is_list { Depth::Whole } else { Depth::Rows });
+    }
+    let below = node.children.iter().find_map(|child| depth_of(child, stream))?;
+    Some(if matches!(node.logical, Logical::Struct) { below } else { Depth::Whole })
+}
+
 impl FileColumns {
-    pub(super) fn new(blocks: Blocks) -> Self {
-        Self { blocks, nodes: Vec::new() }
+    pub(super) fn new(blocks: Blocks, access: Access) -> Self {
+        Self { blocks, nodes: Vec::new(), needed: HashMap::new(), access }
     }
 
     fn dictionary(&self, stream: usize) -> Result<&Arc<Dictionary>> {
-        self.blocks.file.dictionary(stream)?.ok_or_else(|| {
-            let what = format!("column {:?}: codes without a dictionary", self.blocks.file.stream(stream).name);
-            FormatError::Corrupt { file: self.blocks.file.source.name().to_owned(), what }
-        })
+        dictionary(&self.blocks, stream)
     }
 
     /// A test as the chunk's blocks understand it.
@@ -121,35 +137,46 @@ impl FileColumns {
         Ok(codes.get_or_init(|| test))
     }
 
-    /// A test on a block: on encoded data where its encoding can, else decoded, and kept.
-    fn evaluate_test(&mut self, stream: usize, at: BlockId, test: &Test) -> Result<Mask> {
+    /// A test on a block: on encoded data where its encoding can, else on decoded rows.
+    fn evaluate_test(&mut self, stream: usize, rows: &Rows<'_>, test: &Test) -> Result<Mask> {
+        let at = rows.at;
         let fail = self.blocks.fail(stream, at);
-        if !self.blocks.is_decoded(stream, at) {
+        let mut scope = Cow::Borrowed(rows.scope);
+        if self.blocks.decoded(stream, at).is_none() {
             let (opened, _) = self.blocks.open(stream, at)?;
             if let Some(mask) = opened.evaluate(test).map_err(&fail)? {
                 self.blocks.metrics.blocks_evaluated.fetch_add(1, Relaxed);
                 return Ok(mask);
             }
+            if rows.narrows
+                && let Some(candidates) = opened.candidates(test).map_err(&fail)?
+            {
+                scope = Cow::Owned(rows.scope & &candidates);
+            }
         }
+        rows.ran(Ran::Decoded);
         let coded = self.blocks.chunk(stream, at.group)?.coded;
         let physical = if coded { Physical::CODES } else { self.blocks.file.stream(stream).physical };
-        let column = self.blocks.whole(stream, at)?;
-        evaluate_column(physical, column, test).map_err(fail)
+        let Decoded { column, under } = self.blocks.look(stream, at, Some(&scope))?;
+        let mask = evaluate_column(physical, column, test).map_err(fail)?;
+        Ok(match under {
+            Some(under) => mask.spread(under),
+            None => mask,
+        })
     }
 
-    fn evaluate_null(&self, stream: usize, at: BlockId) -> Result<Mask> {
+    fn evaluate_null(&mut self, column: ColumnId, rows: &Rows<'_>) -> Result<Mask> {
+        let (stream, at) = (self.nodes[column].stream, rows.at);
         let fail = self.blocks.fail(stream, at);
-        let (opened, _) = self.blocks.open(stream, at)?;
-        let node_is_presence = self.nodes.iter().any(|node| node.stream == stream && is_presence(node));
-        let rows = self.blocks.meta(stream, at)?.values as usize;
-        let is_true = if node_is_presence {
-            match opened.decode(None).map_err(fail)?.values {
-                Values::Bool(present) => !&present,
-                _ => BooleanBuffer::new_unset(rows),
+        let len = self.blocks.meta(stream, at)?.values as usize;
+        let is_true = if is_presence(&self.nodes[column]) {
+            match &self.blocks.look(stream, at, None)?.column.values {
+                Values::Bool(present) => !present,
+                _ => BooleanBuffer::new_unset(len),
             }
         } else {
-            let nulls = opened.nulls().map_err(fail)?;
-            nulls.map_or_else(|| BooleanBuffer::new_unset(rows), |nulls| !nulls.inner())
+            let nulls = self.blocks.open(stream, at)?.0.nulls().map_err(fail)?;
+            nulls.map_or_else(|| BooleanBuffer::new_unset(len), |nulls| !nulls.inner())
         };
         self.blocks.metrics.blocks_evaluated.fetch_add(1, Relaxed);
         Ok(Mask { is_true, is_null: None })
@@ -161,80 +188,76 @@ impl FileColumns {
         leaf: &Leaf,
         function: &Function,
         truth: &OnceLock<SharedTruth>,
-        at: BlockId,
-        selection: &BooleanBuffer,
+        rows: &Rows<'_>,
     ) -> Result<Mask> {
         let node = &self.nodes[leaf.column];
-        if node.is_leaf() && self.blocks.chunk(leaf.stream, at.group)?.coded {
-            let shared = truth.get_or_init(|| self.blocks.file.functions.entry(&function.function, leaf.stream));
-            if shared.get().is_none() {
-                let truth = self.truth(node, function)?;
-                let _ = shared.set(truth);
-            }
+        if node.is_leaf() && self.blocks.chunk(leaf.stream, rows.at.group)?.coded {
+            let shared = self.shared_truth(node, function, truth)?;
             if let Some(Some(truth)) = shared.get() {
-                return self.apply(leaf.stream, at, truth);
+                return self.apply(leaf.stream, rows, truth);
             }
         }
-        // All rows at once when most are selected: one decode then serves the output too.
-        let dense = selection.count_set_bits() * 4 > selection.len();
-        if dense {
-            let decoded = self.decode_kept(leaf.column, at)?;
-            let array = self.values(leaf.column, decoded)?;
-            if let Ok(answers) = call(function, &array) {
-                return Ok(scatter(&answers, None));
-            }
-        }
-        let decoded = self.decode(leaf.column, at, Some(selection))?;
+        let decoded = self.look(leaf.column, rows.at, Some(rows.scope))?;
         let array = self.values(leaf.column, decoded)?;
-        let answers = call(function, &array).map_err(FormatError::Function)?;
-        Ok(scatter(&answers, Some(selection)))
+        call_on(function, vec![array], rows)
     }
 
-    /// Decodes a column whole; a leaf's values stay for the output.
-    fn decode_kept(&mut self, column: ColumnId, at: BlockId) -> Result<ScanColumn> {
-        let node = &self.nodes[column];
-        if node.is_leaf() {
-            let stream = node.stream;
-            self.blocks.whole(stream, at)?;
+    /// A function's answers over the dictionary, computed by the first scan of a query that needs them.
+    fn shared_truth<'a>(
+        &self,
+        node: &Node,
+        function: &Function,
+        truth: &'a OnceLock<SharedTruth>,
+    ) -> Result<&'a SharedTruth> {
+        let shared = truth.get_or_init(|| self.blocks.file.functions.entry(&function.function, node.stream));
+        if shared.get().is_none() {
+            let truth = self.truth(node, function)?;
+            let _ = shared.set(truth);
         }
-        self.decode(column, at, None)
+        Ok(shared)
+    }
+
+    /// Selected rows of a column. To look at them is to keep them for those who ask later.
+    fn decoded(
+        &mut self,
+        column: ColumnId,
+        at: BlockId,
+        selection: Option<&BooleanBuffer>,
+        keep: bool,
+    ) -> Result<ScanColumn> {
+        let node = self.nodes[column].clone();
+        let mut streams = BlockStreams { blocks: &mut self.blocks, at, keep };
+        if node.is_leaf() && streams.blocks.chunk(node.stream, at.group)?.coded {
+            let Column { len, values, nulls } = streams.column(&node, selection)?;
+            let Values::Fixed(codes) = values else {
+                return Err(self.blocks.fail(node.stream, at)(EncodingError::corrupt("codes that are no integers")));
+            };
+            let dictionary = Arc::clone(self.dictionary(node.stream)?);
+            return Ok(ScanColumn::Codes { ids: ScalarBuffer::new(codes, 0, len), nulls, dictionary });
+        }
+        let array = assemble(&node, selection, &mut streams);
+        Ok(ScanColumn::Arrow(array.map_err(self.blocks.fail(node.stream, at))?))
     }
 
     /// A function's answers over the distinct values and null; `None` if it fails for some.
     fn truth(&self, node: &Node, function: &Function) -> Result<Option<Truth>> {
-        let dictionary = self.dictionary(node.stream)?;
-        let place = format!("column {:?}: dictionary", self.blocks.file.stream(node.stream).name);
-        let fail = |e| FormatError::at(self.blocks.file.source.name(), &place, e);
         let null = new_null_array(&node.arrow_type(), 1);
-        let Ok(of_null) = call(function, &null) else { return Ok(None) };
-        let ask = |column: Column| -> Result<Option<Mask>> {
-            let values = leaf(node, column).map_err(fail)?;
-            Ok(call(function, &values).ok().map(|answers| scatter(&answers, None)))
-        };
-        let mut answers = Vec::new();
-        match dictionary.values_within().map_err(fail)? {
-            Some(decoded) => answers.push(ask(decoded.column())?),
-            None => {
-                // There is no room for all values at once.
-                for block in 0..dictionary.blocks() {
-                    answers.push(ask(dictionary.block_values(block).map_err(fail)?)?);
-                }
-            }
-        }
-        let Some(answers) = answers.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
-        let Mask { is_true, is_null } = Mask::concat(&answers);
-        let bits = |bits: BooleanBuffer| Test::IntSet(Arc::new(IntSet::Bits(bits)));
+        let Ok(of_null) = function.call(&[null], 1) else { return Ok(None) };
+        let place = format!("column {:?}: dictionary", self.blocks.file.stream(node.stream).name);
+        let answers = answers(node, self.dictionary(node.stream)?, function)
+            .map_err(|e| FormatError::at(self.blocks.file.source.name(), place, e))?;
+        let Ok(Mask { is_true, is_null }) = answers else { return Ok(None) };
         Ok(Some(Truth {
-            is_true: bits(is_true),
-            is_null: is_null.map(bits),
+            is_true: Test::of_codes(is_true),
+            is_null: is_null.map(Test::of_codes),
             of_null: of_null.is_valid(0).then(|| of_null.value(0)),
         }))
     }
 
-    fn apply(&mut self, stream: usize, at: BlockId, truth: &Truth) -> Result<Mask> {
-        let Mask { mut is_true, is_null: nulls } = self.evaluate_test(stream, at, &truth.is_true)?;
+    fn apply(&mut self, stream: usize, rows: &Rows<'_>, truth: &Truth) -> Result<Mask> {
+        let Mask { mut is_true, is_null: nulls } = self.evaluate_test(stream, rows, &truth.is_true)?;
         let mut is_null = match &truth.is_null {
-            Some(test) => Some(self.evaluate_test(stream, at, test)?.is_true),
+            Some(test) => Some(self.evaluate_test(stream, rows, test)?.is_true),
             None => None,
         };
         if let Some(nulls) = nulls {
@@ -248,13 +271,29 @@ impl FileColumns {
     }
 }
 
-fn call(function: &Function, array: &ArrayRef) -> Result<BooleanArray, String> {
-    let answers = function.function.evaluate(std::slice::from_ref(array))?;
-    if answers.len() == array.len() {
-        Ok(answers)
-    } else {
-        Err(format!("{} answered {} rows of {}", function.function.name(), answers.len(), array.len()))
+/// A function's answers over the distinct values of a column, or why it has none for one of them.
+pub(crate) fn answers(
+    node: &Node,
+    dictionary: &Dictionary,
+    function: &Function,
+) -> plinth_encoding::Result<Result<Mask, String>> {
+    let ask = |column: Column| -> plinth_encoding::Result<Result<Mask, String>> {
+        let values = leaf(node, column)?;
+        let rows = values.len();
+        Ok(function.call(&[values], rows).map(|answers| Mask::of(&answers)))
+    };
+    if let Some(decoded) = dictionary.values_within()? {
+        return ask(decoded.column());
     }
+    // There is no room for all values at once.
+    let mut all = Vec::with_capacity(dictionary.blocks());
+    for block in 0..dictionary.blocks() {
+        match ask(dictionary.block_values(block)?)? {
+            Ok(mask) => all.push(mask),
+            Err(what) => return Ok(Err(what)),
+        }
+    }
+    Ok(Ok(Mask::concat(&all)))
 }
 
 fn is_presence(node: &Node) -> bool {
@@ -272,6 +311,10 @@ impl ColumnSource for FileColumns {
         }
         self.nodes.push(node.clone());
         Ok(self.nodes.len() - 1)
+    }
+
+    fn name(&self, column: ColumnId) -> &str {
+        &self.blocks.file.stream(self.nodes[column].stream).name
     }
 
     fn prepare(&self, column: ColumnId, leaf: &LeafExpr) -> Result<Leaf> {
@@ -292,6 +335,72 @@ impl ColumnSource for FileColumns {
             LeafExpr::Function(function) => Kind::Function { function: function.clone(), truth: OnceLock::new() },
         };
         Ok(Leaf { column, stream: node.stream, kind })
+    }
+
+    fn both(&self, one: &Leaf, other: &Leaf) -> Option<Leaf> {
+        match (&one.kind, &other.kind) {
+            (Kind::Test { values: a, .. }, Kind::Test { values: b, .. }) if one.stream == other.stream => {
+                let kind = Kind::Test { values: a.of_both(b)?, codes: OnceLock::new() };
+                Some(Leaf { column: one.column, stream: one.stream, kind })
+            }
+            _ => None,
+        }
+    }
+
+    fn codes(&self, leaf: &Leaf) -> Result<Option<(ColumnId, Codes)>> {
+        let meta = self.blocks.file.stream_meta(leaf.stream)?;
+        if meta.postings.is_none() {
+            return Ok(None);
+        }
+        let values = self.dictionary(leaf.stream)?.len();
+        let of = |test: &Test| Codes::of(test, u32::try_from(values).unwrap_or(u32::MAX));
+        let codes = match &leaf.kind {
+            Kind::IsNull => return Ok(None),
+            Kind::Test { values, codes } => of(self.test_for(leaf, values, codes, true)?),
+            Kind::Function { function, truth } => {
+                let shared = self.shared_truth(&self.nodes[leaf.column], function, truth)?;
+                match shared.get() {
+                    Some(Some(truth)) if truth.of_null != Some(true) || meta.nulls == 0 => of(&truth.is_true),
+                    _ => return Ok(None),
+                }
+            }
+        };
+        Ok(Some((leaf.column, codes)))
+    }
+
+    fn weigh(&self, column: ColumnId, codes: &Codes, groups: Range<usize>) -> Result<Option<u64>> {
+        let (file, stream) = (&self.blocks.file, self.nodes[column].stream);
+        let Some(postings) = file.postings(stream)? else { return Ok(None) };
+        let cost = postings.cost(codes);
+        let asked = match self.access {
+            Access::Scan => false,
+            Access::Postings => true,
+            Access::Auto => pays(&cost, scan_cost(file, stream, groups)?),
+        };
+        Ok(asked.then_some(cost.rows))
+    }
+
+    fn locate(&self, column: ColumnId, codes: &Codes, groups: Range<usize>) -> Result<Option<Located>> {
+        let (file, stream) = (&self.blocks.file, self.nodes[column].stream);
+        let Some(postings) = file.postings(stream)? else { return Ok(None) };
+        let within = file.first_row(groups.start)..file.first_row(groups.end);
+        let place = format!("column {:?}: postings", file.stream(stream).name);
+        match located(postings, codes, within, file.io().budget()) {
+            Ok((rows, memory)) => Ok(Some(Located { rows, memory, bytes: postings.cost(codes).bytes })),
+            Err(error) => match FormatError::at(file.source.name(), place, error) {
+                FormatError::Memory(_) => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    fn is_coded(&self, column: ColumnId, group: usize) -> Result<bool> {
+        Ok(self.blocks.chunk(self.nodes[column].stream, group)?.coded)
+    }
+
+    fn first_row(&self, at: BlockId) -> Result<u64> {
+        let file = &self.blocks.file;
+        Ok(file.first_row(at.group) + at.block as u64 * u64::from(file.footer.block_rows))
     }
 
     fn block_rows(&self, group: usize) -> Result<Vec<usize>> {
@@ -337,31 +446,43 @@ impl ColumnSource for FileColumns {
         self.blocks.finish(fetch)
     }
 
-    fn evaluate(&mut self, leaf: &Leaf, at: BlockId, selection: &BooleanBuffer) -> Result<Mask> {
+    fn evaluate(&mut self, leaf: &Leaf, rows: &Rows<'_>) -> Result<Mask> {
         match &leaf.kind {
-            Kind::IsNull => self.evaluate_null(leaf.stream, at),
+            Kind::IsNull => self.evaluate_null(leaf.column, rows),
             Kind::Test { values, codes } => {
-                let coded = self.blocks.chunk(leaf.stream, at.group)?.coded;
+                let coded = self.blocks.chunk(leaf.stream, rows.at.group)?.coded;
                 let test = self.test_for(leaf, values, codes, coded)?;
-                self.evaluate_test(leaf.stream, at, test)
+                self.evaluate_test(leaf.stream, rows, test)
             }
-            Kind::Function { function, truth } => self.evaluate_function(leaf, function, truth, at, selection),
+            Kind::Function { function, truth } => self.evaluate_function(leaf, function, truth, rows),
         }
     }
 
+    fn look(&mut self, column: ColumnId, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<ScanColumn> {
+        self.decoded(column, at, scope, true)
+    }
+
+    fn put_out(&mut self, output: &[ColumnId]) {
+        let streams = output.iter().flat_map(|&column| {
+            let node = &self.nodes[column];
+            node.streams().filter_map(move |stream| Some((stream, depth_of(node, stream)?)))
+        });
+        self.needed = streams.collect();
+    }
+
+    fn keeps_at_most(&self, column: ColumnId, at: BlockId) -> Result<u64> {
+        let needed = |stream: &usize| self.needed.contains_key(stream);
+        let streams = self.nodes[column].streams().filter(needed);
+        streams.map(|stream| self.blocks.decoded_at_most(stream, at)).sum()
+    }
+
+    fn settle(&mut self, at: BlockId, selection: &BooleanBuffer, wait: bool) -> Result<u64> {
+        let needed = &self.needed;
+        self.blocks.settle(at, selection, wait, |stream| needed.get(&stream).copied())
+    }
+
     fn decode(&mut self, column: ColumnId, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<ScanColumn> {
-        let node = self.nodes[column].clone();
-        if node.is_leaf() && self.blocks.chunk(node.stream, at.group)?.coded {
-            let Column { len, values, nulls } = self.blocks.column(node.stream, at, selection)?;
-            let Values::Fixed(codes) = values else {
-                return Err(self.blocks.fail(node.stream, at)(EncodingError::corrupt("codes that are no integers")));
-            };
-            let dictionary = Arc::clone(self.dictionary(node.stream)?);
-            return Ok(ScanColumn::Codes { ids: ScalarBuffer::new(codes, 0, len), nulls, dictionary });
-        }
-        let fail = self.blocks.fail(node.stream, at);
-        let array = assemble(&node, selection, &mut BlockStreams { columns: self, at }).map_err(fail)?;
-        Ok(ScanColumn::Arrow(array))
+        self.decoded(column, at, selection, false)
     }
 
     fn values(&self, column: ColumnId, decoded: ScanColumn) -> Result<ArrayRef> {
@@ -402,18 +523,29 @@ fn from_codes(
 
 /// The streams of one block, for `assemble`.
 struct BlockStreams<'a> {
-    columns: &'a FileColumns,
+    blocks: &'a mut Blocks,
     at: BlockId,
+    /// Whether to keep what is decoded.
+    keep: bool,
+}
+
+impl BlockStreams<'_> {
+    fn column(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> Result<Column> {
+        if self.keep {
+            self.blocks.look(node.stream, self.at, selection)?;
+        }
+        self.blocks.column(node.stream, self.at, selection)
+    }
 }
 
 impl DecodeStream for BlockStreams<'_> {
     fn shape(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> plinth_encoding::Result<Column> {
-        self.columns.blocks.column(node.stream, self.at, selection).map_err(wrap)
+        self.column(node, selection).map_err(wrap)
     }
 
     fn leaf(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> plinth_encoding::Result<ArrayRef> {
-        let coded = self.columns.blocks.chunk(node.stream, self.at.group).map_err(wrap)?.coded;
-        let column = self.columns.blocks.column(node.stream, self.at, selection).map_err(wrap)?;
+        let coded = self.blocks.chunk(node.stream, self.at.group).map_err(wrap)?.coded;
+        let column = self.column(node, selection).map_err(wrap)?;
         if !coded {
             return leaf(node, column);
         }
@@ -421,9 +553,17 @@ impl DecodeStream for BlockStreams<'_> {
             return Err(EncodingError::corrupt("codes that are no integers"));
         };
         let ids = ScalarBuffer::new(codes, 0, column.len);
-        let dictionary = self.columns.dictionary(node.stream).map_err(wrap)?;
+        let dictionary = dictionary(self.blocks, node.stream).map_err(wrap)?;
         from_codes(node, &ids, column.nulls, dictionary)
     }
+}
+
+/// The dictionary of a stream that holds codes.
+fn dictionary(blocks: &Blocks, stream: usize) -> Result<&Arc<Dictionary>> {
+    blocks.file.dictionary(stream)?.ok_or_else(|| {
+        let what = format!("column {:?}: codes without a dictionary", blocks.file.stream(stream).name);
+        FormatError::Corrupt { file: blocks.file.source.name().to_owned(), what }
+    })
 }
 
 /// A file-level error on its way through the decoder, which hands it back as it is.

@@ -3,21 +3,27 @@
 //! Blocks travel in windows through two stages: their filter columns are read and evaluated, then the other columns of those
 //! with rows that pass are read and decoded. While the storage keeps the scan waiting, several windows are under way at
 //! once, the reads of later ones behind those of earlier ones; what is there at once is decoded at once, while it is still
-//! in a core's cache.
+//! in a core's cache. What is kept of blocks that were filtered ahead of their turn is their surviving rows, as far as a
+//! budget goes; without one a block is decoded before the next is filtered.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use arrow_array::ArrayRef;
 use arrow_buffer::BooleanBuffer;
 use plinth_encoding::expr::{Expr, Path};
-use plinth_io::{Need, Reading};
+use plinth_io::{MemoryBudget, Need, Reading};
 
-use super::predicate::{Bound, Rows, bind, conjuncts};
+use super::filter::{Conjunct, Undecided, filter, sample};
+use super::indexed::{Choice, Indexed, choose};
+use super::learned::{Learned, Order, Place, Way};
+use super::predicate::bind_all;
 use super::source::{BlockId, ColumnId, ColumnSource, ScanColumn};
-use super::{Chunk, DynamicFilter, ScanMetrics};
+use super::stages::{Columns, Dynamic, Filtering, Live, LookAhead, Passed, Survivors};
+use super::{AccessPath, Arm, Chunk, DynamicFilter, ScanMetrics};
 use crate::error::{FormatError, Result};
 
 /// Most blocks of a window.
@@ -36,15 +42,30 @@ const WAITING_BYTES: u64 = 16 << 20;
 /// Windows that are under way while the storage keeps the scan waiting.
 const AHEAD: usize = 4;
 
+/// Blocks after which the order of the conjuncts is thought over.
+const REORDER: u64 = 16;
+
 /// What to do.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) columns: Vec<Path>,
+pub struct Plan {
+    /// What comes out, in this order.
+    pub columns: Vec<Path>,
     /// All must be true.
-    pub(super) predicate: Vec<Expr>,
-    pub(super) dynamic: Vec<Arc<dyn DynamicFilter>>,
-    pub(super) row_groups: Range<usize>,
-    pub(super) limit: Option<u64>,
+    pub predicate: Vec<Expr>,
+    /// That change while the scan runs.
+    pub dynamic: Vec<Arc<dyn DynamicFilter>>,
+    /// Which row groups, as the source counts them.
+    pub row_groups: Range<usize>,
+    /// Most rows that come out.
+    pub limit: Option<u64>,
+    /// When filters are evaluated.
+    pub arm: Arm,
+    /// What other scans of the query share.
+    pub learned: Arc<Learned>,
+    /// Bytes that may be kept of blocks that were filtered ahead.
+    pub look_ahead: u64,
+    /// What these bytes are part of.
+    pub budget: Arc<MemoryBudget>,
 }
 
 /// A running scan over any source.
@@ -52,62 +73,32 @@ pub(super) struct Plan {
 pub(super) struct Executor<S: ColumnSource> {
     source: S,
     output: Vec<ColumnId>,
-    /// Cheapest first.
-    conjuncts: Vec<Arc<Bound<S::Leaf>>>,
+    conjuncts: Vec<Arc<Conjunct<S::Leaf>>>,
     dynamic: Vec<Dynamic<S::Leaf>>,
+    /// Of all dynamic filters, that were seen.
+    versions: u64,
+    /// What postings say of conjuncts, once they were asked.
+    indexed: Option<Option<Indexed<S::Leaf>>>,
     groups: Range<usize>,
-    /// Blocks of the current row group that zone maps left, with their rows.
-    live: VecDeque<(BlockId, usize)>,
+    /// Blocks of the current row group that zone maps and postings left.
+    live: VecDeque<Live>,
     /// Windows whose filter columns are under way.
     filtering: VecDeque<Filtering<S>>,
     /// Windows of blocks with rows that passed.
     passed: VecDeque<Passed<S::Fetch>>,
     remaining: u64,
+    has_limit: bool,
     /// Blocks of the next window: a scan with a limit starts small, for it may need no more.
     window: usize,
     /// Whether the last read was not there at once.
     waits: bool,
     /// What went wrong before anybody asked.
     failed: Option<FormatError>,
+    arm: Arm,
+    learned: Arc<Learned>,
+    order: Order,
+    look_ahead: LookAhead,
     metrics: Arc<ScanMetrics>,
-}
-
-/// A dynamic filter as last seen.
-#[derive(Debug)]
-struct Dynamic<L> {
-    filter: Arc<dyn DynamicFilter>,
-    version: u64,
-    bound: Vec<Arc<Bound<L>>>,
-}
-
-/// Blocks to be filtered.
-#[derive(Debug)]
-struct Filtering<S: ColumnSource> {
-    blocks: Vec<Undecided<S::Leaf>>,
-    fetch: S::Fetch,
-}
-
-/// A block of which zone maps left some predicates open.
-#[derive(Debug)]
-struct Undecided<L> {
-    at: BlockId,
-    rows: usize,
-    open: Vec<Arc<Bound<L>>>,
-}
-
-/// Blocks to be decoded, with the rows that passed.
-#[derive(Debug)]
-struct Passed<F> {
-    blocks: VecDeque<(BlockId, BooleanBuffer)>,
-    columns: Columns<F>,
-}
-
-/// The other columns of some blocks.
-#[derive(Debug)]
-enum Columns<F> {
-    Wanted,
-    UnderWay(F),
-    Here,
 }
 
 /// How far a scan got.
@@ -123,21 +114,32 @@ pub(super) enum Step {
 
 impl<S: ColumnSource> Executor<S> {
     pub(super) fn new(mut source: S, plan: Plan, metrics: Arc<ScanMetrics>) -> Result<Self> {
-        let output = plan.columns.iter().map(|path| source.resolve(path)).collect::<Result<_>>()?;
+        let output = plan.columns.iter().map(|path| source.resolve(path)).collect::<Result<Vec<_>>>()?;
+        source.put_out(&output);
         let conjuncts = bind_all(&plan.predicate, &mut source)?;
+        let conjuncts = conjuncts.into_iter().map(|(slot, bound)| Arc::new(Conjunct { slot, bound })).collect();
+        let dynamic = plan.dynamic.into_iter().enumerate();
+        let dynamic = dynamic.map(|(i, filter)| Dynamic::new(filter, plan.learned.dynamic_slot(i))).collect();
         Ok(Self {
             source,
             output,
             conjuncts,
-            dynamic: plan.dynamic.into_iter().map(|filter| Dynamic { filter, version: 0, bound: Vec::new() }).collect(),
+            dynamic,
+            versions: 0,
+            indexed: None,
             groups: plan.row_groups,
             live: VecDeque::new(),
             filtering: VecDeque::new(),
             passed: VecDeque::new(),
             remaining: plan.limit.unwrap_or(u64::MAX),
+            has_limit: plan.limit.is_some(),
             window: if plan.limit.is_some() { 1 } else { WINDOW },
             waits: false,
             failed: None,
+            arm: plan.arm,
+            learned: plan.learned,
+            order: Order::default(),
+            look_ahead: LookAhead::new(plan.look_ahead, &plan.budget),
             metrics,
         })
     }
@@ -166,8 +168,9 @@ impl<S: ColumnSource> Executor<S> {
     pub(super) fn end(&mut self) {
         self.remaining = 0;
         self.filtering.clear();
-        for (at, _) in self.passed.drain(..).flat_map(|passed| passed.blocks) {
-            self.source.release(at);
+        for block in self.passed.drain(..).flat_map(|passed| passed.blocks) {
+            self.look_ahead.release(block.kept);
+            self.source.release(block.at);
         }
     }
 
@@ -185,10 +188,8 @@ impl<S: ColumnSource> Executor<S> {
                     self.source.finish(fetch)?;
                 }
                 if matches!(front.columns, Columns::Here) {
-                    if let Some((at, selection)) = front.blocks.pop_front() {
-                        let chunk = self.decode(at, selection)?;
-                        self.source.release(at);
-                        return Ok(Step::Chunk(chunk));
+                    if let Some(block) = front.blocks.pop_front() {
+                        return self.decode(block).map(Step::Chunk);
                     }
                     self.passed.pop_front();
                     continue;
@@ -208,7 +209,7 @@ impl<S: ColumnSource> Executor<S> {
     pub(super) fn waits_for(&self) -> Option<&Reading> {
         match self.passed.front().map(|front| &front.columns) {
             Some(Columns::UnderWay(fetch)) => Some(fetch.as_ref()),
-            _ => self.filtering.front().map(|next| next.fetch.as_ref()),
+            _ => self.filtering.front().and_then(|next| next.fetch.as_ref()).map(AsRef::as_ref),
         }
     }
 
@@ -219,8 +220,23 @@ impl<S: ColumnSource> Executor<S> {
         }
     }
 
+    /// How rows will be found that pass conjuncts on columns with postings, if there are such.
+    pub(super) fn access_path(&self) -> Result<Option<AccessPath>> {
+        Ok(match choose(&self.source, &self.conjuncts, self.groups.clone())? {
+            Choice::NoPostings => None,
+            Choice::Scan => Some(AccessPath::Scan),
+            Choice::Postings { column, rows, .. } => {
+                Some(AccessPath::Postings { column: self.source.name(column).to_owned(), rows })
+            }
+        })
+    }
+
     /// Moves to the next row group and drops the blocks that zone maps rule out. False if there is none.
     fn next_group(&mut self) -> Result<bool> {
+        if self.indexed.is_none() {
+            let groups = self.groups.clone();
+            self.indexed = Some(Indexed::find(&self.source, &self.conjuncts, groups, &self.metrics)?);
+        }
         let Some(group) = self.groups.next() else { return Ok(false) };
         self.refresh()?;
         let rows = self.source.block_rows(group)?;
@@ -228,8 +244,13 @@ impl<S: ColumnSource> Executor<S> {
         self.metrics.blocks_total.fetch_add(rows.len() as u64, Relaxed);
         for (block, rows) in rows.into_iter().enumerate() {
             let at = BlockId { group, block };
-            if self.may_pass(at)? {
-                self.live.push_back((at, rows));
+            let selection = match self.indexed.iter_mut().flatten().next() {
+                Some(indexed) => indexed.select(&self.source, at, rows)?,
+                None => None,
+            };
+            let live = Live { at, rows, selection };
+            if self.may_pass(&live)? {
+                self.live.push_back(live);
             } else {
                 self.metrics.blocks_pruned.fetch_add(1, Relaxed);
             }
@@ -240,13 +261,37 @@ impl<S: ColumnSource> Executor<S> {
         Ok(true)
     }
 
-    fn predicates(&self) -> impl Iterator<Item = &Arc<Bound<S::Leaf>>> {
-        self.conjuncts.iter().chain(self.dynamic.iter().flat_map(|dynamic| &dynamic.bound))
+    /// The predicates that a block has not been asked yet.
+    fn open(&self, live: &Live) -> impl Iterator<Item = &Arc<Conjunct<S::Leaf>>> {
+        let indexed = self.indexed.iter().flatten().next().filter(|_| live.selection.is_some());
+        let dynamic = self.dynamic.iter().flat_map(|dynamic| &dynamic.bound);
+        let conjuncts = self.conjuncts.iter().chain(dynamic);
+        conjuncts.filter(move |conjunct| indexed.is_none_or(|indexed| !indexed.answers(conjunct)))
     }
 
-    fn may_pass(&self, at: BlockId) -> Result<bool> {
-        for predicate in self.predicates() {
-            if !predicate.possible(&self.source, at)?.is_true {
+    fn may_pass(&self, live: &Live) -> Result<bool> {
+        if live.selection.as_ref().is_some_and(|selection| !selection.has_true()) {
+            return Ok(false);
+        }
+        self.none_rules_out(self.open(live), live.at)
+    }
+
+    /// What zone maps say of a block now that dynamic filters are newer.
+    fn may_still_pass(&self, at: BlockId) -> Result<bool> {
+        self.none_rules_out(self.dynamic.iter().flat_map(|dynamic| &dynamic.bound), at)
+    }
+
+    fn none_rules_out<'a>(
+        &self,
+        conjuncts: impl Iterator<Item = &'a Arc<Conjunct<S::Leaf>>>,
+        at: BlockId,
+    ) -> Result<bool>
+    where
+        S: 'a,
+    {
+        for conjunct in conjuncts {
+            if !conjunct.bound.possible(&self.source, at)?.is_true {
+                self.learned.decided(conjunct.slot, Place::Nothing);
                 return Ok(false);
             }
         }
@@ -255,17 +300,11 @@ impl<S: ColumnSource> Executor<S> {
 
     /// Takes newer versions of the dynamic filters; says whether there were any.
     fn refresh(&mut self) -> Result<bool> {
-        let mut changed = false;
+        let before = self.versions;
         for dynamic in &mut self.dynamic {
-            if let Some((version, expr)) = dynamic.filter.newer_than(dynamic.version) {
-                let mut parts = Vec::new();
-                conjuncts(&expr, &mut parts);
-                dynamic.bound = bind_all(&parts, &mut self.source)?;
-                dynamic.version = version;
-                changed = true;
-            }
+            self.versions += u64::from(dynamic.refresh(&mut self.source)?);
         }
-        Ok(changed)
+        Ok(self.versions > before)
     }
 
     /// Starts what has to be read next, and more while the storage keeps the scan waiting: then windows that are read are
@@ -276,9 +315,11 @@ impl<S: ColumnSource> Executor<S> {
             if !self.start_passed(depth)? {
                 return Ok(());
             }
-            let is_read = self.filtering.front().is_some_and(|next| next.fetch.as_ref().is_done());
+            let is_read = self.filtering.front().is_some_and(Filtering::is_read);
             if is_read && self.passed.len() < depth {
-                self.filter()?;
+                if !self.filter()? {
+                    return Ok(());
+                }
             } else if self.filtering.len() + self.passed.len() >= depth {
                 return Ok(());
             } else if self.live.is_empty() {
@@ -297,7 +338,7 @@ impl<S: ColumnSource> Executor<S> {
         let mut i = 0;
         while i < self.passed.len().min(windows) {
             if matches!(self.passed[i].columns, Columns::Wanted) {
-                let wanted: Vec<_> = self.passed[i].blocks.iter().flat_map(|&(at, _)| self.columns_of(at)).collect();
+                let wanted: Vec<_> = self.passed[i].blocks.iter().flat_map(|block| self.columns_of(block.at)).collect();
                 let fetch = match self.source.start(&wanted, Need::Ahead)? {
                     Some(fetch) => fetch,
                     None if i > 0 => return Ok(false),
@@ -310,12 +351,20 @@ impl<S: ColumnSource> Executor<S> {
                         self.need(&wanted[..self.output.len()])?
                     }
                 };
-                self.waits = !fetch.as_ref().is_done();
+                self.note(&fetch);
                 self.passed[i].columns = Columns::UnderWay(fetch);
             }
             i += 1;
         }
         Ok(true)
+    }
+
+    /// Whether the storage keeps the scan waiting is told by its last read.
+    fn note(&mut self, fetch: &S::Fetch) {
+        let reading = fetch.as_ref();
+        if !reading.is_empty() {
+            self.waits = !reading.is_done();
+        }
     }
 
     /// Starts a read that the scan can't go on without.
@@ -338,33 +387,52 @@ impl<S: ColumnSource> Executor<S> {
         if self.refresh()? {
             let before = self.live.len();
             let blocks = std::mem::take(&mut self.live);
-            for (at, rows) in blocks {
-                if self.may_pass(at)? {
-                    self.live.push_back((at, rows));
+            for live in blocks {
+                if self.may_pass(&live)? {
+                    self.live.push_back(live);
                 }
             }
             self.metrics.blocks_pruned.fetch_add((before - self.live.len()) as u64, Relaxed);
         }
-        let most = if self.dynamic.is_empty() { self.window } else { self.window.min(DYNAMIC_WINDOW) };
-        let (mut blocks, mut wanted, mut bytes, mut first) = (Vec::new(), Vec::new(), 0, 0);
-        for &(at, rows) in self.live.iter().take(most) {
+        let (way, eager) = self.way();
+        let most = match (way.trial, self.dynamic.is_empty()) {
+            (true, _) => 1,
+            (false, true) => self.window,
+            (false, false) => self.window.min(DYNAMIC_WINDOW),
+        };
+        let (mut blocks, mut wanted, mut bytes, mut first) = (VecDeque::new(), Vec::new(), 0, 0);
+        for live in self.live.iter().take(most) {
+            let at = live.at;
             if bytes >= self.window_bytes(wanted.len().div_ceil(blocks.len().max(1))) {
                 break;
             }
-            // A predicate that zone maps prove true everywhere in a block needs no column of it.
-            let mut open = Vec::new();
-            for predicate in self.predicates() {
-                if !predicate.possible(&self.source, at)?.always_true() {
-                    open.push(Arc::clone(predicate));
-                    let mut columns = Vec::new();
-                    predicate.columns(&mut columns);
-                    for column in columns {
-                        bytes += self.source.size(column, at)?;
-                        wanted.push((column, at));
-                    }
+            if live.selection.is_some() {
+                for indexed in self.indexed.iter().flatten() {
+                    indexed.answered().for_each(|conjunct| self.learned.decided(conjunct.slot, Place::Everything));
                 }
             }
-            blocks.push(Undecided { at, rows, open });
+            // A predicate that zone maps prove true everywhere in a block needs no column of it.
+            let (mut open, mut columns) = (Vec::new(), Vec::new());
+            for conjunct in self.open(live) {
+                if conjunct.bound.possible(&self.source, at)?.always_true() {
+                    self.learned.decided(conjunct.slot, Place::Everything);
+                } else {
+                    open.push(Arc::clone(conjunct));
+                    conjunct.bound.columns(&mut columns);
+                }
+            }
+            if eager {
+                columns.extend(&self.output);
+            }
+            columns.sort_unstable();
+            columns.dedup();
+            for column in columns {
+                bytes += self.source.size(column, at)?;
+                wanted.push((column, at));
+            }
+            let selection = live.selection.clone().unwrap_or_else(|| BooleanBuffer::new_set(live.rows));
+            let dense = way.dense && !open.is_empty();
+            blocks.push_back(Undecided { at, selection, open, dense, versions: self.versions });
             first = if blocks.len() == 1 { wanted.len() } else { first };
         }
         let fetch = match self.source.start(&wanted, Need::Ahead)? {
@@ -375,34 +443,59 @@ impl<S: ColumnSource> Executor<S> {
                 self.need(&wanted[..first])?
             }
         };
-        if !wanted.is_empty() {
-            self.waits = !fetch.as_ref().is_done();
-        }
+        self.note(&fetch);
         self.live.drain(..blocks.len());
         self.window = (self.window * 2).min(WINDOW);
-        self.filtering.push_back(Filtering { blocks, fetch });
+        self.filtering.push_back(Filtering { blocks, fetch: Some(fetch) });
         Ok(true)
     }
 
-    /// Filters the first window whose filter columns are there.
-    fn filter(&mut self) -> Result<()> {
-        let Some(Filtering { blocks, fetch }) = self.filtering.pop_front() else { return Ok(()) };
-        self.source.finish(fetch)?;
-        let newer = self.refresh()?;
-        let (mut window, mut bytes) = (VecDeque::new(), 0);
-        for Undecided { at, rows, open } in blocks {
-            if newer && !self.may_pass(at)? {
+    /// How the next window is read and decoded, and whether the output's columns are read together with the filters': to wait for
+    /// the filters first pays only if they leave blocks out.
+    fn way(&self) -> (Way, bool) {
+        let fixed = |dense| Way { dense, trial: false };
+        match self.arm {
+            Arm::AfterDecode => (fixed(true), true),
+            Arm::Interleaved => (fixed(false), true),
+            Arm::FilterFirst => (fixed(false), false),
+            Arm::Auto if self.has_limit || self.conjuncts.is_empty() => (fixed(false), false),
+            Arm::Auto => {
+                let way = self.learned.next_window();
+                (way, way.dense || (self.waits && self.learned.rarely_empties()))
+            }
+        }
+    }
+
+    /// Filters blocks of the first window, whose filter columns are there, as far ahead as their survivors may be kept.
+    /// False if that is not at all.
+    fn filter(&mut self) -> Result<bool> {
+        let Some(Filtering { mut blocks, fetch }) = self.filtering.pop_front() else { return Ok(false) };
+        if let Some(fetch) = fetch {
+            self.source.finish(fetch)?;
+        }
+        let (mut window, mut bytes, mut progress) = (VecDeque::new(), 0, false);
+        while let Some(block) = blocks.pop_front() {
+            let at = block.at;
+            self.refresh()?;
+            if block.versions != self.versions && !self.may_still_pass(at)? {
                 self.metrics.blocks_pruned.fetch_add(1, Relaxed);
                 self.source.release(at);
+                progress = true;
                 continue;
             }
-            self.metrics.rows_in.fetch_add(rows as u64, Relaxed);
-            let selection = select(&mut self.source, &open, at, rows)?;
-            if selection.count_set_bits() == 0 {
-                self.source.release(at);
-                continue;
-            }
-            window.push_back((at, selection));
+            let reserved = if self.passed.is_empty() && window.is_empty() {
+                None
+            } else {
+                let most = self.keeps_at_most(&block)?;
+                if !self.look_ahead.reserve(most) {
+                    blocks.push_front(block);
+                    break;
+                }
+                Some(most)
+            };
+            progress = true;
+            let Some(survivors) = self.survivors(&block, reserved)? else { continue };
+            window.push_back(survivors);
             for &column in &self.output {
                 bytes += self.source.size(column, at)?;
             }
@@ -414,11 +507,78 @@ impl<S: ColumnSource> Executor<S> {
         if !window.is_empty() {
             self.passed.push_back(Passed { blocks: window, columns: Columns::Wanted });
         }
-        Ok(())
+        if !blocks.is_empty() {
+            self.filtering.push_front(Filtering { blocks, fetch: None });
+        }
+        Ok(progress)
+    }
+
+    /// The columns that filtering a block may have to decode.
+    fn columns_asked(&self, block: &Undecided<S::Leaf>) -> Vec<ColumnId> {
+        let mut columns = Vec::new();
+        block.open.iter().for_each(|conjunct| conjunct.bound.columns(&mut columns));
+        if block.dense {
+            columns.extend(&self.output);
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    /// The most bytes that filtering a block may leave.
+    fn keeps_at_most(&self, block: &Undecided<S::Leaf>) -> Result<u64> {
+        let mut most = block.selection.len() as u64 / 8;
+        for column in self.columns_asked(block) {
+            most += self.source.keeps_at_most(column, block.at)?;
+        }
+        Ok(most)
+    }
+
+    /// Filters a block, and lets go of all but its survivors. What was `reserved` for a block that is not next is given back but for what they
+    /// take.
+    fn survivors(&mut self, block: &Undecided<S::Leaf>, reserved: Option<u64>) -> Result<Option<Survivors>> {
+        let (at, began) = (block.at, Instant::now());
+        self.metrics.rows_in.fetch_add(block.selection.len() as u64, Relaxed);
+        let selection = if block.open.is_empty() { block.selection.clone() } else { self.ask(block)? };
+        let any = selection.has_true();
+        let settled = if any { self.source.settle(at, &selection, reserved.is_some())? } else { 0 };
+        let kept = reserved.map_or(0, |reserved| self.look_ahead.keep(reserved, settled, &self.learned));
+        if !any {
+            self.source.release(at);
+            self.learned.emptied();
+            self.learned.took(selection.len(), began.elapsed(), block.dense);
+            return Ok(None);
+        }
+        let dense = (!block.open.is_empty()).then_some(block.dense);
+        Ok(Some(Survivors { at, selection, kept, dense, took: began.elapsed() }))
+    }
+
+    fn ask(&mut self, block: &Undecided<S::Leaf>) -> Result<BooleanBuffer> {
+        let number = self.learned.next_block();
+        if block.dense {
+            for column in self.columns_asked(block) {
+                self.source.look(column, block.at, None)?;
+            }
+        }
+        if number.is_multiple_of(REORDER) || self.order.rank.is_empty() {
+            let conjuncts = &self.conjuncts;
+            self.order = self.learned.order(|slot| {
+                let known = conjuncts.iter().find(|conjunct| conjunct.slot == slot);
+                known.map_or(0.0, |conjunct| f64::from(conjunct.bound.cost()))
+            });
+        }
+        if block.open.len() > 1 && !self.has_limit && Learned::is_sample(number) {
+            sample(&mut self.source, block, &self.learned)
+        } else {
+            filter(&mut self.source, block, &self.order, &self.learned)
+        }
     }
 
     /// Decodes the output columns of a block's selected rows.
-    fn decode(&mut self, at: BlockId, mut selection: BooleanBuffer) -> Result<Chunk> {
+    fn decode(&mut self, block: Survivors) -> Result<Chunk> {
+        let Survivors { at, mut selection, kept, dense, took } = block;
+        let began = Instant::now();
+        self.look_ahead.release(kept);
         let mut rows = selection.count_set_bits();
         if rows as u64 > self.remaining {
             // The limit falls into this block: the rows behind it are unselected.
@@ -432,43 +592,12 @@ impl<S: ColumnSource> Executor<S> {
         let selection = Some(&selection).filter(|selection| rows < selection.len());
         let source = &mut self.source;
         let columns = self.output.iter().map(|&column| source.decode(column, at, selection)).collect::<Result<_>>()?;
-        Ok(Chunk { rows, columns })
-    }
-}
-
-/// Binds predicates, cheapest first.
-fn bind_all<S: ColumnSource>(parts: &[Expr], source: &mut S) -> Result<Vec<Arc<Bound<S::Leaf>>>> {
-    let mut bound = parts.iter().map(|part| bind(part, source).map(Arc::new)).collect::<Result<Vec<_>>>()?;
-    bound.sort_by_key(|bound| bound.cost());
-    Ok(bound)
-}
-
-/// The rows of a block that pass all predicates. One that fails on a row is tried again when the others have had their
-/// say: its error counts only for rows that pass them all.
-fn select<S: ColumnSource>(
-    source: &mut S,
-    predicates: &[Arc<Bound<S::Leaf>>],
-    at: BlockId,
-    rows: usize,
-) -> Result<BooleanBuffer> {
-    let mut selection = BooleanBuffer::new_set(rows);
-    let mut failed = Vec::new();
-    for predicate in predicates {
-        match predicate.evaluate(source, &Rows { at, selection: &selection }) {
-            Ok(mask) => selection = &selection & &mask.is_true,
-            Err(FormatError::Function(_)) => failed.push(predicate),
-            Err(other) => return Err(other),
+        let chunk = Chunk { rows, columns, first_row: source.first_row(at)?, selection: selection.cloned() };
+        source.release(at);
+        if let Some(dense) = dense {
+            let rows = chunk.selection.as_ref().map_or(rows, BooleanBuffer::len);
+            self.learned.took(rows, took + began.elapsed(), dense);
         }
-        if selection.count_set_bits() == 0 {
-            return Ok(selection);
-        }
+        Ok(chunk)
     }
-    for predicate in failed {
-        let mask = predicate.evaluate(source, &Rows { at, selection: &selection })?;
-        selection = &selection & &mask.is_true;
-        if selection.count_set_bits() == 0 {
-            break;
-        }
-    }
-    Ok(selection)
 }

@@ -8,31 +8,68 @@ mod batches;
 mod blocks;
 mod columns;
 mod executor;
+mod filter;
+mod indexed;
+mod learned;
 mod predicate;
 pub mod source;
+mod stages;
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::task::{Poll, Waker};
 
 use arrow_array::RecordBatch;
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Field, Schema, SchemaRef};
 use plinth_encoding::expr::{Expr, Path};
 
-pub(crate) use columns::FunctionCache;
+pub(crate) use columns::{FunctionCache, answers};
+pub use executor::Plan;
+pub use learned::{ConjunctReport, Learned};
 pub use source::ScanColumn;
 
 use crate::error::{FormatError, Result};
 use crate::file::File;
+use crate::lookup::Access;
 use batches::{Batches, Next};
 use blocks::Blocks;
 use columns::FileColumns;
-use executor::{Executor, Plan, Step};
+use executor::{Executor, Step};
+use source::ColumnSource;
 
 /// Rows of an output batch unless asked otherwise.
 const BATCH_ROWS: usize = 8192;
+
+/// Most bytes a scan keeps of blocks that it filtered ahead, unless told otherwise.
+pub const LOOK_AHEAD: u64 = 32 << 20;
+
+/// When filters are evaluated. The rows are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Arm {
+    /// As is found to be best while the query runs.
+    #[default]
+    Auto,
+    /// Every column of a block is read and decoded, then the block is filtered: what a scan without pushdown does.
+    AfterDecode,
+    /// All columns are read together; filters are evaluated block by block, and what is left of the others is decoded.
+    Interleaved,
+    /// Other columns are read once filters have left rows of a block.
+    FilterFirst,
+}
+
+impl fmt::Display for Arm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::AfterDecode => "after-decode",
+            Self::Interleaved => "interleaved",
+            Self::FilterFirst => "filter-first",
+        })
+    }
+}
 
 /// A predicate that tightens while the scan runs: TopK, hash joins, MIN and MAX.
 pub trait DynamicFilter: Debug + Send + Sync {
@@ -51,6 +88,24 @@ pub struct ScanBuilder {
     limit: Option<u64>,
     batch_rows: usize,
     table_bytes: u64,
+    access: Access,
+    arm: Arm,
+    learned: Option<Arc<Learned>>,
+    look_ahead: u64,
+}
+
+/// How a scan finds the rows that pass conjuncts on columns with postings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessPath {
+    /// It tests all rows.
+    Scan,
+    /// It reads their numbers.
+    Postings {
+        /// The column whose postings these are.
+        column: String,
+        /// How many rows they name, at most.
+        rows: u64,
+    },
 }
 
 /// Rows that passed, column by column.
@@ -60,14 +115,20 @@ pub struct Chunk {
     pub rows: usize,
     /// In the order asked for.
     pub columns: Vec<ScanColumn>,
+    /// Rows of the file before the first of which these are a selection.
+    pub first_row: u64,
+    /// Which rows they are, counted from the first; all that follow it if there is none.
+    pub selection: Option<BooleanBuffer>,
 }
 
-/// A running scan: an iterator of record batches. Reading and decoding happen on the thread that asks for the next.
+/// A running scan of a Plinth file, or of any other source of columns: an iterator of record batches. Reading and decoding
+/// happen on the thread that asks for the next.
 #[derive(Debug)]
-pub struct Scan {
+pub struct Scan<S: ColumnSource = FileColumns> {
     schema: SchemaRef,
     metrics: Arc<ScanMetrics>,
-    executor: Executor<FileColumns>,
+    learned: Arc<Learned>,
+    executor: Executor<S>,
     batches: Batches,
 }
 
@@ -76,11 +137,11 @@ pub struct Scan {
 pub struct ScanMetrics {
     /// Row groups looked at.
     pub row_groups_total: AtomicU64,
-    /// Row groups of which zone maps left no block.
+    /// Row groups of which zone maps and postings left no block.
     pub row_groups_pruned: AtomicU64,
     /// Blocks of rows in the row groups looked at.
     pub blocks_total: AtomicU64,
-    /// Blocks of rows that zone maps ruled out.
+    /// Blocks of rows that zone maps or postings ruled out.
     pub blocks_pruned: AtomicU64,
     /// Rows of the blocks that were not ruled out.
     pub rows_in: AtomicU64,
@@ -90,8 +151,16 @@ pub struct ScanMetrics {
     pub bytes_read: AtomicU64,
     /// Column blocks decoded.
     pub blocks_decoded: AtomicU64,
+    /// Column blocks decoded once more: none, unless a column is asked for twice.
+    pub blocks_decoded_again: AtomicU64,
     /// Column blocks on which a predicate was answered without decoding them.
     pub blocks_evaluated: AtomicU64,
+    /// Conjuncts that were answered by postings.
+    pub postings_conjuncts: AtomicU64,
+    /// Rows that the postings gave.
+    pub postings_rows: AtomicU64,
+    /// Bytes of the lists that gave them, whether they were read or kept of an earlier read.
+    pub postings_bytes: AtomicU64,
 }
 
 impl ScanBuilder {
@@ -99,6 +168,7 @@ impl ScanBuilder {
         let row_groups = 0..file.row_groups().len();
         Self {
             table_bytes: file.byte_len(),
+            access: file.0.access,
             file,
             columns: None,
             predicate: Vec::new(),
@@ -106,6 +176,9 @@ impl ScanBuilder {
             row_groups,
             limit: None,
             batch_rows: BATCH_ROWS,
+            arm: Arm::Auto,
+            learned: None,
+            look_ahead: LOOK_AHEAD,
         }
     }
 
@@ -150,7 +223,7 @@ impl ScanBuilder {
         self
     }
 
-    /// Rows an output batch should have; only the last has fewer (default 8,192).
+    /// Most rows an output batch has (default 8,192). It has fewer where more would have to be copied together, and at the end.
     #[must_use]
     pub fn batch_rows(mut self, rows: usize) -> Self {
         self.batch_rows = rows.max(1);
@@ -165,11 +238,57 @@ impl ScanBuilder {
         self
     }
 
+    /// How the rows are found that pass conjuncts on columns with postings: by these, or by testing all rows as on other
+    /// columns (default: as the file was opened, which by default is what costs less). Postings are only asked where there are some.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// When filters are evaluated (default: as is best).
+    #[must_use]
+    pub fn arm(mut self, arm: Arm) -> Self {
+        self.arm = arm;
+        self
+    }
+
+    /// What scans of other files or row groups with the same filters have learned of them, to be shared with this one: as
+    /// [`Scan::learned`] gives it. Of other filters it is not used.
+    #[must_use]
+    pub fn learned(mut self, learned: Arc<Learned>) -> Self {
+        self.learned = Some(learned);
+        self
+    }
+
+    /// Bytes the scan may keep of blocks that it filters ahead of their turn, so that it need not read the other columns of blocks
+    /// of which no row is left (default: 32 MiB, as far as the file's memory budget has them). With none, a block is decoded
+    /// before the next is filtered; nothing is decoded twice.
+    #[must_use]
+    pub fn look_ahead(mut self, bytes: u64) -> Self {
+        self.look_ahead = bytes;
+        self
+    }
+
+    /// How the scan would find its rows; `None` if no conjunct is on a column with postings. Reads no rows.
+    ///
+    /// # Errors
+    /// As [`ScanBuilder::build`].
+    pub fn access_path(self) -> Result<Option<AccessPath>> {
+        self.prepare()?.executor.access_path()
+    }
+
     /// Checks columns, predicates and row groups, and starts the first reads.
     ///
     /// # Errors
     /// If a column or row group does not exist, or a constant does not fit the column it is compared with.
     pub fn build(self) -> Result<Scan> {
+        let mut scan = self.prepare()?;
+        scan.executor.begin();
+        Ok(scan)
+    }
+
+    fn prepare(self) -> Result<Scan> {
         let groups = self.file.row_groups().len();
         if self.row_groups.end > groups {
             let what = format!("{}: row groups {:?} of {groups}", self.file.name(), self.row_groups);
@@ -187,18 +306,21 @@ impl ScanBuilder {
         let metrics = Arc::<ScanMetrics>::default();
         let query_bytes = share_of(self.table_bytes, self.file.0.bytes_of(&paths)?, self.file.byte_len());
         let blocks = Blocks::new(Arc::clone(&self.file.0), Arc::clone(&metrics), query_bytes);
-        let source = FileColumns::new(blocks);
+        let source = FileColumns::new(blocks, self.access);
+        let budget = Arc::clone(self.file.0.io().budget());
+        let learned = Learned::shared(self.learned, &self.predicate, self.dynamic.len());
         let plan = Plan {
             columns: paths,
             predicate: self.predicate,
             dynamic: self.dynamic,
             row_groups: self.row_groups,
             limit: self.limit,
+            arm: self.arm,
+            learned,
+            look_ahead: self.look_ahead,
+            budget,
         };
-        let mut executor = Executor::new(source, plan, Arc::clone(&metrics))?;
-        executor.begin();
-        let batches = Batches::new(Arc::clone(&schema), self.batch_rows);
-        Ok(Scan { schema, metrics, executor, batches })
+        Scan::prepare(source, schema, plan, self.batch_rows, metrics)
     }
 
     /// [`ScanBuilder::build`], for those who iterate.
@@ -210,13 +332,44 @@ impl ScanBuilder {
     }
 }
 
+/// The conjuncts of a predicate that must all be true.
+pub fn conjuncts(predicate: &Expr) -> Vec<Expr> {
+    let mut all = Vec::new();
+    predicate::conjuncts(predicate, &mut all);
+    all
+}
+
 /// `part` in `whole`, of `bytes`.
 fn share_of(bytes: u64, part: u64, whole: u64) -> u64 {
     let share = u128::from(bytes) * u128::from(part) / u128::from(whole.max(1));
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 
-impl Scan {
+impl<S: ColumnSource> Scan<S> {
+    /// Starts the scan of a source: binds the predicates and begins the first reads. `schema` is that of the plan's columns
+    /// as the source gives them; the source may count into the same `metrics`.
+    ///
+    /// # Errors
+    /// If the source has no such column, or can't compare it with a constant.
+    pub fn start(
+        source: S,
+        schema: SchemaRef,
+        plan: Plan,
+        batch_rows: usize,
+        metrics: Arc<ScanMetrics>,
+    ) -> Result<Self> {
+        let mut scan = Self::prepare(source, schema, plan, batch_rows, metrics)?;
+        scan.executor.begin();
+        Ok(scan)
+    }
+
+    fn prepare(source: S, schema: SchemaRef, plan: Plan, batch_rows: usize, metrics: Arc<ScanMetrics>) -> Result<Self> {
+        let learned = Arc::clone(&plan.learned);
+        let executor = Executor::new(source, plan, Arc::clone(&metrics))?;
+        let batches = Batches::new(Arc::clone(&schema), batch_rows.max(1));
+        Ok(Self { schema, metrics, learned, executor, batches })
+    }
+
     /// The schema of its batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -225,6 +378,11 @@ impl Scan {
     /// Counters, live.
     pub fn metrics(&self) -> &Arc<ScanMetrics> {
         &self.metrics
+    }
+
+    /// What it has learned of its filters so far, for other scans of the same query and for whoever wants to know how they fared.
+    pub fn learned(&self) -> &Arc<Learned> {
+        &self.learned
     }
 
     /// The next rows that passed, at most a block of them, dictionary columns as codes. Not to be mixed with batches.
@@ -262,7 +420,7 @@ impl Scan {
     }
 }
 
-impl Iterator for Scan {
+impl<S: ColumnSource> Iterator for Scan<S> {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {

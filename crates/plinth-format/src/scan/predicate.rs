@@ -1,11 +1,13 @@
 //! A predicate bound to a source: each leaf prepared, three-valued logic in between.
 
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{ArrayRef, BooleanArray};
 use arrow_buffer::BooleanBuffer;
+use arrow_select::filter::filter;
 use plinth_encoding::Mask;
 use plinth_encoding::expr::{Expr, Function, Path};
+use plinth_encoding::postings::Codes;
 
-use super::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Possible};
+use super::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Possible, Ran, Rows};
 use crate::error::{FormatError, Result};
 
 /// A bound predicate.
@@ -39,7 +41,11 @@ pub(super) fn bind<S: ColumnSource>(expr: &Expr, source: &mut S) -> Result<Bound
         Expr::In { column, values } => leaf(column, LeafExpr::In(values.clone()), 2, source),
         Expr::IsNull(column) => leaf(column, LeafExpr::IsNull, 0, source),
         Expr::Not(inner) => Ok(Bound::Not(Box::new(bind(inner, source)?))),
-        Expr::And(parts) => Ok(Bound::And(parts.iter().map(|part| bind(part, source)).collect::<Result<_>>()?)),
+        Expr::And(parts) => {
+            let mut parts: Vec<_> = bind_all(parts, source)?.into_iter().map(|(_, part)| part).collect();
+            parts.sort_by_key(Bound::cost);
+            Ok(Bound::And(parts))
+        }
         Expr::Or(parts) => Ok(Bound::Or(parts.iter().map(|part| bind(part, source)).collect::<Result<_>>()?)),
         Expr::Function(function) => match function.columns.as_slice() {
             [column] => leaf(column, LeafExpr::Function(function.clone()), 3, source),
@@ -51,6 +57,20 @@ pub(super) fn bind<S: ColumnSource>(expr: &Expr, source: &mut S) -> Result<Bound
     }
 }
 
+/// Binds predicates that must all be true, the two bounds of a range as one; each with the number of the first it stands for.
+pub(super) fn bind_all<S: ColumnSource>(exprs: &[Expr], source: &mut S) -> Result<Vec<(usize, Bound<S::Leaf>)>> {
+    let mut all: Vec<(usize, Bound<S::Leaf>)> = Vec::with_capacity(exprs.len());
+    for (number, expr) in exprs.iter().enumerate() {
+        let next = bind(expr, source)?;
+        let joined = all.iter().enumerate().find_map(|(i, (_, known))| Some((i, known.with(&next, source)?)));
+        match joined {
+            Some((i, both)) => all[i].1 = both,
+            None => all.push((number, next)),
+        }
+    }
+    Ok(all)
+}
+
 /// Splits a predicate into the conjuncts that must all be true.
 pub(super) fn conjuncts(expr: &Expr, out: &mut Vec<Expr>) {
     match expr {
@@ -59,14 +79,17 @@ pub(super) fn conjuncts(expr: &Expr, out: &mut Vec<Expr>) {
     }
 }
 
-/// What is known of the rows a predicate is evaluated on.
-pub(super) struct Rows<'a> {
-    pub(super) at: BlockId,
-    /// Rows that still matter.
-    pub(super) selection: &'a BooleanBuffer,
-}
-
 impl<L> Bound<L> {
+    /// One predicate for two that must both be true, if there is such.
+    fn with<S: ColumnSource<Leaf = L>>(&self, other: &Self, source: &S) -> Option<Self> {
+        match (self, other) {
+            (&Self::Leaf { column, ref leaf, cost }, Self::Leaf { leaf: other, .. }) => {
+                Some(Self::Leaf { column, leaf: source.both(leaf, other)?, cost })
+            }
+            _ => None,
+        }
+    }
+
     /// Cheaper predicates run first: comparisons on encoded data, then functions once per distinct value, then
     /// functions of decoded rows.
     pub(super) fn cost(&self) -> u8 {
@@ -77,6 +100,26 @@ impl<L> Bound<L> {
             Self::Not(inner) => inner.cost(),
             Self::And(parts) | Self::Or(parts) => parts.iter().map(Self::cost).max().unwrap_or(0).saturating_add(1),
         }
+    }
+
+    /// The codes of the one column it reads for which it is true, if postings may be asked; it is true for no null.
+    pub(super) fn codes<S: ColumnSource<Leaf = L>>(&self, source: &S) -> Result<Option<(ColumnId, Codes)>> {
+        let (parts, join): (_, fn(&Codes, &Codes) -> Codes) = match self {
+            Self::Leaf { leaf, .. } => return source.codes(leaf),
+            Self::And(parts) => (parts, Codes::and),
+            Self::Or(parts) => (parts, Codes::or),
+            _ => return Ok(None),
+        };
+        let mut all: Option<(ColumnId, Codes)> = None;
+        for part in parts {
+            let Some((column, codes)) = part.codes(source)? else { return Ok(None) };
+            all = match all {
+                None => Some((column, codes)),
+                Some((known, before)) if known == column => Some((column, join(&before, &codes))),
+                Some(_) => return Ok(None),
+            };
+        }
+        Ok(all)
     }
 
     /// The columns it reads.
@@ -130,10 +173,10 @@ impl<L> Bound<L> {
                 is_true: if *value == Some(true) { BooleanBuffer::new_set(len) } else { BooleanBuffer::new_unset(len) },
                 is_null: value.is_none().then(|| BooleanBuffer::new_set(len)),
             }),
-            Self::Leaf { leaf, .. } => source.evaluate(leaf, rows.at, rows.selection),
+            Self::Leaf { leaf, .. } => source.evaluate(leaf, rows),
             Self::Function { columns, function } => evaluate_rows(columns, function, source, rows),
             Self::Not(inner) => {
-                let Mask { is_true, is_null } = inner.evaluate(source, rows)?;
+                let Mask { is_true, is_null } = inner.evaluate(source, &rows.only(rows.selection))?;
                 let is_true = match &is_null {
                     Some(nulls) => !&(&is_true | nulls),
                     None => !&is_true,
@@ -148,7 +191,7 @@ impl<L> Bound<L> {
                     if undecided.count_set_bits() == 0 {
                         break;
                     }
-                    let part = part.evaluate(source, &Rows { selection: &undecided, ..*rows })?;
+                    let part = part.evaluate(source, &rows.only(&undecided))?;
                     let (left, right) = (or_null(&all), or_null(&part));
                     let is_true = &all.is_true & &part.is_true;
                     let is_null =
@@ -164,7 +207,7 @@ impl<L> Bound<L> {
                     if undecided.count_set_bits() == 0 {
                         break;
                     }
-                    let part = part.evaluate(source, &Rows { selection: &undecided, ..*rows })?;
+                    let part = part.evaluate(source, &rows.only(&undecided))?;
                     // Rows that were true need no answer from this part, and may have got any.
                     let is_true = &any.is_true | &(&part.is_true & &undecided);
                     let nulls = [&any.is_null, &part.is_null].into_iter().flatten().cloned().reduce(|a, b| &a | &b);
@@ -191,40 +234,29 @@ fn evaluate_rows<S: ColumnSource>(
     source: &mut S,
     rows: &Rows<'_>,
 ) -> Result<Mask> {
-    let selection = Some(rows.selection).filter(|selection| selection.count_set_bits() < selection.len());
     let arrays = columns
         .iter()
         .map(|&column| {
-            let decoded = source.decode(column, rows.at, selection)?;
+            let decoded = source.look(column, rows.at, Some(rows.scope))?;
             source.values(column, decoded)
         })
         .collect::<Result<Vec<ArrayRef>>>()?;
-    let answers = function.function.evaluate(&arrays).map_err(FormatError::Function)?;
-    let selected = selection.map_or(rows.selection.len(), BooleanBuffer::count_set_bits);
-    if answers.len() != selected {
-        let what = format!("{} answered {} rows of {selected}", function.function.name(), answers.len());
-        return Err(FormatError::Function(what));
-    }
-    Ok(scatter(&answers, selection))
+    call_on(function, arrays, rows)
 }
 
-/// Answers for selected rows as answers for all: the others are false.
-pub(super) fn scatter(answers: &arrow_array::BooleanArray, selection: Option<&BooleanBuffer>) -> Mask {
-    let is_true = match answers.nulls() {
-        Some(nulls) => answers.values() & nulls.inner(),
-        None => answers.values().clone(),
-    };
-    let is_null = answers.nulls().filter(|nulls| nulls.null_count() > 0).map(|nulls| !nulls.inner());
-    let Some(selection) = selection else { return Mask { is_true, is_null } };
-    let spread = |bits: &BooleanBuffer| {
-        let mut out = arrow_buffer::BooleanBufferBuilder::new(selection.len());
-        out.append_n(selection.len(), false);
-        for (i, row) in selection.set_indices().enumerate() {
-            if bits.value(i) {
-                out.set_bit(row, true);
-            }
-        }
-        out.finish()
-    };
-    Mask { is_true: spread(&is_true), is_null: is_null.as_ref().map(spread) }
+/// Calls a function with values of the rows in scope, for those of them that are selected.
+pub(super) fn call_on(function: &Function, mut arrays: Vec<ArrayRef>, rows: &Rows<'_>) -> Result<Mask> {
+    rows.ran(Ran::Residual);
+    if rows.selection != rows.scope {
+        let inside = BooleanArray::new(rank_bits(rows.selection, rows.scope), None);
+        let narrow = |array: &ArrayRef| filter(array, &inside).map_err(|e| FormatError::InvalidArgument(e.to_string()));
+        arrays = arrays.iter().map(narrow).collect::<Result<_>>()?;
+    }
+    let answers = function.call(&arrays, rows.selection.count_set_bits()).map_err(FormatError::Function)?;
+    Ok(Mask::of(&answers).spread(rows.selection))
+}
+
+/// Of some rows (`outer`), which are among others (`inner`): a bit for each of the former.
+pub(super) fn rank_bits(inner: &BooleanBuffer, outer: &BooleanBuffer) -> BooleanBuffer {
+    BooleanBuffer::from_iter(outer.set_indices().map(|row| inner.value(row)))
 }

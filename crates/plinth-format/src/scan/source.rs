@@ -1,5 +1,6 @@
 //! What the executor needs of a file's columns. Plinth files implement it here; Parquet files from above.
 
+use std::cell::Cell;
 use std::fmt::Debug;
 
 use arrow_array::ArrayRef;
@@ -7,7 +8,9 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use plinth_encoding::Mask;
 use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{CompareOp, Function, Path, Scalar};
-use plinth_io::{Need, Reading};
+use plinth_encoding::postings::Codes;
+use plinth_io::{Need, Reading, Reservation};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -74,7 +77,66 @@ impl Possible {
     }
 }
 
+/// Rows that postings gave.
+#[derive(Debug)]
+pub struct Located {
+    /// Their numbers in the file, increasing.
+    pub rows: Vec<u64>,
+    /// Bytes of the lists.
+    pub bytes: u64,
+    /// What the numbers take of a budget.
+    pub memory: Reservation,
+}
+
+/// Where a conjunct was answered on a block; of several parts the dearest counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Ran {
+    /// On encoded values, or once per distinct value and then on codes.
+    #[default]
+    Encoded,
+    /// On decoded values, by a comparison of ours.
+    Decoded,
+    /// On decoded values, by a function that is opaque to us.
+    Residual,
+}
+
+/// The rows of a block that a predicate is asked about.
+#[derive(Debug)]
+pub struct Rows<'a> {
+    /// The block.
+    pub at: BlockId,
+    /// Rows whose answers matter; others may have any, and their errors do not count.
+    pub selection: &'a BooleanBuffer,
+    /// Rows that may still come out of the scan, among them the selected ones: what has to be decoded is decoded for these, so
+    /// that it never has to be again.
+    pub scope: &'a BooleanBuffer,
+    /// Whether only rows with the answer true stay in scope: others need not be decoded, nor told unknown from false.
+    pub narrows: bool,
+    ran: &'a Cell<Ran>,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn new(at: BlockId, scope: &'a BooleanBuffer, narrows: bool, ran: &'a Cell<Ran>) -> Self {
+        Self { at, selection: scope, scope, narrows, ran }
+    }
+
+    /// Some of these rows, as part of a question about all.
+    #[must_use]
+    pub fn only<'b>(&'b self, selection: &'b BooleanBuffer) -> Rows<'b> {
+        Rows { at: self.at, selection, scope: self.scope, narrows: false, ran: self.ran }
+    }
+
+    /// Tells where the answer was found.
+    pub fn ran(&self, place: Ran) {
+        self.ran.set(self.ran.get().max(place));
+    }
+}
+
 /// A file's columns, block by block. Blocks of one row group hold the same rows in every column.
+///
+/// The values of a block are decoded at most once: what a predicate needs is decoded for all rows that may still come out
+/// ([`ColumnSource::look`]) and kept; [`ColumnSource::settle`] keeps of it what the output needs; [`ColumnSource::decode`] takes
+/// it from there.
 pub trait ColumnSource: Debug + Send {
     /// A predicate on one column, prepared once a scan.
     type Leaf: Debug + Send + Sync;
@@ -88,11 +150,62 @@ pub trait ColumnSource: Debug + Send {
     /// If there is none.
     fn resolve(&mut self, path: &Path) -> Result<ColumnId>;
 
+    /// Says once which columns come out.
+    fn put_out(&mut self, output: &[ColumnId]);
+
+    /// What people call a column.
+    fn name(&self, column: ColumnId) -> &str;
+
     /// Prepares a predicate on a column.
     ///
     /// # Errors
     /// If the column can't be compared with the constant.
     fn prepare(&self, column: ColumnId, leaf: &LeafExpr) -> Result<Self::Leaf>;
+
+    /// One predicate for two that must both be true, if it is cheaper to ask: two bounds of a range.
+    fn both(&self, _one: &Self::Leaf, _other: &Self::Leaf) -> Option<Self::Leaf> {
+        None
+    }
+
+    /// The codes of a column's dictionary that stand for the values a predicate holds for, if its postings may be asked and it
+    /// holds for no null.
+    ///
+    /// # Errors
+    /// If the dictionary can't be read or is damaged.
+    fn codes(&self, _leaf: &Self::Leaf) -> Result<Option<(ColumnId, Codes)>> {
+        Ok(None)
+    }
+
+    /// About how many rows hold one of some codes, if they are to be read from postings and not looked for.
+    ///
+    /// # Errors
+    /// If the postings' directory can't be read or is damaged.
+    fn weigh(&self, _column: ColumnId, _codes: &Codes, _groups: Range<usize>) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// The rows of some row groups that hold one of some codes, as far as the groups are coded. `None` if there is no memory
+    /// for them.
+    ///
+    /// # Errors
+    /// If the postings can't be read or are damaged.
+    fn locate(&self, _column: ColumnId, _codes: &Codes, _groups: Range<usize>) -> Result<Option<Located>> {
+        Ok(None)
+    }
+
+    /// Whether postings know the rows of a row group.
+    ///
+    /// # Errors
+    /// If there is no such row group, or the column's metadata can't be read.
+    fn is_coded(&self, _column: ColumnId, _group: usize) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Rows of the file before a block.
+    ///
+    /// # Errors
+    /// If there is no such row group.
+    fn first_row(&self, at: BlockId) -> Result<u64>;
 
     /// Rows of each block of a row group.
     ///
@@ -125,15 +238,34 @@ pub trait ColumnSource: Debug + Send {
     /// If it can't be read or is damaged.
     fn finish(&mut self, fetch: Self::Fetch) -> Result<()>;
 
-    /// Evaluates a predicate on a fetched block, on encoded data where that is possible. Rows outside `selection` may
-    /// have any answer, and their errors do not count.
+    /// Evaluates a predicate on a fetched block, on encoded data where that is possible, and tells where it ran.
     ///
     /// # Errors
     /// If the block is damaged, or the predicate fails on a selected row.
-    fn evaluate(&mut self, leaf: &Self::Leaf, at: BlockId, selection: &BooleanBuffer) -> Result<Mask>;
+    fn evaluate(&mut self, leaf: &Self::Leaf, rows: &Rows<'_>) -> Result<Mask>;
 
-    /// Decodes the selected rows of a fetched block (all without a selection). What a predicate had to decode is not
-    /// decoded again.
+    /// Decodes the rows of a scope (all without one) of a fetched block, and keeps them until the block is settled. Asked
+    /// again, it gives those rows of what is kept.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    fn look(&mut self, column: ColumnId, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<ScanColumn>;
+
+    /// The most bytes that [`ColumnSource::settle`] can leave of a fetched block's column.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    fn keeps_at_most(&self, column: ColumnId, at: BlockId) -> Result<u64>;
+
+    /// Predicates have been asked: of what is kept only the selected rows of output columns are still needed. Returns the bytes that
+    /// stay, beyond those that were read; if the block is to `wait` for its turn, values of some rows must not hold what was
+    /// read of all.
+    ///
+    /// # Errors
+    /// If the block is damaged.
+    fn settle(&mut self, at: BlockId, selection: &BooleanBuffer, wait: bool) -> Result<u64>;
+
+    /// The selected rows of a fetched block (all without a selection).
     ///
     /// # Errors
     /// If the block is damaged.

@@ -1,10 +1,11 @@
 //! Encoded blocks on their way to the file or the spool.
 
 use arrow_buffer::NullBuffer;
-use plinth_encoding::{Column, EncodeOptions, Physical, bounds, encode};
+use plinth_encoding::{Column, EncodeOptions, Encoding, Physical, bounds, encode, encode_like};
 use plinth_io::AtomicFile;
 use rayon::prelude::*;
 
+use super::provisional::ProvisionalBlock;
 use crate::error::{FormatError, Result};
 use crate::meta::{BlockMeta, MOST_BLOCK_BYTES, MOST_BLOCK_VALUES, Zone, block_start};
 use crate::wire::checksum;
@@ -25,7 +26,7 @@ pub(super) enum EncodedChunk {
     /// Values, for the file.
     Direct(Vec<EncodedBlock>),
     /// Provisional codes, for the spool.
-    Provisional(Vec<EncodedBlock>),
+    Provisional(Vec<ProvisionalBlock>),
 }
 
 /// Encodes each column as a block.
@@ -36,16 +37,17 @@ pub(super) fn encode_blocks(
     zones: bool,
     options: &EncodeOptions,
 ) -> Result<Vec<EncodedBlock>> {
-    blocks.par_iter().map(|column| encode_block(name, physical, column, zones, options)).collect()
+    blocks.par_iter().map(|column| encode_block(name, physical, column, zones, options, None)).collect()
 }
 
-/// Encodes one block.
+/// Encodes one block, like another one if there is one that was best written so.
 pub(super) fn encode_block(
     name: &str,
     physical: Physical,
     column: &Column,
     zones: bool,
     options: &EncodeOptions,
+    like: Option<Encoding>,
 ) -> Result<EncodedBlock> {
     let fail = |what: String| FormatError::InvalidArgument(format!("column {name:?}: {what}"));
     if column.len > MOST_BLOCK_VALUES as usize {
@@ -60,7 +62,11 @@ pub(super) fn encode_block(
         return Err(fail(what));
     }
     let mut bytes = Vec::new();
-    let encoded = encode(physical, column, options, &mut bytes).map_err(|e| fail(e.to_string()))?;
+    let encoded = match like {
+        Some(like) => encode_like(physical, column, options, like, &mut bytes),
+        None => encode(physical, column, options, &mut bytes),
+    };
+    let encoded = encoded.map_err(|e| fail(e.to_string()))?;
     if u32::try_from(bytes.len()).is_err() {
         return Err(fail(format!("a block of {} rows exceeds 4 GiB; use smaller blocks", column.len)));
     }

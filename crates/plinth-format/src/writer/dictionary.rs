@@ -1,13 +1,13 @@
 //! What happens to dictionaries while they grow and when all rows are in.
 
-use arrow_buffer::ScalarBuffer;
 use plinth_encoding::dictionary::{EncodedDictionary, encode, keys};
-use plinth_encoding::{Block, Bounds, Physical, Values};
+use plinth_encoding::{Bounds, Encoding, Physical};
 use plinth_io::{AtomicFile, Spool};
 use rayon::prelude::*;
 
 use super::chunk::{EncodedBlock, encode_block, write_blocks};
-use super::stream::{ColumnWriter, SpooledBlock, StoredChunk, StreamWriter, codes_column};
+use super::provisional::SpooledBlock;
+use super::stream::{ColumnWriter, StoredChunk, StreamWriter, codes_column};
 use super::{WriterOptions, write_section};
 use crate::error::{FormatError, Result};
 use crate::meta::{ChunkMeta, DictionaryMeta, Zone, widen};
@@ -62,6 +62,8 @@ struct Ranked {
     remap: Vec<u32>,
     encoded: EncodedDictionary,
     values: usize,
+    /// How the first block of the row group before was best written.
+    like: Option<Encoding>,
 }
 
 /// Sorts and writes dictionaries and the chunks that waited for them.
@@ -72,24 +74,24 @@ pub(super) fn write_all(
     spool: &Spool,
     options: &WriterOptions,
 ) -> Result<()> {
-    let ranked = streams.par_iter_mut().map(|stream| rank(stream)).collect::<Result<Vec<_>>>()?;
-    for group in 0..row_groups {
+    let mut ranked = streams.par_iter_mut().map(|stream| rank(stream)).collect::<Result<Vec<_>>>()?;
+    // A row group is written while the next one is encoded.
+    let mut encoded = Vec::new();
+    for group in 0..=row_groups {
         options.check_cancelled()?;
-        let encoded = streams
-            .par_iter()
-            .zip(&ranked)
-            .map(|(stream, ranked)| match stream.chunks.get(group) {
-                Some(StoredChunk::Spooled(blocks)) => blocks
-                    .par_iter()
-                    .map(|block| recode(stream, block, &ranked.remap, spool, options))
-                    .collect::<Result<Vec<_>>>()
-                    .map(Some),
-                _ => Ok(None),
-            })
-            .collect::<Result<Vec<_>>>()?;
-        for (stream, blocks) in streams.iter_mut().zip(encoded) {
-            if let (Some(blocks), Some(chunk)) = (blocks, stream.chunks.get_mut(group)) {
-                *chunk = StoredChunk::Written(ChunkMeta { coded: true, blocks: write_blocks(blocks, output)? });
+        let (written, next) = rayon::join(
+            || encoded.into_iter().map(|blocks| write_coded(blocks, output)).collect::<Result<Vec<_>>>(),
+            || recode_group(&streams, &ranked, group, spool, options),
+        );
+        encoded = next?;
+        for (ranked, blocks) in ranked.iter_mut().zip(&encoded) {
+            let first = blocks.as_ref().and_then(|blocks: &Vec<EncodedBlock>| blocks.first());
+            ranked.like = first.and_then(|block| Encoding::try_from(block.encoding).ok());
+        }
+        for (stream, chunk) in streams.iter_mut().zip(written?) {
+            let slot = group.checked_sub(1).and_then(|group| stream.chunks.get_mut(group));
+            if let (Some(slot), Some(chunk)) = (slot, chunk) {
+                *slot = StoredChunk::Written(chunk);
             }
         }
     }
@@ -115,7 +117,29 @@ fn rank(stream: &mut StreamWriter) -> Result<Ranked> {
         let zone = end(0).zip(end(last)).map(|(min, max)| Zone::exact(Bounds { min, max }));
         widen(&mut stream.zone, zone.as_ref(), true);
     }
-    Ok(Ranked { remap: sorted.remap().to_vec(), encoded, values })
+    Ok(Ranked { remap: sorted.remap().to_vec(), encoded, values, like: None })
+}
+
+/// The blocks of ranks of a row group, of those streams that have it in the spool.
+fn recode_group(
+    streams: &[&mut StreamWriter],
+    ranked: &[Ranked],
+    group: usize,
+    spool: &Spool,
+    options: &WriterOptions,
+) -> Result<Vec<Option<Vec<EncodedBlock>>>> {
+    let recode_chunk = |(stream, ranked): (&&mut StreamWriter, &Ranked)| match stream.chunks.get(group) {
+        Some(StoredChunk::Spooled(blocks)) => {
+            // The first block of each row group is weighed, the others are written as that of the row group before.
+            let recode = |(at, block)| {
+                let like = if at == 0 { None } else { ranked.like };
+                recode(stream, block, &ranked.remap, spool, options, like)
+            };
+            blocks.par_iter().enumerate().map(recode).collect::<Result<Vec<_>>>().map(Some)
+        }
+        _ => Ok(None),
+    };
+    streams.par_iter().zip(ranked).map(recode_chunk).collect()
 }
 
 /// A spooled block with ranks for provisional codes.
@@ -125,15 +149,16 @@ fn recode(
     remap: &[u32],
     spool: &Spool,
     options: &WriterOptions,
+    like: Option<Encoding>,
 ) -> Result<EncodedBlock> {
-    let fail = |what: String| FormatError::InvalidArgument(format!("column {:?}: the spool: {what}", stream.name));
-    let bytes = spool.read(&block.at)?;
-    let rows = usize::try_from(block.values).unwrap_or(usize::MAX);
-    let column = Block::open(Physical::CODES, &bytes, rows)
-        .and_then(|block| block.decode(None))
-        .map_err(|e| fail(e.to_string()))?;
-    let Values::Fixed(codes) = column.values else { return Err(fail("codes that are no integers".into())) };
-    let codes = ScalarBuffer::<u32>::new(codes, 0, rows);
-    let ranks = codes.iter().map(|&code| remap.get(code as usize).copied().unwrap_or(0)).collect();
-    encode_block(&stream.name, Physical::CODES, &codes_column(ranks, column.nulls), true, &options.encoding())
+    let (mut codes, nulls) = block.read(spool)?;
+    for code in &mut codes {
+        *code = remap.get(*code as usize).copied().unwrap_or(0);
+    }
+    encode_block(&stream.name, Physical::CODES, &codes_column(codes, nulls), true, &options.encoding(), like)
+}
+
+fn write_coded(blocks: Option<Vec<EncodedBlock>>, output: &mut AtomicFile) -> Result<Option<ChunkMeta>> {
+    let blocks = blocks.map(|blocks| write_blocks(blocks, output)).transpose()?;
+    Ok(blocks.map(|blocks| ChunkMeta { coded: true, blocks }))
 }

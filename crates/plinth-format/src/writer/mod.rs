@@ -7,7 +7,9 @@
 
 mod chunk;
 mod dictionary;
+mod index;
 mod layout;
+mod provisional;
 mod share;
 mod stream;
 mod weigh;
@@ -34,7 +36,7 @@ use chunk::EncodedChunk;
 use layout::Layout;
 pub use share::Charge;
 use stream::ColumnWriter;
-pub(crate) use weigh::weigh;
+pub(crate) use weigh::{long_bytes, weigh};
 
 /// How to write a file. Everything but `threads`, `replace`, `cancelled` and whose memory is taken changes the bytes;
 /// nothing else does.
@@ -52,9 +54,12 @@ pub struct WriterOptions {
     pub dictionary_values: usize,
     /// Most bytes of distinct values of a column's dictionary (default 64 MiB).
     pub dictionary_bytes: usize,
-    /// Most bytes that all dictionaries take together while they grow; beyond it the largest is given up first, of
-    /// equals the leftmost (default 384 MiB).
+    /// Most bytes that all dictionaries take together, at most while they grow and when they are sorted; beyond it the
+    /// largest is given up first, of equals the leftmost (default 384 MiB).
     pub dictionary_total_bytes: usize,
+    /// Columns that get postings: for each of their values the rows that hold it. They get a dictionary, whether that saves
+    /// bytes or not (default: none).
+    pub index: Vec<String>,
     /// Threads that encode (default: one a core).
     pub threads: usize,
     /// Whether an existing file may be replaced.
@@ -75,6 +80,7 @@ impl Default for WriterOptions {
             dictionary_values: 4 << 20,
             dictionary_bytes: 64 << 20,
             dictionary_total_bytes: 384 << 20,
+            index: Vec::new(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             replace: false,
             cancelled: Arc::default(),
@@ -146,7 +152,8 @@ impl Writer {
     /// Checks that every column can be stored, and creates the temporary file beside `path`.
     ///
     /// # Errors
-    /// [`FormatError::Unsupported`] names the column; [`FormatError::Io`] if the file exists and may not be replaced,
+    /// [`FormatError::Unsupported`] names the column; [`FormatError::InvalidArgument`] if a column to be indexed can't be;
+    /// [`FormatError::Io`] if the file exists and may not be replaced,
     /// or its folder can't be written to; [`FormatError::Memory`] if the budget has not enough for a writer.
     pub fn create(path: impl AsRef<FsPath>, schema: &Schema, options: WriterOptions) -> Result<Self> {
         let options = WriterOptions {
@@ -162,6 +169,7 @@ impl Writer {
                 return Err(FormatError::Unsupported { column: field.name().clone(), what });
             }
         }
+        index::check(&tree, &options.index)?;
         let memory = options.charge.as_ref().map(|charge| charge.reserve(&options)).transpose()?;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(options.threads.max(1))
@@ -177,7 +185,11 @@ impl Writer {
         };
         Ok(Self {
             spool: Spool::new(folder),
-            columns: tree.columns.iter().map(ColumnWriter::new).collect(),
+            columns: tree
+                .columns
+                .iter()
+                .map(|node| ColumnWriter::new(node, options.index.contains(&node.name)))
+                .collect(),
             lanes: Vec::new(),
             output,
             tree,
@@ -343,6 +355,9 @@ impl Writer {
         // Written as they came, listed lane by lane.
         let mut order: Vec<usize> = (0..groups).collect();
         order.sort_by_key(|&group| self.row_groups[group].lane);
+        let (columns, options) = (&mut self.columns, &self.options);
+        let rows = |group: usize| self.row_groups[group].rows;
+        self.pool.install(|| index::write_all(columns, &order, rows, &mut self.output, options))?;
         let mut streams = Vec::with_capacity(self.tree.streams());
         for stream in self.columns.iter_mut().flat_map(|column| &mut column.streams) {
             let bytes = stream.metadata(&order)?;

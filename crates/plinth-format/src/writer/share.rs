@@ -14,8 +14,8 @@ impl WriterOptions {
     /// and dictionaries, if the memory does not do for these. Nothing else of the options changes.
     ///
     /// While rows come in, the writer holds a row group for each lane ([up to four](super::Writer::write_lane)), another
-    /// while it encodes it, and dictionaries with room to grow. At the end it holds the dictionaries twice, in the order
-    /// they came and sorted.
+    /// while it encodes it, and dictionaries. What these take while they grow and when they are sorted at the end is part of
+    /// what they are said to take.
     #[must_use]
     pub fn within(self, memory: u64, lanes: usize) -> Self {
         let memory = memory.max(LEAST);
@@ -37,9 +37,10 @@ impl WriterOptions {
     /// Bytes that a writer with these options holds at most where so many lanes are written side by side, but for rows
     /// that are larger than a row group may be.
     pub fn footprint(&self, lanes: usize) -> u64 {
-        let dictionaries = self.dictionary_total_bytes as u64;
-        let filling = row_groups(lanes).saturating_mul(self.row_group_bytes).saturating_add(dictionaries / 4 * 5);
-        filling.max(dictionaries.saturating_mul(2))
+        // One more for what the values of a row group, were they all new, take in dictionaries before their limits are
+        // looked at.
+        let row_groups = (row_groups(lanes) + 1).saturating_mul(self.row_group_bytes);
+        row_groups.saturating_add(self.dictionary_total_bytes as u64)
     }
 }
 

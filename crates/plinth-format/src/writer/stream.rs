@@ -1,20 +1,21 @@
 //! One column while it is written: its tree of streams, each direct or through a dictionary.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
-use plinth_encoding::dictionary::Interner;
-use plinth_encoding::{Column, Effort, Physical, Values};
+use plinth_encoding::dictionary::{self, Interner};
+use plinth_encoding::{Column, Effort, EncodingError, Physical, Values};
 use plinth_io::{AtomicFile, Spool};
+use rayon::prelude::*;
 
 use super::chunk::{EncodedBlock, EncodedChunk, encode_blocks, write_blocks};
+use super::provisional::{ProvisionalBlock, SpooledBlock};
 use super::{WriterOptions, holds};
 use crate::error::{FormatError, Result};
-use crate::meta::{ChunkMeta, DictionaryMeta, StreamMeta, Zone, widen};
+use crate::meta::{ChunkMeta, DictionaryMeta, PostingsMeta, StreamMeta, Zone, widen};
 use crate::shred::{VIEW_BYTES, leaf_values, normalise, shred, value_bytes, value_memory};
 use crate::types::Node;
 
@@ -40,6 +41,9 @@ struct Page {
 /// A page value not seen yet.
 const UNSEEN: u32 = u32::MAX;
 
+/// Where one row in so many has a new value, nobody else looks for values first.
+const FEW_NEW: usize = 3;
+
 /// Where a stream's values go.
 #[derive(Debug)]
 enum Mode {
@@ -58,13 +62,6 @@ pub(super) enum StoredChunk {
     Spooled(Vec<SpooledBlock>),
 }
 
-/// Provisional codes of a block.
-#[derive(Debug)]
-pub(super) struct SpooledBlock {
-    pub(super) at: Range<u64>,
-    pub(super) values: u32,
-}
-
 /// One stream while it is written.
 #[derive(Debug)]
 pub(super) struct StreamWriter {
@@ -75,8 +72,13 @@ pub(super) struct StreamWriter {
     one_value_a_row: bool,
     mode: Mode,
     pub(super) interner: Option<Interner>,
+    /// Whether many values of the last row group were new.
+    many_new: bool,
     pub(super) chunks: Vec<StoredChunk>,
     pub(super) dictionary: Option<DictionaryMeta>,
+    /// Whether it is to have postings.
+    pub(super) indexed: bool,
+    pub(super) postings: Option<PostingsMeta>,
     pub(super) note: String,
     nulls: u64,
     values: u64,
@@ -85,9 +87,13 @@ pub(super) struct StreamWriter {
 }
 
 impl ColumnWriter {
-    pub(super) fn new(node: &Node) -> Self {
+    /// The writer of a column, which is to have postings if it is `indexed`: one that can have a dictionary.
+    pub(super) fn new(node: &Node, indexed: bool) -> Self {
         let mut streams = Vec::new();
         add_streams(node, node.name.clone(), true, &mut streams);
+        if let Some(stream) = streams.first_mut() {
+            stream.index(indexed);
+        }
         Self { arrow_type: node.arrow_type(), node: node.clone(), streams, page: None }
     }
 
@@ -116,16 +122,10 @@ impl ColumnWriter {
         FormatError::InvalidArgument(format!("column {:?}: {error}", self.node.name))
     }
 
-    /// The rows as one array of the stored type.
+    /// The rows of one block as one array of the stored type.
     fn gather(&self, pieces: &[ArrayRef]) -> Result<ArrayRef> {
-        let pieces = pieces
-            .iter()
-            .map(|piece| normalise(piece, &self.arrow_type))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|e| self.fail(e))?;
-        match pieces.as_slice() {
+        match pieces {
             [piece] => Ok(Arc::clone(piece)),
-            [] => Ok(arrow_array::new_empty_array(&self.arrow_type)),
             many => {
                 let many: Vec<&dyn Array> = many.iter().map(AsRef::as_ref).collect();
                 arrow_select::concat::concat(&many).map_err(|e| self.fail(e))
@@ -146,24 +146,59 @@ impl ColumnWriter {
         {
             let (codes, nulls) = intern_dictionaries(stream, &mut self.page, &self.arrow_type, &pieces)
                 .map_err(|e| FormatError::InvalidArgument(format!("column {:?}: {e}", self.node.name)))?;
-            return Ok(vec![stream.provisional(&codes, nulls.as_ref(), block_rows)?]);
+            return Ok(vec![provisional(&codes, nulls.as_ref(), block_rows)]);
         }
         self.page = None;
-        let array = self.gather(&pieces)?;
-        drop(pieces);
-        let first = self.node.stream;
-        let mut blocks: Vec<Vec<Column>> = self.streams.iter().map(|_| Vec::new()).collect();
-        for from in (0..array.len()).step_by(block_rows) {
-            let slice = array.slice(from, block_rows.min(array.len() - from));
-            shred(&self.node, &slice, None, &mut |node, column| {
-                if let Some(blocks) = blocks.get_mut(node.stream - first) {
-                    blocks.push(column);
-                }
-            })
+        let pieces = pieces
+            .iter()
+            .map(|piece| normalise(piece, &self.arrow_type))
+            .collect::<Result<Vec<_>, _>>()
             .map_err(|e| self.fail(e))?;
+        let first = self.node.stream;
+        let shred_block = |pieces: &Vec<ArrayRef>| {
+            let mut columns: Vec<(usize, Column)> = Vec::with_capacity(self.streams.len());
+            let emit = &mut |node: &Node, column| columns.push((node.stream - first, column));
+            shred(&self.node, &self.gather(pieces)?, None, emit).map_err(|e| self.fail(e))?;
+            Ok(columns)
+        };
+        let cut = cut(&pieces, block_rows);
+        // A part of an array is there at once; other threads are woken only where parts of several are put together.
+        let shredded: Vec<Vec<(usize, Column)>> = if cut.iter().all(|pieces| pieces.len() == 1) {
+            cut.iter().map(shred_block).collect::<Result<_>>()?
+        } else {
+            cut.par_iter().map(shred_block).collect::<Result<_>>()?
+        };
+        drop(cut);
+        drop(pieces);
+        let mut blocks: Vec<Vec<Column>> = self.streams.iter().map(|_| Vec::with_capacity(shredded.len())).collect();
+        for (stream, column) in shredded.into_iter().flatten() {
+            if let Some(blocks) = blocks.get_mut(stream) {
+                blocks.push(column);
+            }
         }
         self.streams.iter_mut().zip(blocks).map(|(stream, blocks)| stream.encode(&blocks, options)).collect()
     }
+}
+
+/// Cuts the rows of some arrays into blocks, each of which may have parts of several.
+fn cut(pieces: &[ArrayRef], block_rows: usize) -> Vec<Vec<ArrayRef>> {
+    let (mut blocks, mut room) = (Vec::<Vec<ArrayRef>>::new(), 0);
+    for piece in pieces {
+        let mut from = 0;
+        while from < piece.len() {
+            if room == 0 {
+                blocks.push(Vec::new());
+                room = block_rows;
+            }
+            let taken = room.min(piece.len() - from);
+            if let Some(block) = blocks.last_mut() {
+                block.push(piece.slice(from, taken));
+            }
+            from += taken;
+            room -= taken;
+        }
+    }
+    blocks
 }
 
 fn add_streams(node: &Node, name: String, one_value_a_row: bool, streams: &mut Vec<StreamWriter>) {
@@ -196,13 +231,25 @@ impl StreamWriter {
             one_value_a_row,
             mode: if candidate { Mode::Undecided } else { Mode::Direct },
             interner: None,
+            many_new: true,
             chunks: Vec::new(),
             dictionary: None,
+            indexed: false,
+            postings: None,
             note: String::new(),
             nulls: 0,
             values: 0,
             value_bytes: 0,
             zone: None,
+        }
+    }
+
+    /// Postings are lists of a dictionary's codes: an indexed stream has one, whether it saves anything or not.
+    fn index(&mut self, indexed: bool) {
+        self.indexed = indexed;
+        if let (true, Ok(interner)) = (indexed, Interner::new(self.physical)) {
+            self.mode = Mode::Dictionary;
+            self.interner = Some(interner);
         }
     }
 
@@ -219,9 +266,9 @@ impl StreamWriter {
             Mode::Direct => self.direct(blocks, options).map(EncodedChunk::Direct),
             Mode::Dictionary => {
                 let mut interner = self.interner.take().ok_or_else(|| self.fail("no interner"))?;
-                let coded = self.intern(&mut interner, blocks);
+                let chunk = self.intern(&mut interner, blocks);
                 self.interner = Some(interner);
-                self.encode_provisional(&coded?).map(EncodedChunk::Provisional)
+                chunk
             }
             Mode::Undecided if options.effort == Effort::Plain => {
                 self.mode = Mode::Direct;
@@ -244,33 +291,17 @@ impl StreamWriter {
         Ok(encoded)
     }
 
-    fn intern(&self, interner: &mut Interner, blocks: &[Column]) -> Result<Vec<Column>> {
-        blocks
-            .iter()
-            .map(|block| {
-                let mut codes = Vec::with_capacity(block.len);
-                interner.intern(block, &mut codes).map_err(|e| self.fail(e))?;
-                Ok(codes_column(codes, block.nulls.clone()))
-            })
-            .collect()
-    }
-
-    fn encode_provisional(&self, blocks: &[Column]) -> Result<Vec<EncodedBlock>> {
-        let options = plinth_encoding::EncodeOptions { effort: Effort::Fast };
-        encode_blocks(&self.name, Physical::CODES, blocks, false, &options)
-    }
-
-    /// A row group's provisional codes as a chunk.
-    fn provisional(&mut self, codes: &[u32], nulls: Option<&NullBuffer>, block_rows: usize) -> Result<EncodedChunk> {
-        let blocks: Vec<Column> = (0..codes.len())
-            .step_by(block_rows)
-            .map(|from| {
-                let len = block_rows.min(codes.len() - from);
-                let nulls = nulls.map(|nulls| nulls.slice(from, len)).filter(|nulls| nulls.null_count() > 0);
-                codes_column(codes[from..from + len].to_vec(), nulls)
-            })
-            .collect();
-        self.encode_provisional(&blocks).map(EncodedChunk::Provisional)
+    /// The provisional codes of each block, packed. Where threads are to be had and few values are new, all look for those
+    /// that are known, and one adds the others; the codes are the same either way.
+    fn intern(&mut self, interner: &mut Interner, blocks: &[Column]) -> Result<EncodedChunk> {
+        let (known, rows) = (interner.len(), blocks.iter().map(|block| block.len).sum::<usize>());
+        let packed = if self.many_new || blocks.len() == 1 || rayon::current_num_threads() == 1 {
+            intern_alone(interner, blocks).map(|codes| pack(blocks, &codes))
+        } else {
+            intern_together(interner, blocks)
+        };
+        self.many_new = (interner.len() - known) > rows / FEW_NEW;
+        packed.map(EncodedChunk::Provisional).map_err(|e| self.fail(e))
     }
 
     /// Tries the first row group both ways. Text takes a dictionary when values repeat and it costs little, for what it
@@ -286,39 +317,79 @@ impl StreamWriter {
             return Ok(EncodedChunk::Direct(direct));
         }
         let mut interner = Interner::new(self.physical).map_err(|e| self.fail(e))?;
-        let coded = self.intern(&mut interner, blocks)?;
-        // As ranks will be encoded; the spool's codes are written with less care.
-        let codes = encode_blocks(&self.name, Physical::CODES, &coded, false, &options.encoding())?;
-        let adopted = if text {
-            interner.len() <= valid / 2 && size(&codes) <= size(&direct) + size(&direct) / 4
+        let codes = intern_alone(&mut interner, blocks).map_err(|e| self.fail(e))?;
+        // As ranks will be encoded.
+        let coded: Vec<Column> =
+            blocks.iter().zip(&codes).map(|(block, codes)| codes_column(codes.clone(), block.nulls.clone())).collect();
+        let coded = size(&encode_blocks(&self.name, Physical::CODES, &coded, false, &options.encoding())?);
+        let direct_size = size(&direct);
+        let adopted = if !text {
+            interner.len() <= valid / 2 && coded + interner.key_bytes() <= direct_size * 3 / 4
+        } else if interner.len() <= valid / 2 {
+            coded <= direct_size + direct_size / 4
+        } else if self.will_repeat(&interner, blocks, &codes, options) {
+            let values = self.dictionary_size(blocks)?;
+            coded + values <= direct_size + direct_size / 4
         } else {
-            interner.len() <= valid / 2 && size(&codes) + interner.key_bytes() <= size(&direct) * 3 / 4
+            false
         };
         if !adopted {
             return Ok(EncodedChunk::Direct(direct));
         }
         self.mode = Mode::Dictionary;
         self.interner = Some(interner);
-        self.encode_provisional(&coded).map(EncodedChunk::Provisional)
+        Ok(EncodedChunk::Provisional(pack(blocks, &codes)))
+    }
+
+    /// Whether values that hardly repeat yet will once there are more rows: whether so few are to be expected that a
+    /// dictionary holds them, by how many were seen once and twice (Chao, "Nonparametric estimation of the number of
+    /// classes in a population", 1984).
+    fn will_repeat(&self, interner: &Interner, blocks: &[Column], codes: &[Vec<u32>], options: &WriterOptions) -> bool {
+        let mut counts = vec![0_u32; interner.len()];
+        for (block, codes) in blocks.iter().zip(codes) {
+            for (row, &code) in codes.iter().enumerate() {
+                if let (Some(count), true) =
+                    (counts.get_mut(code as usize), block.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)))
+                {
+                    *count = count.saturating_add(1);
+                }
+            }
+        }
+        let seen = |times: u32| counts.iter().filter(|&&count| count == times).count();
+        let (once, twice) = (seen(1), seen(2));
+        let expected = interner.len().saturating_add(once.saturating_mul(once) / (2 * twice).max(1));
+        let bytes = expected.saturating_mul(interner.key_bytes()) / interner.len().max(1);
+        expected <= options.dictionary_values && bytes <= options.dictionary_bytes
+    }
+
+    /// Bytes of a dictionary of the values of some blocks.
+    fn dictionary_size(&self, blocks: &[Column]) -> Result<usize> {
+        let size = || {
+            let mut interner = Interner::new(self.physical)?;
+            blocks.iter().try_for_each(|block| interner.intern(block, &mut Vec::new()))?;
+            let encoded = dictionary::encode(self.physical, &interner.sort())?;
+            Ok(encoded.blocks.iter().map(Vec::len).sum::<usize>() + encoded.index.len())
+        };
+        size().map_err(|e: EncodingError| self.fail(e))
     }
 
     /// Encodes what follows directly; what is coded so far keeps its dictionary.
     pub(super) fn give_up_dictionary(&mut self, note: String) {
         self.mode = Mode::Direct;
         self.note = note;
+        if self.indexed {
+            self.note.push_str("; the index has only the rows before");
+        }
     }
 
     /// Puts an encoded chunk where it belongs.
     pub(super) fn store(&mut self, chunk: EncodedChunk, output: &mut AtomicFile, spool: &mut Spool) -> Result<()> {
-        let (EncodedChunk::Direct(blocks) | EncodedChunk::Provisional(blocks)) = &chunk;
-        for block in blocks {
-            self.nulls += u64::from(block.nulls);
-            self.values += u64::from(block.values);
-        }
         let stored = match chunk {
             EncodedChunk::Direct(blocks) => {
-                if self.leaf {
-                    for block in &blocks {
+                for block in &blocks {
+                    self.nulls += u64::from(block.nulls);
+                    self.values += u64::from(block.values);
+                    if self.leaf {
                         widen(&mut self.zone, block.zone.as_ref(), block.values > block.nulls);
                     }
                 }
@@ -328,8 +399,9 @@ impl StreamWriter {
                 blocks
                     .into_iter()
                     .map(|block| {
-                        let at = spool.append(&block.bytes)?;
-                        Ok(SpooledBlock { at, values: block.values })
+                        self.nulls += block.nulls() as u64;
+                        self.values += block.values() as u64;
+                        block.store(spool)
                     })
                     .collect::<Result<_>>()?,
             ),
@@ -354,11 +426,67 @@ impl StreamWriter {
             value_bytes: self.value_bytes,
             zone: self.zone.take().flatten(),
             dictionary: self.dictionary.take(),
+            postings: self.postings.take(),
             note: std::mem::take(&mut self.note),
             chunks,
         };
         Ok(meta.write(self.one_value_a_row))
     }
+}
+
+/// A row group's provisional codes, cut into blocks.
+fn provisional(codes: &[u32], nulls: Option<&NullBuffer>, block_rows: usize) -> EncodedChunk {
+    let block = |(at, codes): (usize, &[u32])| {
+        let nulls = nulls.map(|nulls| nulls.slice(at * block_rows, codes.len()));
+        ProvisionalBlock::new(codes, nulls.as_ref())
+    };
+    EncodedChunk::Provisional(codes.par_chunks(block_rows.max(1)).enumerate().map(block).collect())
+}
+
+/// The provisional codes of blocks.
+fn intern_alone(interner: &mut Interner, blocks: &[Column]) -> Result<Vec<Vec<u32>>, EncodingError> {
+    let mut intern = |block: &Column| {
+        let mut codes = Vec::new();
+        interner.intern(block, &mut codes).map(|()| codes)
+    };
+    blocks.iter().map(&mut intern).collect()
+}
+
+/// The same, packed, with all threads.
+fn intern_together(interner: &mut Interner, blocks: &[Column]) -> Result<Vec<ProvisionalBlock>, EncodingError> {
+    enum Found {
+        All(ProvisionalBlock),
+        Some(Vec<u32>, Vec<u32>),
+    }
+    let shared = &*interner;
+    let find = |block: &Column| {
+        let mut codes = Vec::new();
+        let missing = shared.find(block, &mut codes)?;
+        Ok(if missing.is_empty() {
+            Found::All(ProvisionalBlock::new(&codes, block.nulls.as_ref()))
+        } else {
+            Found::Some(codes, missing)
+        })
+    };
+    let mut found = blocks.par_iter().map(find).collect::<Result<Vec<_>, EncodingError>>()?;
+    for (found, block) in found.iter_mut().zip(blocks) {
+        if let Found::Some(codes, missing) = found {
+            interner.intern_rows(block, missing, codes)?;
+        }
+    }
+    let pack = |(found, block): (Found, &Column)| match found {
+        Found::All(packed) => packed,
+        Found::Some(codes, _) => ProvisionalBlock::new(&codes, block.nulls.as_ref()),
+    };
+    if found.iter().all(|found| matches!(found, Found::All(_))) {
+        return Ok(found.into_iter().zip(blocks).map(pack).collect());
+    }
+    Ok(found.into_par_iter().zip(blocks).map(pack).collect())
+}
+
+fn pack(blocks: &[Column], codes: &[Vec<u32>]) -> Vec<ProvisionalBlock> {
+    let pack = |(block, codes): (&Column, &Vec<u32>)| ProvisionalBlock::new(codes, block.nulls.as_ref());
+    blocks.par_iter().zip(codes).map(pack).collect()
 }
 
 /// Codes as a block's column.
@@ -373,7 +501,7 @@ fn intern_dictionaries(
     arrow_type: &DataType,
     pieces: &[ArrayRef],
 ) -> Result<(Vec<u32>, Option<NullBuffer>), arrow_schema::ArrowError> {
-    let fail = |e: plinth_encoding::EncodingError| arrow_schema::ArrowError::ComputeError(e.to_string());
+    let fail = |e: EncodingError| arrow_schema::ArrowError::ComputeError(e.to_string());
     let rows = pieces.iter().map(Array::len).sum();
     let mut codes = Vec::with_capacity(rows);
     let mut valid = arrow_buffer::BooleanBufferBuilder::new(rows);

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowDictionaryKeyType, Int8Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, GenericByteArray, OffsetSizeTrait, PrimitiveArray, types::ByteArrayType};
-use arrow_buffer::ArrowNativeType;
+use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::DataType;
 
 use crate::shred::VIEW_BYTES;
@@ -23,8 +23,8 @@ pub(crate) fn weigh(array: &dyn Array, rows: Range<usize>) -> u64 {
         // Whole bytes, so that the sum over slices is the weight of the whole.
         DataType::Boolean => len,
         DataType::FixedSizeBinary(width) => len * u64::from(width.unsigned_abs()),
-        DataType::Utf8View => views(array.as_string_view().views(), rows),
-        DataType::BinaryView => views(array.as_binary_view().views(), rows),
+        DataType::Utf8View => views(array.as_string_view().views(), array.as_string_view().data_buffers(), rows),
+        DataType::BinaryView => views(array.as_binary_view().views(), array.as_binary_view().data_buffers(), rows),
         DataType::Utf8 => bytes(array.as_string::<i32>(), rows),
         DataType::LargeUtf8 => bytes(array.as_string::<i64>(), rows),
         DataType::Binary => bytes(array.as_binary::<i32>(), rows),
@@ -61,12 +61,25 @@ pub(crate) fn weigh(array: &dyn Array, rows: Range<usize>) -> u64 {
     }
 }
 
-fn views(views: &[u128], rows: Range<usize>) -> u64 {
-    views.get(rows).unwrap_or_default().iter().map(view).sum()
+fn views(views: &[u128], buffers: &[Buffer], rows: Range<usize>) -> u64 {
+    let views = views.get(rows).unwrap_or_default();
+    (views.len() * VIEW_BYTES) as u64 + long_bytes(views, buffers)
 }
 
 fn view(view: &u128) -> u64 {
-    value(usize::try_from(view & u128::from(u32::MAX)).unwrap_or(0))
+    VIEW_BYTES as u64 + long_len(*view)
+}
+
+/// Bytes of those values of some views that lie in their buffers. Without buffers there are none, and nobody looks.
+pub(crate) fn long_bytes(views: &[u128], buffers: &[Buffer]) -> u64 {
+    if buffers.is_empty() { 0 } else { views.iter().map(|view| long_len(*view)).sum() }
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "a view's low 32 bits are the length")]
+fn long_len(view: u128) -> u64 {
+    /// Longest value a view holds itself.
+    const INLINE: u32 = 12;
+    if view as u32 > INLINE { u64::from(view as u32) } else { 0 }
 }
 
 fn value(len: usize) -> u64 {

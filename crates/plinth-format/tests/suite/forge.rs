@@ -180,7 +180,7 @@ impl Forged {
         tail.extend_from_slice(&checksum(&self.footer));
         tail.extend_from_slice(&((file.len() + TAIL) as u64).to_le_bytes());
         tail.extend_from_slice(&0u32.to_le_bytes());
-        tail.extend_from_slice(&2u32.to_le_bytes());
+        tail.extend_from_slice(&3u32.to_le_bytes());
         let sum = checksum(&tail);
         tail.extend_from_slice(&sum);
         tail.extend_from_slice(b"\nplinth\0");

@@ -67,7 +67,7 @@ fn every_way_of_reading_and_asking_gives_the_same_rows() {
         // With little memory there is hardly any look-ahead.
         for memory in [1 << 20, 64 << 20] {
             let io = io(mode, memory);
-            let file = File::open_with(&path, &OpenOptions { io: io.clone() }).unwrap();
+            let file = File::open_with(&path, &OpenOptions { io: io.clone(), ..OpenOptions::default() }).unwrap();
             assert_same(&read_all(file.scan().build().unwrap()), &expected);
             let batches = poll_all(file.scan().build().unwrap());
             assert_same(&arrow_select::concat::concat_batches(&batches[0].schema(), &batches).unwrap(), &expected);
@@ -134,7 +134,9 @@ fn values_that_need_no_decoding_stay_where_they_were_read() {
     for mode in MODES {
         let io = io(mode, 256 << 20);
         let source = Arc::new(Watched(LocalFile::open_with(&path, &io).unwrap(), Mutex::default()));
-        let file = File::from_source_with(Arc::clone(&source) as _, &OpenOptions { io: io.clone() }).unwrap();
+        let file =
+            File::from_source_with(Arc::clone(&source) as _, &OpenOptions { io: io.clone(), ..OpenOptions::default() })
+                .unwrap();
         let batches: Vec<RecordBatch> = file.scan().build().unwrap().map(Result::unwrap).collect();
         let read = source.1.lock().unwrap().clone();
         let is_read = |buffer: &Buffer| read.iter().any(|memory| memory.contains(&(buffer.as_ptr() as usize)));
@@ -162,7 +164,7 @@ fn a_consumer_that_keeps_everything_gets_copies_before_the_memory_of_reads_runs_
     for mode in MODES {
         // A quarter of it is for reads, and the table is sixty-four times as large as that.
         let io = io(mode, 4 << 20);
-        let file = File::open_with(&path, &OpenOptions { io: io.clone() }).unwrap();
+        let file = File::open_with(&path, &OpenOptions { io: io.clone(), ..OpenOptions::default() }).unwrap();
         assert!(file.byte_len() > 64 << 20);
         let batches: Vec<RecordBatch> =
             file.scan().filter(col("i").gt_eq(0)).build().unwrap().map(Result::unwrap).collect();
@@ -190,7 +192,7 @@ fn blocks_read_past_the_page_cache_are_kept_when_they_are_read_again() {
     let path = dir.path().join("t.plinth");
     plain(&path, 50_000);
     let io = io(IoMode::Uring, 64 << 20);
-    let file = File::open_with(&path, &OpenOptions { io: io.clone() }).unwrap();
+    let file = File::open_with(&path, &OpenOptions { io: io.clone(), ..OpenOptions::default() }).unwrap();
     let expected = read_all(file.scan().build().unwrap());
     assert_eq!(io.counters().kept_bytes, 0, "read once");
     assert_same(&read_all(file.scan().build().unwrap()), &expected);
@@ -203,7 +205,7 @@ fn blocks_read_past_the_page_cache_are_kept_when_they_are_read_again() {
     assert_eq!(io.counters().kept_bytes, 0, "forgotten with its file");
     // Scans of what the page cache has leave nothing.
     let io = self::io(IoMode::Auto, 64 << 20);
-    let file = File::open_with(&path, &OpenOptions { io: io.clone() }).unwrap();
+    let file = File::open_with(&path, &OpenOptions { io: io.clone(), ..OpenOptions::default() }).unwrap();
     (0..3).for_each(|_| drop(read_all(file.scan().build().unwrap())));
     assert_eq!(io.counters().kept_bytes, 0);
 }

@@ -11,6 +11,7 @@
 )]
 
 mod corruption;
+mod counting;
 mod data;
 mod determinism;
 mod faults;
@@ -19,7 +20,9 @@ mod format;
 mod fuzz_lite;
 mod hostile;
 mod io;
+mod lookup;
 mod metadata;
+mod pushdown;
 mod round_trip;
 mod scans;
 mod sort;

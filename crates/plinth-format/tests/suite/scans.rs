@@ -5,7 +5,7 @@ use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use plinth_encoding::expr::{ColumnFunction, Expr, Function, Path, Scalar, col};
-use plinth_format::{DynamicFilter, File, ScanColumn};
+use plinth_format::{Arm, DynamicFilter, File, ScanColumn};
 use proptest::prelude::*;
 
 use crate::data::{Random, read_all, small, words, write};
@@ -107,7 +107,7 @@ fn naive(expr: &Expr, batch: &RecordBatch, row: usize) -> Option<bool> {
 
 /// Text of even length; unknown for "1..." and true for null, so that every answer occurs.
 #[derive(Debug)]
-struct EvenLength;
+pub struct EvenLength;
 
 impl ColumnFunction for EvenLength {
     fn name(&self) -> String {
@@ -142,7 +142,7 @@ impl ColumnFunction for TwoColumns {
     }
 }
 
-fn function(function: impl ColumnFunction + 'static, columns: &[&str]) -> Expr {
+pub fn function(function: impl ColumnFunction + 'static, columns: &[&str]) -> Expr {
     Expr::Function(Function {
         columns: columns.iter().map(|c| Path::column(*c)).collect(),
         function: Arc::new(function),
@@ -202,24 +202,36 @@ fn fixture() -> &'static Fixture {
     })
 }
 
+fn arm() -> impl Strategy<Value = Arm> {
+    proptest::sample::select(vec![Arm::Auto, Arm::AfterDecode, Arm::Interleaved, Arm::FilterFirst])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_filter_keeps_exactly_the_rows_for_which_it_is_true(expr in predicate(), select in 0..4usize, limit in proptest::option::of(0..500u64)) {
+    fn a_filter_keeps_exactly_the_rows_for_which_it_is_true(
+        expr in predicate(),
+        select in 0..4usize,
+        limit in proptest::option::of(0..500u64),
+        arm in arm(),
+        look_ahead in proptest::sample::select(vec![0, 20_000, u64::MAX]),
+    ) {
         let Fixture { batch, file, .. } = fixture();
         let columns: &[&str] = [&["sorted", "text"][..], &["noise"], &["unique", "mostly", "noise", "text", "sorted"], &[]][select];
         let mut kept: Vec<usize> = (0..batch.num_rows()).filter(|&row| naive(&expr, batch, row) == Some(true)).collect();
         if let Some(limit) = limit {
             kept.truncate(limit as usize);
         }
-        let mut scan = file.scan().select(columns.iter().copied()).filter(expr.clone());
+        let mut scan = file.scan().select(columns.iter().copied()).filter(expr.clone()).arm(arm).look_ahead(look_ahead);
         if let Some(limit) = limit {
             scan = scan.limit(limit);
         }
         let scan = scan.build().unwrap();
-        let schema = scan.schema().clone();
+        let (schema, metrics, learned) = (scan.schema().clone(), Arc::clone(scan.metrics()), Arc::clone(scan.learned()));
         let batches: Vec<_> = scan.map(|b| b.unwrap()).collect();
+        prop_assert_eq!(metrics.blocks_decoded_again.load(std::sync::atomic::Ordering::Relaxed), 0);
+        prop_assert!(learned.retained_peak() <= look_ahead);
         prop_assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), kept.len());
         if !columns.is_empty() {
             let read = arrow_select::concat::concat_batches(&schema, &batches).unwrap();

@@ -1,0 +1,124 @@
+//! Blocks on their way through a scan.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_buffer::BooleanBuffer;
+use plinth_encoding::expr::Expr;
+use plinth_io::{MemoryBudget, Reservation};
+
+use super::DynamicFilter;
+use super::filter::{Conjunct, Undecided};
+use super::learned::Learned;
+use super::predicate::bind;
+use super::source::{BlockId, ColumnSource};
+use crate::error::Result;
+
+/// A block that is to be filtered.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) at: BlockId,
+    pub(super) rows: usize,
+    /// The rows that pass the conjuncts that postings answer, if they know the block.
+    pub(super) selection: Option<BooleanBuffer>,
+}
+
+/// Blocks to be filtered.
+#[derive(Debug)]
+pub(super) struct Filtering<S: ColumnSource> {
+    pub(super) blocks: VecDeque<Undecided<S::Leaf>>,
+    /// None once it has been taken.
+    pub(super) fetch: Option<S::Fetch>,
+}
+
+impl<S: ColumnSource> Filtering<S> {
+    pub(super) fn is_read(&self) -> bool {
+        self.fetch.as_ref().is_none_or(|fetch| fetch.as_ref().is_done())
+    }
+}
+
+/// Blocks to be decoded.
+#[derive(Debug)]
+pub(super) struct Passed<F> {
+    pub(super) blocks: VecDeque<Survivors>,
+    pub(super) columns: Columns<F>,
+}
+
+/// The rows of a block that passed.
+#[derive(Debug)]
+pub(super) struct Survivors {
+    pub(super) at: BlockId,
+    pub(super) selection: BooleanBuffer,
+    /// Bytes of what is kept of it, as far as they are counted: not for a block that is decoded next.
+    pub(super) kept: u64,
+    /// Whether it was decoded before it was filtered, if it was, and how long that took.
+    pub(super) dense: Option<bool>,
+    pub(super) took: Duration,
+}
+
+/// The other columns of some blocks.
+#[derive(Debug)]
+pub(super) enum Columns<F> {
+    Wanted,
+    UnderWay(F),
+    Here,
+}
+
+/// A dynamic filter as last seen.
+#[derive(Debug)]
+pub(super) struct Dynamic<L> {
+    filter: Arc<dyn DynamicFilter>,
+    version: u64,
+    /// Its number among all conjuncts.
+    slot: usize,
+    pub(super) bound: Option<Arc<Conjunct<L>>>,
+}
+
+impl<L> Dynamic<L> {
+    pub(super) fn new(filter: Arc<dyn DynamicFilter>, slot: usize) -> Self {
+        Self { filter, version: 0, slot, bound: None }
+    }
+
+    /// Takes a newer version, if there is one; says so.
+    pub(super) fn refresh<S: ColumnSource<Leaf = L>>(&mut self, source: &mut S) -> Result<bool> {
+        let Some((version, expr)): Option<(u64, Expr)> = self.filter.newer_than(self.version) else { return Ok(false) };
+        self.bound = Some(Arc::new(Conjunct { slot: self.slot, bound: bind(&expr, source)? }));
+        self.version = version;
+        Ok(true)
+    }
+}
+
+/// What may be kept of blocks that were filtered ahead of their turn.
+#[derive(Debug)]
+pub(super) struct LookAhead {
+    limit: u64,
+    held: Reservation,
+}
+
+impl LookAhead {
+    pub(super) fn new(limit: u64, budget: &Arc<MemoryBudget>) -> Self {
+        Self { limit, held: budget.open("look-ahead of scans") }
+    }
+
+    /// Takes the most that filtering a block may leave, if there is so much.
+    pub(super) fn reserve(&mut self, most: u64) -> bool {
+        self.held.bytes().saturating_add(most) <= self.limit && self.held.try_grow(most).is_ok()
+    }
+
+    /// Keeps so many of the bytes that were reserved; returns them.
+    pub(super) fn keep(&mut self, reserved: u64, bytes: u64, learned: &Learned) -> u64 {
+        if bytes > reserved {
+            self.held.charge(bytes - reserved);
+        } else {
+            self.held.shrink(reserved - bytes);
+        }
+        learned.retains(self.held.bytes());
+        bytes
+    }
+
+    /// A block is not kept any more.
+    pub(super) fn release(&mut self, kept: u64) {
+        self.held.shrink(kept);
+    }
+}
