@@ -10,8 +10,12 @@
 //! the `FilterExec` goes. What the source has taken it applies in every file, whatever that file's columns: comparisons
 //! become [`plinth_encoding::expr::Expr`]s the scan evaluates on encoded data, anything else an opaque function of the
 //! columns it mentions.
+//!
+//! Parquet files are scanned by the same executor: the rule [`ParquetScans`], put before those of the engine, replaces the
+//! engine's source for them by a [`ParquetScan`].
 
 mod columns;
+mod config;
 mod dynamic;
 mod error;
 mod format;
@@ -20,6 +24,7 @@ mod handles;
 mod location;
 mod metrics;
 mod opener;
+mod parquet;
 mod paths;
 mod pattern;
 mod pool;
@@ -30,19 +35,23 @@ mod scalar;
 mod schema;
 mod sink;
 mod source;
+mod spill;
 mod split;
 mod statistics;
 mod store;
 mod table;
 
+pub use config::PlinthConfig;
 pub use error::from_format;
 pub use format::{PlinthFormat, PlinthFormatFactory};
+pub use parquet::{ParquetScan, ParquetScans};
 pub use paths::PathTables;
 pub use pool::BudgetPool;
 pub use predicate::{PredicateTranslator, can_own};
 pub use scalar::{to_plinth, to_scalar_value};
 pub use sink::{WriteExec, write_plan, write_streams};
 pub use source::PlinthSource;
+pub use spill::NamelessSpills;
 pub use table::PlinthTable;
 
 /// How Plinth files are opened and written.

@@ -17,6 +17,8 @@ pub(crate) struct PartitionMetrics {
     rows_matched: Count,
     blocks_decoded: Count,
     blocks_evaluated: Count,
+    postings_rows: Count,
+    postings_bytes: Count,
     row_groups: PruningMetrics,
     blocks: PruningMetrics,
 }
@@ -34,6 +36,8 @@ impl PartitionMetrics {
             rows_matched: rows("rows_matched"),
             blocks_decoded: builder().counter("blocks_decoded", partition),
             blocks_evaluated: builder().counter("blocks_evaluated_encoded", partition),
+            postings_rows: rows("rows_from_postings"),
+            postings_bytes: bytes("postings_bytes"),
             row_groups: builder().pruning_metrics("row_groups", partition),
             blocks: builder().pruning_metrics("blocks", partition),
         }
@@ -47,12 +51,12 @@ pub(crate) struct ScanReporter {
     scan: std::sync::Arc<ScanMetrics>,
     /// The file, if this scan speaks for its metadata: of the scans of one file only the one with its first byte does.
     file: Option<File>,
-    reported: [u64; 5],
+    reported: [u64; 7],
 }
 
 impl ScanReporter {
     pub(crate) fn new(partition: PartitionMetrics, scan: std::sync::Arc<ScanMetrics>, file: Option<File>) -> Self {
-        Self { partition, scan, file, reported: [0; 5] }
+        Self { partition, scan, file, reported: [0; 7] }
     }
 
     pub(crate) fn report(&mut self) {
@@ -63,6 +67,8 @@ impl ScanReporter {
             (&to.rows_matched, &from.rows_out),
             (&to.blocks_decoded, &from.blocks_decoded),
             (&to.blocks_evaluated, &from.blocks_evaluated),
+            (&to.postings_rows, &from.postings_rows),
+            (&to.postings_bytes, &from.postings_bytes),
         ];
         for ((count, now), reported) in counters.into_iter().zip(&mut self.reported) {
             let now = now.load(Ordering::Relaxed);

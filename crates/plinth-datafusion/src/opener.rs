@@ -11,6 +11,7 @@ use datafusion_datasource::{PartitionedFile, TableSchema};
 use datafusion_physical_expr::projection::ProjectionExprs;
 use datafusion_physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
 use futures::{FutureExt, StreamExt};
+use plinth_format::scan::source::ColumnSource;
 use plinth_format::{DynamicFilter, Scan};
 use tokio::task::spawn_blocking;
 
@@ -61,7 +62,7 @@ impl FileOpener for PlinthOpener {
 
 impl PlinthOpener {
     /// Starts the scan of a part; `None` if no row group starts in it.
-    fn start(&self, part: &PartitionedFile) -> Result<Option<Batches>> {
+    fn start(&self, part: &PartitionedFile) -> Result<Option<Batches<impl ColumnSource + use<>>>> {
         let file = self.handles.open(&self.remote, part)?;
         let first = part.range.as_ref().is_none_or(|range| range.start == 0);
         let groups = match &part.range {
@@ -92,23 +93,31 @@ impl PlinthOpener {
         if let Some(rows) = self.batch_size {
             scan = scan.batch_rows(rows);
         }
-        let scan = scan.build().map_err(from_format)?;
+        if let Some(learned) = self.predicates.learned() {
+            scan = scan.learned(learned);
+        }
+        let scan = scan.arm(self.predicates.arm()).build().map_err(from_format)?;
+        self.predicates.learns(scan.learned());
         let reporter = ScanReporter::new(self.metrics.clone(), Arc::clone(scan.metrics()), first.then_some(file));
-        Ok(Some(Batches { scan: Some(scan), projection, reporter }))
+        Ok(Some(Batches::new(scan, projection, reporter)))
     }
 }
 
 /// The batches of a scan, shaped for the table. Decoding happens on the thread that polls, reading what is not in memory
 /// on those of the I/O engine.
-struct Batches {
+pub(crate) struct Batches<S: ColumnSource> {
     /// Gone after its end or first error.
-    scan: Option<Scan>,
+    scan: Option<Scan<S>>,
     projection: FileProjection,
     reporter: ScanReporter,
 }
 
-impl Batches {
-    fn poll(&mut self, waker: &Waker) -> Poll<Option<Result<RecordBatch>>> {
+impl<S: ColumnSource> Batches<S> {
+    pub(crate) fn new(scan: Scan<S>, projection: FileProjection, reporter: ScanReporter) -> Self {
+        Self { scan: Some(scan), projection, reporter }
+    }
+
+    pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Option<Result<RecordBatch>>> {
         let Some(scan) = &mut self.scan else { return Poll::Ready(None) };
         let Poll::Ready(next) = scan.poll_batch(waker) else { return Poll::Pending };
         self.reporter.report();

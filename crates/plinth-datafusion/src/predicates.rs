@@ -1,16 +1,22 @@
 //! The predicates of a source, translated for its files.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion_common::Result;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_datasource::TableSchema;
+use datafusion_physical_expr::conjunction_opt;
+use datafusion_physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion_physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
+use datafusion_physical_plan::filter_pushdown::PushedDown;
 use plinth_encoding::expr::Expr;
+use plinth_format::{Arm, Learned};
 
 use crate::columns::FileColumns;
-use crate::dynamic::EngineFilter;
-use crate::predicate::PredicateTranslator;
+use crate::dynamic::{EngineFilter, is_dynamic};
+use crate::predicate::{PredicateTranslator, can_own};
 
 /// The conjuncts a source has taken.
 ///
@@ -22,6 +28,10 @@ pub(crate) struct Predicates {
     pub(crate) owned: Vec<Arc<dyn PhysicalExpr>>,
     /// That change while the query runs.
     pub(crate) dynamic: Vec<Arc<dyn PhysicalExpr>>,
+    /// When to evaluate them.
+    arm: Arm,
+    /// What the scans have learned of them, which they share.
+    learned: OnceLock<Arc<Learned>>,
     translated: Mutex<Vec<(FileColumns, Arc<Translated>)>>,
 }
 
@@ -36,12 +46,56 @@ pub(crate) struct Translated {
 const KEPT: usize = 64;
 
 impl Predicates {
-    pub(crate) fn new(owned: Vec<Arc<dyn PhysicalExpr>>, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
-        Self { owned, dynamic, translated: Mutex::default() }
+    /// Says when to evaluate them.
+    #[must_use]
+    pub(crate) fn with_arm(self, arm: Arm) -> Self {
+        Self { arm, ..self }
+    }
+
+    /// When to evaluate them.
+    pub(crate) fn arm(&self) -> Arm {
+        self.arm
+    }
+
+    /// What scans before have learned.
+    pub(crate) fn learned(&self) -> Option<Arc<Learned>> {
+        self.learned.get().cloned()
+    }
+
+    /// Shares what a scan learns; the first one's is everybody's.
+    pub(crate) fn learns(&self, learned: &Arc<Learned>) {
+        let _ = self.learned.set(Arc::clone(learned));
     }
 
     pub(crate) fn len(&self) -> usize {
         self.owned.len() + self.dynamic.len()
+    }
+
+    /// Takes the filters it can own in every file of a table: whether it took each, and all it has then, if that is more.
+    pub(crate) fn take(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        table: &TableSchema,
+    ) -> (Vec<PushedDown>, Option<Self>) {
+        let (mut owned, mut dynamic) = (self.owned.clone(), self.dynamic.clone());
+        let answers = filters
+            .into_iter()
+            .map(|filter| {
+                if !can_own(&filter, table) {
+                    return PushedDown::No;
+                }
+                if !is_dynamic(&filter) {
+                    keep(&mut owned, filter);
+                    return PushedDown::Yes;
+                }
+                // A predicate that is more than a dynamic filter may mean more than its owner promises to check again.
+                let whole = filter.is::<DynamicFilterPhysicalExpr>();
+                keep(&mut dynamic, filter);
+                if whole { PushedDown::Yes } else { PushedDown::No }
+            })
+            .collect();
+        let taken = Self { owned, dynamic, arm: self.arm, ..Self::default() };
+        (answers, Some(taken).filter(|taken| taken.len() > self.len()))
     }
 
     /// All of them, in a stable order.
@@ -65,6 +119,24 @@ impl Predicates {
             translated.push((columns.clone(), Arc::clone(&new)));
         }
         Ok(new)
+    }
+}
+
+/// The predicates, and of a query that ran how they fared.
+impl fmt::Display for Predicates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(predicate) = conjunction_opt(self.iter().cloned()) else { return Ok(()) };
+        write!(f, ", predicate={predicate}")?;
+        let Some(learned) = self.learned() else { return Ok(()) };
+        let arm = if self.arm == Arm::Auto { learned.arm() } else { self.arm };
+        let conjuncts: Vec<String> = learned.report().iter().map(ToString::to_string).collect();
+        write!(f, ", arm={arm}, retained_peak={}, conjuncts=[{}]", learned.retained_peak(), conjuncts.join(" | "))
+    }
+}
+
+fn keep(conjuncts: &mut Vec<Arc<dyn PhysicalExpr>>, conjunct: Arc<dyn PhysicalExpr>) {
+    if !conjuncts.contains(&conjunct) {
+        conjuncts.push(conjunct);
     }
 }
 

@@ -12,21 +12,20 @@ use datafusion_datasource::file_scan_config::FileScanConfig;
 use datafusion_datasource::file_stream::FileOpener;
 use datafusion_datasource::{PartitionedFile, TableSchema};
 use datafusion_physical_expr::conjunction_opt;
-use datafusion_physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion_physical_expr::projection::ProjectionExprs;
 use datafusion_physical_expr_common::physical_expr::{PhysicalExpr, fmt_sql};
 use datafusion_physical_expr_common::sort_expr::LexOrdering;
 use datafusion_physical_plan::DisplayFormatType;
-use datafusion_physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
+use datafusion_physical_plan::filter_pushdown::FilterPushdownPropagation;
 use datafusion_physical_plan::metrics::ExecutionPlanMetricsSet;
 use object_store::ObjectStore;
+use plinth_format::{AccessPath, File, ScanBuilder};
 
-use crate::dynamic::is_dynamic;
+use crate::columns::FileColumns;
 use crate::handles::Handles;
 use crate::location;
 use crate::metrics::PartitionMetrics;
 use crate::opener::PlinthOpener;
-use crate::predicate::can_own;
 use crate::predicates::Predicates;
 use crate::split::split;
 
@@ -42,6 +41,8 @@ pub struct PlinthSource {
     batch_size: Option<usize>,
     metrics: ExecutionPlanMetricsSet,
     handles: Arc<Handles>,
+    /// One of the files, to tell how they will be read.
+    example: Option<File>,
 }
 
 impl PlinthSource {
@@ -60,7 +61,23 @@ impl PlinthSource {
             batch_size: None,
             metrics: ExecutionPlanMetricsSet::new(),
             handles,
+            example: None,
         }
+    }
+
+    /// Lets plans tell how this file, for one, will be read.
+    #[must_use]
+    pub(crate) fn with_example(self, example: Option<File>) -> Self {
+        Self { example, ..self }
+    }
+
+    /// How the rows of a file are found that pass conjuncts on columns with postings; `None` if there are no such columns, or
+    /// if it can't be told now: then the query will.
+    fn access_path(&self) -> Option<AccessPath> {
+        let file = self.example.clone().or_else(|| self.handles.any_local())?;
+        let columns = FileColumns::new(&self.table, file.schema(), &[]).ok()?;
+        let owned = self.predicates.translate(&columns).ok()?.owned.clone();
+        owned.into_iter().fold(file.scan(), ScanBuilder::filter).access_path().ok()?
     }
 
     /// The conjuncts this source applies exactly, in terms of the table's columns.
@@ -130,14 +147,19 @@ impl FileSource for PlinthSource {
     }
 
     fn fmt_extra(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let predicate = self.filter();
-        match (t, predicate) {
-            (_, None) => Ok(()),
-            (DisplayFormatType::Default | DisplayFormatType::Verbose, Some(predicate)) => {
-                write!(f, ", predicate={predicate}")
+        let Some(predicate) = self.filter() else { return Ok(()) };
+        let access = self.access_path().map(|path| match path {
+            AccessPath::Scan => "scan".to_owned(),
+            AccessPath::Postings { column, rows } => format!("postings({column}, {rows} rows)"),
+        });
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "{}", self.predicates)?;
+                access.map_or(Ok(()), |access| write!(f, ", access={access}"))
             }
-            (DisplayFormatType::TreeRender, Some(predicate)) => {
-                writeln!(f, "predicate={}", fmt_sql(predicate.as_ref()))
+            DisplayFormatType::TreeRender => {
+                writeln!(f, "predicate={}", fmt_sql(predicate.as_ref()))?;
+                access.map_or(Ok(()), |access| writeln!(f, "access={access}"))
             }
         }
     }
@@ -172,31 +194,13 @@ impl FileSource for PlinthSource {
     fn try_pushdown_filters(
         &self,
         filters: Vec<Arc<dyn PhysicalExpr>>,
-        _config: &ConfigOptions,
+        config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
-        let (mut owned, mut dynamic) = (self.predicates.owned.clone(), self.predicates.dynamic.clone());
-        let answers = filters
-            .into_iter()
-            .map(|filter| {
-                if !can_own(&filter, &self.table) {
-                    return PushedDown::No;
-                }
-                if !is_dynamic(&filter) {
-                    keep(&mut owned, filter);
-                    return PushedDown::Yes;
-                }
-                // A predicate that is more than a dynamic filter may mean more than its owner promises to check again.
-                let whole = filter.is::<DynamicFilterPhysicalExpr>();
-                keep(&mut dynamic, filter);
-                if whole { PushedDown::Yes } else { PushedDown::No }
-            })
-            .collect();
+        let (answers, predicates) = self.predicates.take(filters, &self.table);
         let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
-        let predicates = Predicates::new(owned, dynamic);
-        if predicates.len() == self.predicates.len() {
-            return Ok(propagation);
-        }
-        let source = Self { predicates: Arc::new(predicates), ..self.clone() };
+        let Some(predicates) = predicates else { return Ok(propagation) };
+        let predicates = Arc::new(predicates.with_arm(crate::config::arm(config)?));
+        let source = Self { predicates, ..self.clone() };
         Ok(propagation.with_updated_node(Arc::new(source) as Arc<dyn FileSource>))
     }
 
@@ -215,15 +219,9 @@ impl FileSource for PlinthSource {
 }
 
 /// Bytes of a part of a file.
-fn bytes_of(part: &PartitionedFile) -> u64 {
+pub(crate) fn bytes_of(part: &PartitionedFile) -> u64 {
     let ranged = part.range.as_ref().map(|range| u64::try_from(range.end.saturating_sub(range.start)).unwrap_or(0));
     ranged.unwrap_or(part.object_meta.size)
-}
-
-fn keep(conjuncts: &mut Vec<Arc<dyn PhysicalExpr>>, conjunct: Arc<dyn PhysicalExpr>) {
-    if !conjuncts.contains(&conjunct) {
-        conjuncts.push(conjunct);
-    }
 }
 
 /// The source of a config, if it is ours.

@@ -137,6 +137,7 @@ impl PlinthTable {
         }
         let files: Vec<File> = self.files().map(|(_, file)| file.clone()).collect();
         let statistics = statistics::of_files(&files, &self.schema, |i| wanted[i])?;
+        let example = files.first().cloned();
 
         let parts = files.into_iter().zip(&self.locations).map(|(file, location)| {
             let mut planned = PartitionedFile::new(String::new(), file.byte_len()).with_extension(file);
@@ -145,7 +146,7 @@ impl PlinthTable {
         });
         // One partition; the optimizer has the source divide it.
         let group = FileGroup::new(parts.collect());
-        let source = PlinthSource::new(Arc::clone(&self.schema));
+        let source = PlinthSource::new(Arc::clone(&self.schema)).with_example(example);
         let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
             .with_file_group(group)
             .with_statistics(statistics)

@@ -48,7 +48,8 @@ async fn a_table_of_many_times_the_memory_of_reads_is_sorted_and_joined() {
     for mode in [IoMode::Uring, IoMode::Direct, IoMode::Auto] {
         let options = IoOptions { mode, arena_bytes: Some(ARENA), ..IoOptions::default() };
         let io = Io::new(&MemoryBudget::new(1 << 30), options);
-        let open = FileOptions { open: OpenOptions { io: io.clone() }, ..FileOptions::default() };
+        let open =
+            FileOptions { open: OpenOptions { io: io.clone(), ..OpenOptions::default() }, ..FileOptions::default() };
         let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(3));
         for name in ["a", "b"] {
             ctx.register_table(name, Arc::new(PlinthTable::open_with(files.clone(), &open).unwrap())).unwrap();
@@ -76,6 +77,7 @@ async fn a_table_of_many_times_the_memory_of_reads_is_sorted_and_joined() {
 
         let counters = io.counters();
         assert_eq!((counters.extent_bytes, counters.held_bytes), (0, 0), "{mode:?} {counters:?}");
-        assert!(counters.mapped_bytes <= 8 << 20, "{mode:?} {counters:?}");
+        // Beyond the arena each of the six scans may have had a window that it needed to go on, at worst all at once.
+        assert!(counters.mapped_bytes <= ARENA + 6 * (2 << 20), "{mode:?} {counters:?}");
     }
 }

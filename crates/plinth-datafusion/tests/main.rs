@@ -8,6 +8,7 @@ mod evolution;
 mod folders;
 mod io;
 mod model;
+mod parquet;
 mod paths;
 mod plans;
 mod queries;

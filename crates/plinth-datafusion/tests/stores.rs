@@ -18,7 +18,8 @@ use crate::data::{Twins, rows, session};
 /// A session in which a store is known as `mem://bucket`, and its folder `t` as the table `t`.
 async fn open(store: Arc<dyn ObjectStore>, io: &Io) -> SessionContext {
     let ctx = session(3);
-    let files = FileOptions { open: OpenOptions { io: io.clone() }, ..FileOptions::default() };
+    let files =
+        FileOptions { open: OpenOptions { io: io.clone(), ..OpenOptions::default() }, ..FileOptions::default() };
     {
         let state = ctx.state_ref();
         let mut state = state.write();

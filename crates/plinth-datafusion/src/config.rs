@@ -1,0 +1,41 @@
+//! Settings of Plinth among the engine's.
+
+use datafusion_common::config::{ConfigExtension, ConfigOptions};
+use datafusion_common::{Result, config_err, extensions_options};
+use plinth_format::Arm;
+
+extensions_options! {
+    /// Settings of Plinth: `SET plinth.NAME = VALUE`.
+    pub struct PlinthConfig {
+        /// Who scans Parquet files: `plinth` or `datafusion`.
+        pub parquet_scan: String, default = "plinth".to_owned()
+        /// When filters are evaluated: `auto`, `after-decode`, `interleaved` or `filter-first`.
+        pub pushdown: String, default = "auto".to_owned()
+    }
+}
+
+impl ConfigExtension for PlinthConfig {
+    const PREFIX: &'static str = "plinth";
+}
+
+/// Whether Parquet files are scanned by us.
+pub(crate) fn scans_parquet(config: &ConfigOptions) -> Result<bool> {
+    match config.extensions.get::<PlinthConfig>().map(|settings| settings.parquet_scan.as_str()) {
+        None | Some("plinth") => Ok(true),
+        Some("datafusion") => Ok(false),
+        Some(other) => config_err!("plinth.parquet_scan is {other:?}; it can be 'plinth' or 'datafusion'"),
+    }
+}
+
+/// When filters are evaluated.
+pub(crate) fn arm(config: &ConfigOptions) -> Result<Arm> {
+    let Some(settings) = config.extensions.get::<PlinthConfig>() else { return Ok(Arm::Auto) };
+    let arms = [Arm::Auto, Arm::AfterDecode, Arm::Interleaved, Arm::FilterFirst];
+    match arms.into_iter().find(|arm| arm.to_string() == settings.pushdown) {
+        Some(arm) => Ok(arm),
+        None => {
+            let known = arms.map(|arm| format!("'{arm}'")).join(", ");
+            config_err!("plinth.pushdown is {:?}; it can be {known}", settings.pushdown)
+        }
+    }
+}

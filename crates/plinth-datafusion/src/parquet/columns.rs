@@ -1,0 +1,647 @@
+//! The columns of a Parquet file as the executor sees them.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::{Schema, SchemaRef};
+use arrow_select::filter::filter;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
+use plinth_encoding::Mask;
+use plinth_encoding::expr::Path;
+use plinth_format::scan::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Possible, Rows, ScanColumn};
+use plinth_format::{FormatError, Result, ScanMetrics};
+use plinth_io::{Held, Io, IoError, Need, Reading, Request, Reservation, Source};
+
+use super::BLOCK_ROWS;
+use super::arrays::compacted;
+use super::bloom::Blooms;
+use super::leaf::{LeafChunk, PageValues};
+use super::nested::NestedChunk;
+use super::predicate::{Answers, Asked, Predicate};
+use super::resolved::{Resolved, page_locations};
+use super::tape::Tape;
+use super::zones::{StatisticsOf, Zones};
+
+/// Ranges closer than this are read as one.
+const READ_GAP: u64 = 16 << 10;
+
+/// A merged read is not grown beyond this, and a longer range is read in pieces of this size.
+const READ_MOST: u64 = 1 << 20;
+
+/// How much further than its share of the rows a chunk without a page index is read for a block.
+const SLACK: u64 = 128 << 10;
+
+/// Bytes of a value, if it is no more than its place in an array.
+const VALUE_BYTES: u64 = 33;
+
+/// A file's columns while one scan reads them.
+#[derive(Debug)]
+pub(crate) struct ParquetColumns {
+    file: ParquetFile,
+    /// The file's row groups that are the scan's, in order; the executor counts these.
+    groups: Vec<usize>,
+    metrics: Arc<ScanMetrics>,
+    /// Bytes that the whole query reads, as far as is known.
+    query_bytes: u64,
+    columns: Vec<Arc<Resolved>>,
+    /// Those that come out.
+    output: BTreeSet<ColumnId>,
+    tapes: RefCell<HashMap<(usize, usize), Arc<Tape>>>,
+    zones: RefCell<HashMap<(ColumnId, usize), Arc<Zones>>>,
+    blooms: Blooms,
+    flat: HashMap<(ColumnId, usize), LeafChunk>,
+    nested: HashMap<(ColumnId, usize), NestedChunk>,
+    /// What predicates decoded of nested columns, and what is left of any column of blocks that wait for their turn.
+    kept: HashMap<(ColumnId, BlockId), Kept>,
+    answers: HashMap<(usize, usize), Answers>,
+    /// Blocks that the executor has not done with, and those whose columns were counted as decoded.
+    live: BTreeSet<BlockId>,
+    /// Those of which predicates need no more.
+    settled: BTreeSet<BlockId>,
+    decoded: BTreeSet<(BlockId, ColumnId)>,
+    /// Memory of what is kept.
+    memory: Reservation,
+}
+
+/// Values of a block.
+#[derive(Clone, Debug)]
+struct Kept {
+    values: ArrayRef,
+    /// The rows they are of, if not of all.
+    rows: Option<BooleanBuffer>,
+}
+
+impl Kept {
+    /// Some of the rows.
+    fn select(&self, selection: Option<&BooleanBuffer>) -> Result<ArrayRef> {
+        let within = match (selection, &self.rows) {
+            (None, _) => return Ok(Arc::clone(&self.values)),
+            (Some(selection), None) => selection.clone(),
+            (Some(selection), Some(rows)) if selection == rows => return Ok(Arc::clone(&self.values)),
+            (Some(selection), Some(rows)) => rows.set_indices().map(|row| selection.value(row)).collect(),
+        };
+        let filtered = filter(&self.values, &BooleanArray::new(within, None));
+        Ok(compacted(filtered.map_err(|e| FormatError::InvalidArgument(e.to_string()))?))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.values.get_buffer_memory_size() as u64
+    }
+}
+
+/// An open file.
+#[derive(Clone, Debug)]
+pub(crate) struct ParquetFile {
+    pub(super) source: Arc<dyn Source>,
+    pub(super) metadata: Arc<ParquetMetaData>,
+    /// What its columns are read as.
+    pub(super) schema: Arc<Schema>,
+}
+
+/// Reads under way.
+#[derive(Debug)]
+pub(crate) struct Fetch {
+    reading: Reading,
+    parts: Vec<Part>,
+    held: Vec<Option<Arc<Held>>>,
+    blocks: Vec<BlockId>,
+}
+
+/// A part of a column chunk that one of the reads brings.
+#[derive(Debug)]
+struct Part {
+    tape: Arc<Tape>,
+    range: Range<u64>,
+    read: usize,
+    /// Where the read begins.
+    from: u64,
+}
+
+impl AsRef<Reading> for Fetch {
+    fn as_ref(&self) -> &Reading {
+        &self.reading
+    }
+}
+
+impl ParquetFile {
+    fn fail(&self, column: &Resolved, group: usize) -> impl Fn(ParquetError) -> FormatError + use<> {
+        let (file, path) = (self.source.name().to_owned(), column.path.clone());
+        move |error| match error {
+            ParquetError::External(inner) if inner.is::<IoError>() => match inner.downcast::<IoError>() {
+                Ok(error) => FormatError::Io(*error),
+                Err(error) => FormatError::Corrupt { file: file.clone(), what: error.to_string() },
+            },
+            error => {
+                let what = format!("column {:?}, row group {group}: {}", path.to_string(), one_line(&error));
+                FormatError::Corrupt { file: file.clone(), what }
+            }
+        }
+    }
+}
+
+/// A library's message without line breaks and without the name it starts with.
+pub(super) fn one_line(error: &ParquetError) -> String {
+    let text = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    text.strip_prefix("Parquet error: ").unwrap_or(&text).to_owned()
+}
+
+impl ParquetColumns {
+    pub(crate) fn new(
+        file: ParquetFile,
+        groups: Vec<usize>,
+        io: &Io,
+        query_bytes: u64,
+        metrics: Arc<ScanMetrics>,
+    ) -> Self {
+        Self {
+            blooms: Blooms::new(file.clone(), Arc::clone(&metrics)),
+            memory: io.budget().open("parquet pages"),
+            file,
+            groups,
+            metrics,
+            query_bytes,
+            columns: Vec::new(),
+            output: BTreeSet::new(),
+            tapes: RefCell::default(),
+            zones: RefCell::default(),
+            flat: HashMap::new(),
+            nested: HashMap::new(),
+            kept: HashMap::new(),
+            answers: HashMap::new(),
+            live: BTreeSet::new(),
+            settled: BTreeSet::new(),
+            decoded: BTreeSet::new(),
+        }
+    }
+
+    /// Without the blooms, which take reads of their own.
+    #[must_use]
+    pub(crate) fn without_bloom_filters(mut self) -> Self {
+        self.blooms.disable();
+        self
+    }
+
+    /// The schema of some columns.
+    pub(crate) fn schema(&mut self, paths: &[Path]) -> Result<SchemaRef> {
+        let mut fields = Vec::with_capacity(paths.len());
+        for path in paths {
+            let column = self.resolve(path)?;
+            fields.push(Arc::clone(&self.column(column)?.field));
+        }
+        Ok(Arc::new(Schema::new(fields)))
+    }
+
+    /// The file's number of a row group.
+    fn group(&self, group: usize) -> Result<usize> {
+        let found = self.groups.get(group).copied();
+        found.ok_or_else(|| FormatError::InvalidArgument(format!("there is no row group {group}")))
+    }
+
+    fn column(&self, column: ColumnId) -> Result<&Arc<Resolved>> {
+        let found = self.columns.get(column);
+        found.ok_or_else(|| FormatError::InvalidArgument(format!("there is no column {column}")))
+    }
+
+    fn group_rows(&self, group: usize) -> Result<usize> {
+        let rows = self.file.metadata.row_group(self.group(group)?).num_rows();
+        usize::try_from(rows).map_err(|_| FormatError::Corrupt {
+            file: self.file.source.name().to_owned(),
+            what: format!("row group {group} has {rows} rows"),
+        })
+    }
+
+    /// The rows of a block, counted from its row group's first.
+    fn rows(&self, at: BlockId) -> Result<Range<usize>> {
+        let rows = self.group_rows(at.group)?;
+        let start = at.block.saturating_mul(BLOCK_ROWS);
+        if start >= rows {
+            return Err(FormatError::InvalidArgument(format!(
+                "there is no block {} of row group {}",
+                at.block, at.group
+            )));
+        }
+        Ok(start..rows.min(start + BLOCK_ROWS))
+    }
+
+    fn tape(&self, group: usize, leaf: usize) -> Arc<Tape> {
+        let mut tapes = self.tapes.borrow_mut();
+        let tape = tapes.entry((group, leaf)).or_insert_with(|| {
+            let (start, len) = self.file.metadata.row_group(group).column(leaf).byte_range();
+            let range = start..start.saturating_add(len);
+            Arc::new(Tape::new(Arc::clone(&self.file.source), Arc::clone(&self.metrics), range))
+        });
+        Arc::clone(tape)
+    }
+
+    /// The bytes of a leaf's chunk that a block takes, as far as that can be told.
+    fn ranges(&self, group: usize, leaf: usize, rows: &Range<usize>, out: &mut Vec<Range<u64>>) {
+        let chunk = self.file.metadata.row_group(group).column(leaf);
+        let (start, len) = chunk.byte_range();
+        let Some(locations) = page_locations(&self.file.metadata, group, leaf) else {
+            // Pages say where the next one is: all before the block, and its share of the chunk.
+            let all = u64::try_from(self.file.metadata.row_group(group).num_rows()).unwrap_or(0).max(1);
+            let share = u128::from(len) * rows.end as u128 / u128::from(all);
+            let share = u64::try_from(share).unwrap_or(u64::MAX).saturating_add(SLACK).min(len);
+            out.push(start..start.saturating_add(share));
+            return;
+        };
+        let offset = |offset: i64| u64::try_from(offset).unwrap_or(0);
+        let first_row = |row: i64| usize::try_from(row).unwrap_or(usize::MAX);
+        if let Some(first) = locations.first().filter(|first| offset(first.offset) > start) {
+            out.push(start..offset(first.offset));
+        }
+        let from = locations.partition_point(|page| first_row(page.first_row_index) <= rows.start).saturating_sub(1);
+        for page in locations.get(from..).unwrap_or_default() {
+            if first_row(page.first_row_index) >= rows.end {
+                break;
+            }
+            let at = offset(page.offset);
+            out.push(at..at + u64::try_from(page.compressed_page_size).unwrap_or(0));
+        }
+    }
+
+    fn zones(&self, column: ColumnId, group: usize) -> Result<Arc<Zones>> {
+        if let Some(known) = self.zones.borrow().get(&(column, group)) {
+            return Ok(Arc::clone(known));
+        }
+        let resolved = self.column(column)?;
+        let of = StatisticsOf {
+            metadata: &self.file.metadata,
+            group: self.group(group)?,
+            leaf: resolved.leaf(),
+            data_type: &resolved.data_type,
+            in_struct: !resolved.fields().is_empty(),
+        };
+        let zones = Arc::new(Zones::new(&of));
+        self.zones.borrow_mut().insert((column, group), Arc::clone(&zones));
+        Ok(zones)
+    }
+
+    /// Counts a column of a block as decoded, once.
+    fn count(&mut self, column: ColumnId, at: BlockId) {
+        if self.decoded.insert((at, column)) {
+            self.metrics.blocks_decoded.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn leaf_chunk(&mut self, column: ColumnId, group: usize) -> Result<&mut LeafChunk> {
+        if !self.flat.contains_key(&(column, group)) {
+            let (resolved, number) = (Arc::clone(self.column(column)?), self.group(group)?);
+            let tape = self.tape(number, resolved.leaf());
+            let memory = self.memory.budget().open("parquet pages");
+            let chunk = LeafChunk::new(tape, Arc::clone(&self.file.metadata), number, resolved, memory);
+            self.flat.insert((column, group), chunk);
+        }
+        self.flat.get_mut(&(column, group)).ok_or_else(|| FormatError::InvalidArgument("no such chunk".to_owned()))
+    }
+
+    /// A block of a nested column, whole.
+    fn nested_block(&mut self, column: ColumnId, at: BlockId) -> Result<ArrayRef> {
+        let (resolved, group) = (Arc::clone(self.column(column)?), self.group(at.group)?);
+        if !self.nested.contains_key(&(column, at.group)) {
+            let tapes = resolved.leaves().iter().map(|&leaf| (leaf, self.tape(group, leaf))).collect();
+            let chunk = NestedChunk::new(tapes, Arc::clone(&self.file.metadata), group, Arc::clone(&resolved));
+            self.nested.insert((column, at.group), chunk);
+        }
+        let rows = self.rows(at)?.len();
+        self.count(column, at);
+        let Some(chunk) = self.nested.get_mut(&(column, at.group)) else {
+            return Err(FormatError::InvalidArgument("no such chunk".to_owned()));
+        };
+        chunk.block(at.block, rows).map_err(self.file.fail(&resolved, group))
+    }
+
+    /// Values of some rows of a block.
+    fn array(&mut self, column: ColumnId, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<ArrayRef> {
+        if let Some(kept) = self.kept.get(&(column, at)) {
+            return kept.select(selection);
+        }
+        let resolved = Arc::clone(self.column(column)?);
+        if resolved.is_flat {
+            let (rows, group) = (self.rows(at)?, self.group(at.group)?);
+            self.count(column, at);
+            let array = self.leaf_chunk(column, at.group)?.array(&rows, selection);
+            return array.map_err(self.file.fail(&resolved, group));
+        }
+        Kept { values: self.nested_block(column, at)?, rows: None }.select(selection)
+    }
+
+    fn keep(&mut self, column: ColumnId, at: BlockId, kept: Kept) {
+        self.memory.charge(kept.bytes());
+        if let Some(before) = self.kept.insert((column, at), kept) {
+            self.memory.shrink(before.bytes());
+        }
+    }
+
+    /// The same, of a nested column kept whole: its reader goes forward only.
+    fn looked(&mut self, column: ColumnId, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<ArrayRef> {
+        if !self.column(column)?.is_flat && !self.kept.contains_key(&(column, at)) {
+            let kept = Kept { values: self.nested_block(column, at)?, rows: None };
+            self.keep(column, at, kept);
+        }
+        self.array(column, at, scope)
+    }
+
+    /// Lets go of pages with no row that is still wanted: of columns that predicates read those of blocks that are settled, too.
+    fn drop_pages(&mut self, at: BlockId) {
+        let (live, settled, decoded) = (&self.live, &self.settled, &self.decoded);
+        for (&(column, group), chunk) in &mut self.flat {
+            if group != at.group {
+                continue;
+            }
+            chunk.keep(|rows| {
+                let block = |row: usize| BlockId { group, block: row / BLOCK_ROWS };
+                // The page that the next block begins in is about to be asked for.
+                rows.end > (at.block + 1).saturating_mul(BLOCK_ROWS)
+                    || live
+                        .range(block(rows.start)..=block(rows.end.saturating_sub(1)))
+                        .any(|block| !(settled.contains(block) && decoded.contains(&(*block, column))))
+            });
+        }
+    }
+
+    /// A predicate on pages of which some may hold indices.
+    fn evaluate_flat(&mut self, leaf: &Predicate, asked: &Rows<'_>) -> Result<Mask> {
+        let (at, selection) = (asked.at, asked.selection);
+        let resolved = Arc::clone(self.column(leaf.column)?);
+        let (rows, group) = (self.rows(at)?, self.group(at.group)?);
+        let fail = self.file.fail(&resolved, group);
+        let chunk = self.leaf_chunk(leaf.column, at.group)?;
+        let parts = chunk.rows(&rows).map_err(fail)?;
+        let dictionary = chunk.dictionary().cloned();
+        let mut answers = self.answers.remove(&(leaf.id, at.group)).unwrap_or_default();
+        let (mut masks, mut row, mut on_values) = (Vec::with_capacity(parts.len()), 0, false);
+        for part in &parts {
+            let selected = selection.slice(row, part.len());
+            row += part.len();
+            let mask = match (part, &dictionary) {
+                (PageValues::Plain(values), _) => {
+                    on_values = true;
+                    leaf.on_values(values, &selected)?
+                }
+                (PageValues::Indices(indices), Some(dictionary)) => {
+                    let asked = Asked { indices, dictionary, selected: &selected };
+                    match leaf.on_indices(&asked, &mut answers)? {
+                        Some(mask) => mask,
+                        None => {
+                            on_values = true;
+                            leaf.on_some_values(&asked)?
+                        }
+                    }
+                }
+                (PageValues::Indices(_), None) => {
+                    return Err(FormatError::InvalidArgument("indices without a dictionary".to_owned()));
+                }
+            };
+            masks.push(mask);
+        }
+        self.answers.insert((leaf.id, at.group), answers);
+        if on_values {
+            asked.ran(leaf.ran());
+            self.count(leaf.column, at);
+        } else {
+            self.metrics.blocks_evaluated.fetch_add(1, Relaxed);
+        }
+        Ok(Mask::concat(&masks))
+    }
+
+    /// Drops what is held of row groups that the scan has gone past.
+    fn forget_groups(&mut self, before: usize) {
+        let live: BTreeSet<usize> = self.live.iter().map(|at| at.group).collect();
+        let done = |group: usize| group < before && !live.contains(&group);
+        let numbers: BTreeMap<usize, usize> = self.groups.iter().copied().enumerate().map(|(i, n)| (n, i)).collect();
+        self.flat.retain(|(_, group), _| !done(*group));
+        self.nested.retain(|(_, group), _| !done(*group));
+        self.answers.retain(|(_, group), _| !done(*group));
+        self.decoded.retain(|(at, _)| !done(at.group));
+        self.zones.borrow_mut().retain(|(_, group), _| !done(*group));
+        self.tapes.borrow_mut().retain(|(number, _), _| numbers.get(number).is_none_or(|&group| !done(group)));
+    }
+}
+
+impl ColumnSource for ParquetColumns {
+    type Leaf = Predicate;
+    type Fetch = Fetch;
+
+    fn resolve(&mut self, path: &Path) -> Result<ColumnId> {
+        if let Some(known) = self.columns.iter().position(|known| known.path == *path) {
+            return Ok(known);
+        }
+        let resolved = Resolved::find(&self.file.metadata, &self.file.schema, path)
+            .map_err(|e| FormatError::InvalidArgument(format!("{}: {}", self.file.source.name(), one_line(&e))))?;
+        self.columns.push(Arc::new(resolved));
+        Ok(self.columns.len() - 1)
+    }
+
+    fn name(&self, column: ColumnId) -> &str {
+        self.columns.get(column).and_then(|column| column.path.parts().last()).map_or("", String::as_str)
+    }
+
+    fn prepare(&self, column: ColumnId, leaf: &LeafExpr) -> Result<Predicate> {
+        Predicate::new(column, self.column(column)?, leaf)
+    }
+
+    fn both(&self, one: &Predicate, other: &Predicate) -> Option<Predicate> {
+        one.both(other)
+    }
+
+    fn first_row(&self, at: BlockId) -> Result<u64> {
+        let before = self.file.metadata.row_groups().iter().take(self.group(at.group)?);
+        let before: u64 = before.map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum();
+        Ok(before + self.rows(at)?.start as u64)
+    }
+
+    fn block_rows(&self, group: usize) -> Result<Vec<usize>> {
+        let rows = self.group_rows(group)?;
+        Ok((0..rows.div_ceil(BLOCK_ROWS)).map(|i| (rows - i * BLOCK_ROWS).min(BLOCK_ROWS)).collect())
+    }
+
+    fn possible(&self, leaf: &Predicate, at: BlockId) -> Result<Possible> {
+        let Some(test) = leaf.zone_test() else { return Ok(Possible::ANYTHING) };
+        if !self.column(leaf.column)?.is_flat {
+            return Ok(Possible::ANYTHING);
+        }
+        let zones = self.zones(leaf.column, at.group)?;
+        let chunk = zones.of_chunk(test);
+        if !chunk.is_true || chunk.always_true() {
+            return Ok(chunk);
+        }
+        let rows = self.rows(at)?;
+        let block = zones.of_rows(test, rows.start as u64, rows.len() as u64);
+        let both = Possible {
+            is_true: chunk.is_true && block.is_true,
+            is_false: chunk.is_false && block.is_false,
+            is_null: chunk.is_null && block.is_null,
+        };
+        if both.is_true && self.blooms.rule_out(leaf, self.column(leaf.column)?, self.group(at.group)?) {
+            return Ok(Possible { is_true: false, ..both });
+        }
+        Ok(both)
+    }
+
+    fn size(&self, column: ColumnId, at: BlockId) -> Result<u64> {
+        let (rows, all, group) = (self.rows(at)?, self.group_rows(at.group)?, self.group(at.group)?);
+        let bytes = |leaf: &usize| self.file.metadata.row_group(group).column(*leaf).byte_range().1;
+        let bytes: u64 = self.column(column)?.leaves().iter().map(bytes).sum();
+        Ok(u64::try_from(u128::from(bytes) * rows.len() as u128 / all.max(1) as u128).unwrap_or(u64::MAX))
+    }
+
+    fn start(&self, wanted: &[(ColumnId, BlockId)], need: Need) -> Result<Option<Fetch>> {
+        let mut parts: Vec<(Range<u64>, Arc<Tape>)> = Vec::new();
+        for &(column, at) in wanted {
+            let (group, rows) = (self.group(at.group)?, self.rows(at)?);
+            for &leaf in self.column(column)?.leaves() {
+                let tape = self.tape(group, leaf);
+                let (mut ranges, mut missing) = (Vec::new(), Vec::new());
+                self.ranges(group, leaf, &rows, &mut ranges);
+                ranges.into_iter().for_each(|range| tape.missing(range, &mut missing));
+                parts.extend(missing.into_iter().map(|range| (range, Arc::clone(&tape))));
+            }
+        }
+        // Ahead of its time only what there is memory for, and a page takes some once it is decoded.
+        if need == Need::Ahead && !parts.is_empty() && self.memory.budget().left() == 0 {
+            return Ok(None);
+        }
+        let mut blocks: Vec<BlockId> = wanted.iter().map(|&(_, at)| at).collect();
+        blocks.dedup();
+        let mut pieces: Vec<(Range<u64>, Arc<Tape>)> = Vec::new();
+        parts.sort_by_key(|(range, _)| (range.start, range.end));
+        for (range, tape) in parts {
+            // Several blocks may want the same page.
+            let from = match pieces.last() {
+                Some((last, known)) if Arc::ptr_eq(known, &tape) => range.start.max(last.end),
+                _ => range.start,
+            };
+            let mut at = from;
+            while at < range.end {
+                let end = range.end.min(at.saturating_add(READ_MOST));
+                pieces.push((at..end, Arc::clone(&tape)));
+                at = end;
+            }
+        }
+        let mut reads: Vec<Range<u64>> = Vec::new();
+        let mut parts = Vec::with_capacity(pieces.len());
+        for (range, tape) in pieces {
+            match reads.last_mut() {
+                Some(last)
+                    if range.start <= last.end + READ_GAP && range.end.max(last.end) - last.start <= READ_MOST =>
+                {
+                    last.end = last.end.max(range.end);
+                }
+                _ => reads.push(range.clone()),
+            }
+            let from = reads.last().map_or(range.start, |read| read.start);
+            parts.push(Part { tape, range, read: reads.len() - 1, from });
+        }
+        let request = Request { ranges: &reads, need, query_bytes: self.query_bytes };
+        let Some(reading) = self.file.source.start(&request)? else { return Ok(None) };
+        parts.iter().for_each(|part| part.tape.ask(part.range.clone()));
+        self.metrics.bytes_read.fetch_add(reads.iter().map(|read| read.end - read.start).sum(), Relaxed);
+        let io = self.file.source.io();
+        let held = reads.iter().map(|read| io.map(|io| Arc::new(io.hold(read.end - read.start)))).collect();
+        Ok(Some(Fetch { reading, parts, held, blocks }))
+    }
+
+    fn finish(&mut self, fetch: Fetch) -> Result<()> {
+        let Fetch { reading, parts, held, blocks } = fetch;
+        self.live.extend(blocks);
+        let buffers = reading.wait()?;
+        for Part { tape, range, read, from } in parts {
+            let Some(buffer) = buffers.get(read) else {
+                return Err(FormatError::InvalidArgument("a read returned too few buffers".into()));
+            };
+            let start = usize::try_from(range.start - from).unwrap_or(usize::MAX);
+            let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+            if start.checked_add(len).is_none_or(|end| end > buffer.len()) {
+                return Err(FormatError::InvalidArgument("a read returned too few bytes".into()));
+            }
+            tape.put(range.start, buffer.slice_with_length(start, len), held.get(read).cloned().flatten());
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self, leaf: &Predicate, rows: &Rows<'_>) -> Result<Mask> {
+        if self.column(leaf.column)?.is_flat {
+            return self.evaluate_flat(leaf, rows);
+        }
+        rows.ran(leaf.ran());
+        let array = self.looked(leaf.column, rows.at, None)?;
+        leaf.on_values(&array, rows.selection)
+    }
+
+    fn look(&mut self, column: ColumnId, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<ScanColumn> {
+        self.looked(column, at, scope).map(ScanColumn::Arrow)
+    }
+
+    fn put_out(&mut self, output: &[ColumnId]) {
+        self.output = output.iter().copied().collect();
+    }
+
+    fn keeps_at_most(&self, column: ColumnId, at: BlockId) -> Result<u64> {
+        if !self.output.contains(&column) {
+            return Ok(0);
+        }
+        let (rows, all, group) = (self.rows(at)?.len() as u64, self.group_rows(at.group)?, self.group(at.group)?);
+        let bytes = |leaf: &usize| self.file.metadata.row_group(group).column(*leaf).uncompressed_size();
+        let bytes: i64 = self.column(column)?.leaves().iter().map(bytes).sum();
+        let share = u128::from(u64::try_from(bytes).unwrap_or(0)) * u128::from(rows) / all.max(1) as u128;
+        // Indices become values, of which all may be views; text that they share is counted with the dictionary.
+        Ok(u64::try_from(share).unwrap_or(u64::MAX).saturating_add(rows * VALUE_BYTES))
+    }
+
+    fn settle(&mut self, at: BlockId, selection: &BooleanBuffer, wait: bool) -> Result<u64> {
+        if !wait {
+            return Ok(0);
+        }
+        let mut bytes = 0;
+        let decoded = |column: &ColumnId| self.decoded.contains(&(at, *column));
+        let columns: Vec<ColumnId> = self.output.iter().copied().filter(decoded).collect();
+        for column in columns {
+            let kept = Kept { values: self.array(column, at, Some(selection))?, rows: Some(selection.clone()) };
+            bytes += kept.bytes();
+            self.keep(column, at, kept);
+        }
+        let mut freed = 0;
+        let output = &self.output;
+        self.kept.retain(|(column, known), kept| {
+            let stays = *known != at || output.contains(column);
+            freed += if stays { 0 } else { kept.bytes() };
+            stays
+        });
+        self.memory.shrink(freed);
+        self.settled.insert(at);
+        self.drop_pages(at);
+        Ok(bytes)
+    }
+
+    fn decode(&mut self, column: ColumnId, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<ScanColumn> {
+        self.array(column, at, selection).map(ScanColumn::Arrow)
+    }
+
+    fn values(&self, _column: ColumnId, decoded: ScanColumn) -> Result<ArrayRef> {
+        match decoded {
+            ScanColumn::Arrow(array) => Ok(array),
+            ScanColumn::Codes { .. } => Err(FormatError::InvalidArgument("Parquet files have no codes".to_owned())),
+        }
+    }
+
+    fn release(&mut self, at: BlockId) {
+        self.live.remove(&at);
+        self.settled.remove(&at);
+        let mut freed = 0;
+        self.kept.retain(|(_, known), kept| {
+            let stays = *known != at;
+            freed += if stays { 0 } else { kept.bytes() };
+            stays
+        });
+        self.memory.shrink(freed);
+        self.drop_pages(at);
+        self.forget_groups(at.group);
+    }
+}

@@ -1,0 +1,31 @@
+//! Scans of Parquet files by the executor that scans Plinth files.
+//!
+//! The way of a query: [`ParquetScans`], a rule of the physical optimizer, puts a [`ParquetScan`] in the place of DataFusion's
+//! `ParquetSource` before filters are pushed down (`SET plinth.parquet_scan = 'datafusion'` leaves it there). Opened, a file
+//! becomes a [`columns::ParquetColumns`], the executor's view of it: row groups are cut into blocks of 8,192 rows; statistics,
+//! page indexes and bloom filters rule blocks out; predicates are evaluated block by block, on a dictionary's indices where
+//! pages have them; the other columns are decoded for the rows that are left. No column of a block is decoded twice.
+//!
+//! Columns with one value a row are read page by page (`leaf`), with random access among the rows of the pages that are in
+//! memory; lists, maps and whole structs by a reader that goes forward (`nested`). Both let the `parquet` crate decode.
+
+mod arrays;
+mod bloom;
+mod columns;
+mod fallback;
+mod hybrid;
+mod leaf;
+mod nested;
+mod opener;
+mod predicate;
+mod resolved;
+mod rule;
+mod source;
+mod tape;
+mod zones;
+
+pub use rule::ParquetScans;
+pub use source::ParquetScan;
+
+/// Rows of a block.
+const BLOCK_ROWS: usize = 8192;

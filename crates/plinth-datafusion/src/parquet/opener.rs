@@ -1,0 +1,212 @@
+//! From a part of a Parquet file to a stream of batches.
+
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef, TimeUnit};
+use datafusion_common::config::ParquetOptions;
+use datafusion_common::{DataFusionError, Result};
+use datafusion_datasource::file_stream::{FileOpenFuture, FileOpener};
+use datafusion_datasource::{FileRange, PartitionedFile, TableSchema};
+use datafusion_datasource_parquet::{Int96Coercer, ParquetFileReaderFactory, apply_file_schema_type_coercions};
+use datafusion_physical_expr::projection::ProjectionExprs;
+use datafusion_physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
+use datafusion_physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::{FutureExt, StreamExt};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
+use plinth_encoding::expr::Expr;
+use plinth_format::scan::{LOOK_AHEAD, Learned, Plan};
+use plinth_format::{DynamicFilter, Scan, ScanMetrics};
+use plinth_io::{Io, LocalFile, Source};
+use tokio::task::spawn_blocking;
+
+use super::arrays::guarded;
+use super::columns::{ParquetColumns, ParquetFile, one_line};
+use super::fallback::Fallback;
+use crate::columns::FileColumns;
+use crate::error::{from_format, from_join};
+use crate::handles::Remote;
+use crate::location;
+use crate::metrics::{PartitionMetrics, ScanReporter};
+use crate::opener::Batches;
+use crate::predicates::Predicates;
+use crate::projection::FileProjection;
+use crate::store::StoreFile;
+
+/// What to do with every file of a partition.
+#[derive(Clone)]
+pub(super) struct ParquetOpener {
+    pub(super) options: ParquetOptions,
+    pub(super) fallback: Fallback,
+    pub(super) table: TableSchema,
+    /// The schema of the projection over the table.
+    pub(super) output: SchemaRef,
+    pub(super) projection: ProjectionExprs,
+    pub(super) predicates: Arc<Predicates>,
+    pub(super) limit: Option<usize>,
+    pub(super) batch_size: usize,
+    pub(super) io: Io,
+    /// Read footers, and keep them for the session.
+    pub(super) readers: Arc<dyn ParquetFileReaderFactory>,
+    pub(super) remote: Remote,
+    /// Bytes of all files of the scan.
+    pub(super) table_bytes: u64,
+    pub(super) partition: usize,
+    pub(super) metrics: PartitionMetrics,
+    pub(super) metrics_set: ExecutionPlanMetricsSet,
+}
+
+/// What became of a part of a file.
+enum Opened {
+    Batches(Box<Batches<ParquetColumns>>),
+    Nothing,
+    /// It is not for us.
+    Theirs,
+}
+
+impl FileOpener for ParquetOpener {
+    fn open(&self, part: PartitionedFile) -> Result<FileOpenFuture> {
+        let opener = self.clone();
+        Ok(async move {
+            // Whoever says which of a file's rows he wants, says it in DataFusion's terms.
+            if !part.extensions.is_empty() {
+                return opener.fallback.open(part);
+            }
+            let metadata = opener.metadata(&part).await?;
+            let started = if opener.remote.is_some() {
+                let (opener, part) = (opener.clone(), part.clone());
+                spawn_blocking(move || opener.start(&part, metadata)).await.map_err(from_join)?
+            } else {
+                opener.start(&part, metadata)
+            };
+            match started? {
+                Opened::Batches(mut batches) => {
+                    Ok(futures::stream::poll_fn(move |context| batches.poll(context.waker())).boxed())
+                }
+                Opened::Nothing => Ok(futures::stream::empty().boxed()),
+                Opened::Theirs => opener.fallback.open(part),
+            }
+        }
+        .boxed())
+    }
+}
+
+impl ParquetOpener {
+    async fn metadata(&self, part: &PartitionedFile) -> Result<Arc<ParquetMetaData>> {
+        let hint = part.metadata_size_hint.or(self.options.metadata_size_hint);
+        let mut reader = self.readers.create_reader(self.partition, part.clone(), hint, &self.metrics_set)?;
+        let policy = if self.options.enable_page_index { PageIndexPolicy::Optional } else { PageIndexPolicy::Skip };
+        let options = ArrowReaderOptions::new().with_page_index_policy(policy);
+        Ok(reader.get_metadata(Some(&options)).await?)
+    }
+
+    /// Starts the scan of a part.
+    fn start(&self, part: &PartitionedFile, metadata: Arc<ParquetMetaData>) -> Result<Opened> {
+        let groups: Vec<usize> = metadata
+            .row_groups()
+            .iter()
+            .enumerate()
+            .filter(|(_, group)| part.range.as_ref().is_none_or(|range| starts_in(group, range)))
+            .map(|(number, _)| number)
+            .collect();
+        if groups.is_empty() {
+            return Ok(Opened::Nothing);
+        }
+        let source = self.source(part)?;
+        let schema = guarded(|| self.schema(part, &metadata)).map_err(|e| named(&*source, &e))?;
+        let Ok(columns) = FileColumns::new(&self.table, &schema, &part.partition_values) else {
+            return Ok(Opened::Theirs);
+        };
+        let name = part.object_meta.location.as_ref();
+        let projection = rewrite_input_file_name_in_projection(self.projection.clone(), name)?;
+        let projection = FileProjection::new(&projection, &columns, Arc::clone(&self.output))?;
+        let predicates = self.predicates.translate(&columns)?;
+
+        let metrics = Arc::<ScanMetrics>::default();
+        let file = ParquetFile { source, metadata, schema };
+        let (row_groups, io) = (0..groups.len(), self.io.clone());
+        let mut columns = ParquetColumns::new(file, groups, &io, self.table_bytes, Arc::clone(&metrics));
+        if !self.options.bloom_filter_on_read {
+            columns = columns.without_bloom_filters();
+        }
+        let paths = projection.paths();
+        let schema = columns.schema(&paths).map_err(from_format)?;
+        let predicate: Vec<Expr> = predicates.owned.iter().flat_map(plinth_format::scan::conjuncts).collect();
+        let dynamic: Vec<Arc<dyn DynamicFilter>> =
+            predicates.dynamic.iter().map(|filter| Arc::clone(filter) as _).collect();
+        let plan = Plan {
+            columns: paths,
+            learned: Learned::shared(self.predicates.learned(), &predicate, dynamic.len()),
+            predicate,
+            dynamic,
+            row_groups,
+            limit: self.limit.map(|rows| u64::try_from(rows).unwrap_or(u64::MAX)),
+            arm: self.predicates.arm(),
+            look_ahead: LOOK_AHEAD,
+            budget: Arc::clone(io.budget()),
+        };
+        let scan = Scan::start(columns, schema, plan, self.batch_size, metrics).map_err(from_format)?;
+        self.predicates.learns(scan.learned());
+        let reporter = ScanReporter::new(self.metrics.clone(), Arc::clone(scan.metrics()), None);
+        Ok(Opened::Batches(Box::new(Batches::new(scan, projection, reporter))))
+    }
+
+    fn source(&self, part: &PartitionedFile) -> Result<Arc<dyn Source>> {
+        let object = &part.object_meta;
+        Ok(match &self.remote {
+            None => {
+                let file = LocalFile::open_with(location::to_path(&object.location), &self.io);
+                Arc::new(file.map_err(|e| from_format(e.into()))?)
+            }
+            Some(store) => {
+                let (store, location) = (Arc::clone(store), object.location.clone());
+                Arc::new(StoreFile::new(store, location, object.size, self.io.clone())?)
+            }
+        })
+    }
+
+    /// What the file's columns are read as: what its schema says, in the table's text types, as DataFusion has it.
+    fn schema(&self, part: &PartitionedFile, metadata: &Arc<ParquetMetaData>) -> parquet::errors::Result<Arc<Schema>> {
+        let mut options = ArrowReaderOptions::new();
+        if let Some(schema) = &part.arrow_schema {
+            options = options.with_schema(Arc::clone(schema));
+        }
+        let as_stored = ArrowReaderMetadata::try_new(Arc::clone(metadata), options)?;
+        let mut schema = Arc::clone(as_stored.schema());
+        if let Some(coerced) = apply_file_schema_type_coercions(self.table.file_schema(), &schema) {
+            schema = Arc::new(coerced);
+        }
+        if let Some(unit) = self.options.coerce_int96.as_deref().and_then(time_unit) {
+            let zone = self.options.coerce_int96_tz.as_deref().map(Arc::from);
+            let coercer = Int96Coercer::new(as_stored.parquet_schema(), &schema, &unit).with_timezone(zone);
+            if let Some(coerced) = coercer.coerce() {
+                schema = Arc::new(coerced);
+            }
+        }
+        // The decoders' word on whether the file can be read so.
+        let options = ArrowReaderOptions::new().with_schema(schema);
+        Ok(Arc::clone(ArrowReaderMetadata::try_new(Arc::clone(metadata), options)?.schema()))
+    }
+}
+
+/// A row group belongs to the part that its first page lies in.
+fn starts_in(group: &RowGroupMetaData, range: &FileRange) -> bool {
+    let first = group.columns().first();
+    let start = first.map_or(0, |chunk| chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset()));
+    range.contains(start)
+}
+
+fn time_unit(name: &str) -> Option<TimeUnit> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "ns" => TimeUnit::Nanosecond,
+        "us" => TimeUnit::Microsecond,
+        "ms" => TimeUnit::Millisecond,
+        "s" => TimeUnit::Second,
+        _ => return None,
+    })
+}
+
+fn named(source: &dyn Source, error: &ParquetError) -> DataFusionError {
+    DataFusionError::Execution(format!("{}: {}", source.name(), one_line(error)))
+}

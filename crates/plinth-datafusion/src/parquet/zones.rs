@@ -1,0 +1,320 @@
+//! What a file's statistics say of its row groups and pages.
+//!
+//! They may be missing, truncated, or of another order than the values', and a wrong one must never cost a row. Taken for
+//! true is what the format defines: bounds under the column's defined order; the older fields, which were compared as signed
+//! integers, only for such; of the bounds of floats only that no number lies outside of them, for NaNs are not counted; null
+//! counts only where one is written.
+
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, Field};
+use datafusion_common::ScalarValue;
+use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
+use parquet::basic::{ColumnOrder, Type};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::page_index::column_index::ColumnIndexMetaData;
+use plinth_encoding::expr::Scalar;
+use plinth_encoding::{Bounds, Test, Verdict};
+use plinth_format::scan::source::Possible;
+
+use crate::scalar::to_plinth;
+
+/// What is known of some rows of a leaf.
+#[derive(Clone, Debug)]
+pub(super) struct Zone {
+    bounds: Option<Bounds>,
+    nulls: Option<u64>,
+    rows: u64,
+}
+
+/// What is known of a leaf's chunk.
+#[derive(Debug)]
+pub(super) struct Zones {
+    whole: Zone,
+    /// The first row of each page and its zone, if there is a page index.
+    pages: Vec<(u64, Zone)>,
+}
+
+/// A leaf column, for its statistics.
+#[derive(Debug)]
+pub(super) struct StatisticsOf<'a> {
+    pub(super) metadata: &'a ParquetMetaData,
+    pub(super) group: usize,
+    pub(super) leaf: usize,
+    pub(super) data_type: &'a DataType,
+    /// Whether it lies in structs: then writers differ about what counts as null.
+    pub(super) in_struct: bool,
+}
+
+impl Zones {
+    pub(super) fn new(of: &StatisticsOf<'_>) -> Self {
+        let group = of.metadata.row_group(of.group);
+        let rows = u64::try_from(group.num_rows()).unwrap_or(0);
+        let unknown = Self { whole: Zone { bounds: None, nulls: None, rows }, pages: Vec::new() };
+        let schema = of.metadata.file_metadata().schema_descr();
+        let field = Field::new("", of.data_type.clone(), true);
+        let Ok(converter) = StatisticsConverter::from_column_index(of.leaf, &field, schema) else { return unknown };
+        let chunk = group.column(of.leaf);
+        let mut zones = unknown;
+        let kind = of.bounds_kind();
+        if let Some(statistics) = chunk.statistics() {
+            zones.whole.nulls = statistics.null_count_opt().filter(|&nulls| !of.in_struct && nulls <= rows);
+            if kind.is_some_and(|kind| kind.trusts(statistics.is_min_max_deprecated())) {
+                let one = || std::iter::once(group);
+                zones.whole.bounds = converter
+                    .row_group_mins(one())
+                    .and_then(|mins| Ok((mins, converter.row_group_maxes(one())?)))
+                    .ok()
+                    .and_then(|(mins, maxes)| bounds_at(&mins, &maxes, 0, of.data_type));
+            }
+        }
+        zones.pages = of.pages(&converter, group, kind).unwrap_or_default();
+        zones
+    }
+
+    /// What the whole chunk says about a test, or about being null.
+    pub(super) fn of_chunk(&self, test: Option<&Test>) -> Possible {
+        self.whole.possible(test)
+    }
+
+    /// What the pages say that hold rows of a block.
+    pub(super) fn of_rows(&self, test: Option<&Test>, first: u64, rows: u64) -> Possible {
+        let end = first + rows;
+        let from = self.pages.partition_point(|(start, zone)| start + zone.rows <= first);
+        let mut all: Option<Possible> = None;
+        let mut covered = first;
+        for (start, zone) in self.pages.get(from..).unwrap_or_default() {
+            if *start >= end || *start > covered {
+                break;
+            }
+            let here = zone.possible(test);
+            covered = start + zone.rows;
+            all = Some(match all {
+                None => here,
+                Some(so_far) => Possible {
+                    is_true: so_far.is_true || here.is_true,
+                    is_false: so_far.is_false || here.is_false,
+                    is_null: so_far.is_null || here.is_null,
+                },
+            });
+        }
+        all.filter(|_| covered >= end).unwrap_or(Possible::ANYTHING)
+    }
+}
+
+impl Zone {
+    /// Which answers a test can have, or whether being null can.
+    fn possible(&self, test: Option<&Test>) -> Possible {
+        let no_nulls = self.nulls == Some(0);
+        let all_null = self.nulls == Some(self.rows);
+        let Some(test) = test else {
+            return Possible { is_true: !no_nulls, is_false: !all_null, is_null: false };
+        };
+        if all_null {
+            return Possible { is_true: false, is_false: false, is_null: self.rows > 0 };
+        }
+        let verdict = self.bounds.as_ref().map_or(Verdict::Some, |bounds| verdict(test, bounds));
+        Possible { is_true: verdict != Verdict::None, is_false: verdict != Verdict::All, is_null: !no_nulls }
+    }
+}
+
+/// What bounds say; those of floats say nothing of NaNs, which writers leave out, and nothing of the sign of a zero.
+fn verdict(test: &Test, bounds: &Bounds) -> Verdict {
+    let (Scalar::Float(min), Scalar::Float(max)) = (&bounds.min, &bounds.max) else { return test.verdict(bounds) };
+    let min = if *min == 0.0 { -0.0 } else { *min };
+    let max = if *max == 0.0 { 0.0 } else { *max };
+    let numbers = test.verdict(&Bounds { min: Scalar::Float(min), max: Scalar::Float(max) });
+    let nans = [test.holds_float(f64::NAN), test.holds_float(-f64::NAN)];
+    match numbers {
+        Verdict::None if nans == [false, false] => Verdict::None,
+        Verdict::All if nans == [true, true] => Verdict::All,
+        _ => Verdict::Some,
+    }
+}
+
+/// Which bounds of a column mean something.
+#[derive(Clone, Copy, Debug)]
+enum BoundsKind {
+    /// Signed integers: every writer compared them so, in every version of the format.
+    Signed,
+    /// Whose order the format had to define first.
+    Defined,
+}
+
+impl BoundsKind {
+    fn trusts(self, deprecated: bool) -> bool {
+        matches!(self, Self::Signed) || !deprecated
+    }
+}
+
+impl StatisticsOf<'_> {
+    /// `None` if no bounds of this column are to be trusted.
+    fn bounds_kind(&self) -> Option<BoundsKind> {
+        let physical = self.metadata.file_metadata().schema_descr().column(self.leaf).physical_type();
+        let signed = match self.data_type {
+            DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::Date32
+            | DataType::Time32(_)
+            | DataType::Time64(_)
+            | DataType::Timestamp(..)
+            | DataType::Duration(_)
+            | DataType::Decimal32(..)
+            | DataType::Decimal64(..)
+            | DataType::Decimal128(..)
+            | DataType::Decimal256(..) => matches!(physical, Type::INT32 | Type::INT64),
+            _ => false,
+        };
+        if signed {
+            return Some(BoundsKind::Signed);
+        }
+        // The order of INT96 and of intervals is not defined.
+        let defined = matches!(
+            self.metadata.file_metadata().column_order(self.leaf),
+            ColumnOrder::TYPE_DEFINED_ORDER(order) if order != parquet::basic::SortOrder::UNDEFINED
+        );
+        (defined && physical != Type::INT96).then_some(BoundsKind::Defined)
+    }
+
+    /// The zones of the pages, if an index knows all of them.
+    fn pages(
+        &self,
+        converter: &StatisticsConverter<'_>,
+        group: &RowGroupMetaData,
+        kind: Option<BoundsKind>,
+    ) -> Option<Vec<(u64, Zone)>> {
+        let (column_index, offset_index) = (self.metadata.column_index()?, self.metadata.offset_index()?);
+        let index = column_index.get(self.group)?.get(self.leaf)?;
+        if matches!(index, ColumnIndexMetaData::NONE) {
+            return None;
+        }
+        let locations = offset_index.get(self.group)?.get(self.leaf)?.page_locations();
+        let only = [self.group];
+        let mins = converter.data_page_mins(column_index, offset_index, only.iter()).ok()?;
+        let maxes = converter.data_page_maxes(column_index, offset_index, only.iter()).ok()?;
+        if mins.len() != locations.len() || maxes.len() != locations.len() {
+            return None;
+        }
+        let rows = u64::try_from(group.num_rows()).ok()?;
+        let mut pages = Vec::with_capacity(locations.len());
+        for (i, location) in locations.iter().enumerate() {
+            let first = u64::try_from(location.first_row_index).ok()?;
+            let end = match locations.get(i + 1) {
+                Some(next) => u64::try_from(next.first_row_index).ok()?,
+                None => rows,
+            };
+            let rows = end.checked_sub(first)?;
+            let nulls = index.null_count(i).and_then(|nulls| u64::try_from(nulls).ok());
+            let nulls = if index.is_null_page(i) { Some(rows) } else { nulls };
+            let nulls = nulls.filter(|&nulls| !self.in_struct && nulls <= rows);
+            let bounds = kind.and_then(|_| bounds_at(&mins, &maxes, i, self.data_type));
+            pages.push((first, Zone { bounds, nulls, rows }));
+        }
+        Some(pages)
+    }
+}
+
+fn bounds_at(mins: &ArrayRef, maxes: &ArrayRef, at: usize, data_type: &DataType) -> Option<Bounds> {
+    let scalar = |array: &ArrayRef| {
+        if at >= array.len() || array.is_null(at) {
+            return None;
+        }
+        to_plinth(&ScalarValue::try_from_array(array, at).ok()?, data_type)
+    };
+    let (min, max) = (scalar(mins)?, scalar(maxes)?);
+    let in_order = match (&min, &max) {
+        (Scalar::Float(min), Scalar::Float(max)) => min <= max,
+        (Scalar::Int(min), Scalar::Int(max)) => min <= max,
+        (Scalar::Bytes(min), Scalar::Bytes(max)) => min <= max,
+        (Scalar::Bool(min), Scalar::Bool(max)) => min <= max,
+        _ => false,
+    };
+    in_order.then_some(Bounds { min, max })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use parquet::basic::SortOrder;
+    use parquet::data_type::ByteArray;
+    use parquet::file::metadata::{ColumnChunkMetaData, FileMetaData};
+    use parquet::file::statistics::Statistics;
+    use parquet::schema::parser::parse_message_type;
+    use parquet::schema::types::SchemaDescriptor;
+    use plinth_encoding::Physical;
+    use plinth_encoding::expr::CompareOp;
+
+    use super::*;
+
+    /// The zones of a column of ten rows.
+    fn zones(column: &str, data_type: &DataType, statistics: Statistics, ordered: bool) -> Zones {
+        let message = parse_message_type(&format!("message m {{ optional {column}; }}")).unwrap();
+        let schema = Arc::new(SchemaDescriptor::new(Arc::new(message)));
+        let chunk = ColumnChunkMetaData::builder(schema.column(0)).set_num_values(10).set_statistics(statistics);
+        let group = RowGroupMetaData::builder(Arc::clone(&schema)).set_num_rows(10);
+        let group = group.add_column_metadata(chunk.build().unwrap()).build().unwrap();
+        let orders = ordered.then(|| vec![ColumnOrder::TYPE_DEFINED_ORDER(SortOrder::SIGNED)]);
+        let file = FileMetaData::new(2, 10, None, None, schema, orders);
+        let metadata = ParquetMetaData::new(file, vec![group]);
+        Zones::new(&StatisticsOf { metadata: &metadata, group: 0, leaf: 0, data_type, in_struct: false })
+    }
+
+    fn more_than(physical: Physical, value: Scalar) -> Test {
+        Test::compare(physical, CompareOp::Gt, &value).unwrap()
+    }
+
+    const INT: Physical = Physical::Int { width: 8, signed: true };
+
+    #[test]
+    fn a_null_count_that_is_missing_is_not_zero() {
+        let of =
+            |nulls| zones("int64 x", &DataType::Int64, Statistics::int64(Some(1), Some(3), None, nulls, false), true);
+        assert_eq!(of(None).of_chunk(None), Possible { is_true: true, is_false: true, is_null: false });
+        assert_eq!(of(Some(0)).of_chunk(None), Possible { is_true: false, is_false: true, is_null: false });
+        assert_eq!(of(Some(10)).of_chunk(None), Possible { is_true: true, is_false: false, is_null: false });
+        // More nulls than rows are no count.
+        assert_eq!(of(Some(11)).of_chunk(None), of(None).of_chunk(None));
+        let test = more_than(INT, Scalar::Int(0));
+        assert!(!of(None).of_chunk(Some(&test)).always_true() && of(Some(0)).of_chunk(Some(&test)).always_true());
+    }
+
+    #[test]
+    fn old_and_unordered_bounds_rule_out_signed_integers_only() {
+        for (deprecated, ordered, trusted) in [(false, true, true), (true, true, false), (false, false, false)] {
+            let int = Statistics::int64(Some(1), Some(3), None, Some(0), deprecated);
+            let found = zones("int64 x", &DataType::Int64, int.clone(), ordered);
+            assert!(!found.of_chunk(Some(&more_than(INT, Scalar::Int(5)))).is_true);
+            let unsigned = Physical::Int { width: 8, signed: false };
+            let found = zones("int64 x (UINT_64)", &DataType::UInt64, int, ordered);
+            assert_eq!(found.of_chunk(Some(&more_than(unsigned, Scalar::Int(5)))).is_true, !trusted);
+            let text = |text: &str| Some(ByteArray::from(text));
+            let text = Statistics::byte_array(text("a"), text("c"), None, Some(0), deprecated);
+            let found = zones("binary x (UTF8)", &DataType::Utf8View, text, ordered);
+            let test = more_than(Physical::Bytes { utf8: true }, Scalar::from("d"));
+            assert_eq!(found.of_chunk(Some(&test)).is_true, !trusted);
+        }
+    }
+
+    #[test]
+    fn bounds_that_are_none_rule_nothing_out() {
+        let float = Physical::Float { width: 8 };
+        for (min, max) in [(f64::NAN, 3.0), (1.0, f64::NAN), (3.0, 1.0)] {
+            let statistics = Statistics::double(Some(min), Some(max), None, Some(0), false);
+            let found = zones("double x", &DataType::Float64, statistics, true);
+            let test = Test::compare(float, CompareOp::Lt, &Scalar::Float(-5.0)).unwrap();
+            assert!(found.of_chunk(Some(&test)).is_true, "{min} {max}");
+        }
+        let statistics = Statistics::double(Some(1.0), Some(3.0), None, Some(0), false);
+        let found = zones("double x", &DataType::Float64, statistics, true);
+        // A NaN is greater than any number; no number is.
+        assert!(found.of_chunk(Some(&more_than(float, Scalar::Float(5.0)))).is_true);
+        let range = Test::compare(float, CompareOp::Eq, &Scalar::Float(5.0)).unwrap();
+        assert!(!found.of_chunk(Some(&range)).is_true);
+        let statistics = Statistics::int64(Some(3), Some(1), None, Some(0), false);
+        let found = zones("int64 x", &DataType::Int64, statistics, true);
+        assert!(found.of_chunk(Some(&more_than(INT, Scalar::Int(5)))).is_true);
+    }
+}

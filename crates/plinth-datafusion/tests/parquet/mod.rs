@@ -1,0 +1,6 @@
+//! Parquet files scanned by Plinth's executor give the same rows in the same order as by DataFusion's source.
+
+mod bugs;
+mod data;
+mod differential;
+mod scans;
