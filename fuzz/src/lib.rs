@@ -105,6 +105,12 @@ pub fn rows(physical: Physical, bytes: &mut Bytes<'_>) -> Vec<model::Row> {
             }
             Some(match physical {
                 Physical::Bool => vec![u8::from(last & 1 == 1)],
+                // A small alphabet, as of digests and numbers.
+                Physical::Bytes { .. } if shape & 64 != 0 => {
+                    let mut text = format!("{last:b}").into_bytes();
+                    text.truncate((last % 70) as usize);
+                    text
+                }
                 Physical::Bytes { utf8 } => {
                     let text = format!("{last:x}é{}", "ab".repeat((last % 17) as usize / (1 + usize::from(shape & 7))));
                     let mut text = text.into_bytes();

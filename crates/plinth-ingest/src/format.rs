@@ -15,7 +15,7 @@ pub enum FileFormat {
     Csv,
     /// The same with tabs.
     Tsv,
-    /// One JSON object a line.
+    /// JSON: written as one object a line, read in whichever way rows are arranged.
     Ndjson,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! [`open`] reads what a user names (files, directories, globs, standard input) as one stream of batches in a fixed order:
 //! columns united by name, decoded ahead by a few threads. Parquet keeps text as dictionary arrays where the file stores
-//! dictionaries; CSV and NDJSON are read strictly, by an inferred or a given schema, and lose nothing silently.
+//! dictionaries; CSV and JSON are read strictly, by an inferred or a given schema, and lose nothing silently. JSON may be
+//! lines, values one after the other, an array, or arrays within a document of any size.
 //! [`export`] writes batches to the same formats.
 
 mod ahead;
@@ -10,6 +11,7 @@ mod error;
 pub mod export;
 mod format;
 pub mod inputs;
+mod json;
 mod open;
 mod parquet;
 mod rejects;
@@ -19,6 +21,8 @@ mod text;
 
 pub use error::{BadRecord, IngestError, Result};
 pub use format::{Compression, FileFormat};
-pub use open::{CsvOptions, Rejects, Sample, SourceOptions, open, open_with};
+#[doc(hidden)]
+pub use json::bits::Level;
+pub use open::{CsvOptions, JsonOptions, Misfits, Rejects, Sample, SourceOptions, Unknown, open, open_with};
 pub use parquet::{ParquetOptions, ParquetSource};
 pub use source::{BatchSource, Position, Totals};

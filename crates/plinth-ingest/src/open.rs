@@ -9,6 +9,7 @@ use arrow_schema::SchemaRef;
 use crate::error::{IngestError, Result};
 use crate::format::{FileFormat, of_name};
 use crate::inputs::{STDIN, expand_as};
+use crate::json::bits::Level;
 use crate::parquet::{ParquetFile, ParquetOptions, ParquetSource};
 use crate::source::BatchSource;
 use crate::text::TextSource;
@@ -34,8 +35,12 @@ pub struct SourceOptions {
     pub binary_as_text: bool,
     /// How CSV and TSV are written.
     pub csv: CsvOptions,
+    /// How JSON is arranged.
+    pub json: JsonOptions,
     /// What becomes of records that can't be read.
     pub rejects: Rejects,
+    /// What becomes of values that the type that was given does not hold.
+    pub misfits: Misfits,
     /// The most bytes a record of text may have.
     pub record_bytes: usize,
     /// Where standard input is kept if it has to be read twice.
@@ -43,6 +48,9 @@ pub struct SourceOptions {
     /// Bytes of text decoded at a time; for tests.
     #[doc(hidden)]
     pub piece_bytes: Option<usize>,
+    /// How JSON's bytes are looked at; for tests.
+    #[doc(hidden)]
+    pub level: Option<Level>,
 }
 
 impl Default for SourceOptions {
@@ -56,10 +64,13 @@ impl Default for SourceOptions {
             ahead_bytes: 64 << 20,
             binary_as_text: false,
             csv: CsvOptions::default(),
+            json: JsonOptions::default(),
             rejects: Rejects::Error,
+            misfits: Misfits::Reject,
             record_bytes: 64 << 20,
             spill: PathBuf::from("."),
             piece_bytes: None,
+            level: None,
         }
     }
 }
@@ -90,6 +101,51 @@ impl Default for CsvOptions {
     fn default() -> Self {
         Self { delimiter: None, header: true, quote: Some(b'"'), nulls: vec![String::new()] }
     }
+}
+
+/// How JSON is arranged, and what is done about its keys.
+///
+/// It is read as RFC 8259 has it and no other way: no comments, no trailing commas, no NaN, no control characters in strings,
+/// no half of a surrogate pair (which is no character), no bytes that are not UTF-8. A key that occurs twice in an object
+/// makes it a bad record where the object is a row or a struct; in a map both are entries; in JSON that is taken as text, or
+/// passed over, it is not looked for. A byte order mark is passed over.
+#[derive(Clone, Debug)]
+pub struct JsonOptions {
+    /// The path to the array whose elements are rows: `a.b`, a JSON Pointer (`/a/b`) or a JSONPath (`$.a.b[*]`, `$.a[*].b`);
+    /// nothing at all is the whole document. A value that is no array is one row. Without a path, a file that starts with `[`
+    /// is an array of rows; else there is a row a line, or, where the first line holds more than one value or less, values
+    /// one after the other. Rows that are no objects have one column, `value`.
+    pub root: Option<String>,
+    /// What becomes of keys that the columns lack.
+    pub unknown: Unknown,
+    /// How deep a record's values may be nested.
+    pub depth: usize,
+}
+
+impl Default for JsonOptions {
+    fn default() -> Self {
+        Self { root: None, unknown: Unknown::Error, depth: 1_024 }
+    }
+}
+
+/// What becomes of keys that the columns lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// They make a bad record, or a surprise where the schema was inferred.
+    Error,
+    /// They are passed over and counted: [`BatchSource::unknown_keys`].
+    Report,
+    /// They become a JSON object in a column `_extra`, with the names of structs and a dot before nested ones.
+    Extra,
+}
+
+/// What becomes of values that the type that was given does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misfits {
+    /// Their records are bad ones.
+    Reject,
+    /// They become nulls; their records are kept, counted as bad, and written down where bad records are.
+    Null,
 }
 
 /// What becomes of records that can't be read.
@@ -180,8 +236,8 @@ fn open_stream(mut stdin: impl Read + Send + 'static, options: &SourceOptions) -
     let mut head = Vec::new();
     stdin.by_ref().take(16).read_to_end(&mut head).map_err(|e| IngestError::os(name, "read", e))?;
     let parquet = head.starts_with(b"PAR1").then_some(FileFormat::Parquet);
-    // An object opens nothing but NDJSON; everything else could be CSV of some kind.
-    let json = head.starts_with(b"{").then_some(FileFormat::Ndjson);
+    // An object opens nothing but JSON; everything else could be CSV of some kind.
+    let json = (head.starts_with(b"{") || options.json.root.is_some()).then_some(FileFormat::Ndjson);
     let format = options.format.or(parquet).or(json);
     let format = format.ok_or_else(|| IngestError::UnknownFormat { path: name.display().to_string() })?;
     if format == FileFormat::Parquet {

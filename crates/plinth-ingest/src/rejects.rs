@@ -22,10 +22,6 @@ impl RejectsFile {
         Ok(Self { path: path.to_path_buf(), file: BufWriter::new(file), max, count: 0 })
     }
 
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
     /// Adds a record, unless it is one too many.
     pub(crate) fn add(&mut self, bad: BadRecord) -> Result<()> {
         self.count += 1;

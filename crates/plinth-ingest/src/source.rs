@@ -1,5 +1,7 @@
 //! What every reader of foreign files looks like to an import.
 
+use std::collections::BTreeMap;
+
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 
@@ -23,9 +25,14 @@ pub trait BatchSource: Send {
     /// How much of it the batches returned so far make up.
     fn position(&self) -> Position;
 
-    /// Records left out so far because they could not be read.
+    /// Records left out so far because they could not be read, or kept without values that could not.
     fn rejects(&self) -> u64 {
         0
+    }
+
+    /// Keys that the columns lack and that were passed over so far, and how often.
+    fn unknown_keys(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
     }
 
     /// Whether a column holds binaries.

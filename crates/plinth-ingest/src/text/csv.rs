@@ -58,8 +58,13 @@ impl Boundaries {
 
     /// The end of the last whole record, scanning from `from`, and how far the scan came.
     pub(crate) fn last(&mut self, bytes: &[u8], from: usize, last: bool) -> (Option<usize>, usize) {
-        if self.dialect.quote.is_none() {
-            let found = memrchr(b'\n', bytes.get(from..).unwrap_or_default());
+        let rest = bytes.get(from..).unwrap_or_default();
+        let plain = match self.dialect.quote {
+            None => true,
+            Some(quote) => !self.quoted && memchr(quote, rest).is_none(),
+        };
+        if plain {
+            let found = memrchr(b'\n', rest);
             return (found.map(|found| from + found + 1), bytes.len());
         }
         let (mut end, mut at) = (None, from);

@@ -4,20 +4,25 @@
 //! depend on how the rows were cut, and what it is inferred from fits it.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 
-use super::json::{Cursor, Kind};
 use super::scalar::{EXACT_IN_DOUBLE, Form, boolean, form};
-use super::time;
+use super::{COLUMNS, time};
+use crate::error::{IngestError, Result};
 
-/// Keys a nested object may have as a struct; one with more is a kind of map and stays JSON text.
-const STRUCT_FIELDS: usize = 1_000;
+/// Keys a nested object may have as a struct; one with more is a map.
+pub(crate) const STRUCT_FIELDS: usize = 1_000;
+
+/// Objects and keys from which on an object is a map whose keys come twice on average or less: they are data then.
+const MAP_OBJECTS: u64 = 10;
+const MAP_KEYS: usize = 20;
 
 /// Lists and structs that may be nested in each other; what is deeper stays JSON text. Whoever handles such a type calls
 /// itself for every level of it, and has a stack that ends.
-const NESTED: usize = 32;
+pub(crate) const NESTED: usize = 32;
 
 /// Bytes of memory that names may take, with what is seen of each and all that is nested in it.
 pub(crate) const MEMORY: usize = 64 << 20;
@@ -67,9 +72,12 @@ pub(crate) struct Objects {
     most: usize,
     /// Bytes of memory its names take, about, with all that is nested.
     memory: usize,
-    /// Whether there were too many names. None is kept then, and none comes back, so that it is the same whether they came
-    /// at once or in parts.
-    wide: bool,
+    /// If there were too many names: the values of all. No name is kept then, and none comes back, so that it is the same
+    /// whether they came at once or in parts.
+    wide: Option<Box<Seen>>,
+    /// How many objects there were, and how many members they had.
+    objects: u64,
+    members: u64,
 }
 
 impl Seen {
@@ -86,7 +94,13 @@ impl Seen {
         }
     }
 
-    fn number(&mut self, text: &str) {
+    /// A truth value.
+    pub(crate) fn boolean(&mut self) {
+        self.booleans = true;
+    }
+
+    /// A number.
+    pub(crate) fn number(&mut self, text: &str) {
         match form(text) {
             Some(Form::Integer) => match text.parse::<i128>() {
                 Ok(value) if value.unsigned_abs() <= DECIMAL_MAX => {
@@ -101,7 +115,8 @@ impl Seen {
         }
     }
 
-    fn text(&mut self, text: &str) {
+    /// Text that is neither a number nor a truth value.
+    pub(crate) fn text(&mut self, text: &str) {
         // Cheap first: most text is no date.
         let digit = text.as_bytes().first().is_some_and(u8::is_ascii_digit) && text.len() >= 10;
         if digit && time::date(text).is_some() {
@@ -115,22 +130,28 @@ impl Seen {
         }
     }
 
-    /// A checked JSON value.
-    fn json(&mut self, value: &mut Cursor<'_>) {
-        match value.kind() {
-            Kind::Null => drop(value.raw()),
-            Kind::Bool => {
-                let _ = value.raw();
-                self.booleans = true;
-            }
-            Kind::Number => self.number(value.raw()),
-            Kind::String => self.text(&value.string()),
-            Kind::Array => {
-                let items = self.list.get_or_insert_default();
-                value.elements(|element| items.json(element));
-            }
-            Kind::Object => self.object.get_or_insert_with(Objects::nested).json(value),
+    /// For the elements of an array.
+    pub(crate) fn list(&mut self) -> &mut Self {
+        self.list.get_or_insert_default()
+    }
+
+    /// For the members of an object.
+    pub(crate) fn object(&mut self) -> &mut Objects {
+        self.object.get_or_insert_with(Objects::nested)
+    }
+
+    /// An array or an object that is nested too deep to be looked into.
+    pub(crate) fn deep(&mut self, array: bool) {
+        if array {
+            self.list();
+        } else {
+            self.object();
         }
+    }
+
+    /// A column of such values.
+    pub(crate) fn fields(self, name: &str) -> Fields {
+        [Field::new(name, self.data_type(NESTED), true)].into_iter().collect()
     }
 
     /// Takes another's values too.
@@ -195,11 +216,7 @@ impl Seen {
         if let Some(items) = self.list {
             return DataType::List(Arc::new(Field::new_list_field(items.data_type(levels), true)));
         }
-        match self.object {
-            // One that is too wide has no names left.
-            Some(object) if !object.names.is_empty() => DataType::Struct(object.types(levels)),
-            _ => DataType::Utf8View,
-        }
+        self.object.map_or(DataType::Utf8View, |object| object.data_type(levels))
     }
 }
 
@@ -241,7 +258,16 @@ fn unite<T>(a: Option<T>, b: Option<T>, both: impl Fn(T, T) -> T) -> Option<T> {
 impl Objects {
     /// Objects that may have so many names.
     pub(crate) fn new(most: usize) -> Self {
-        Self { names: Vec::new(), by_name: HashMap::new(), seen: Vec::new(), most, memory: 0, wide: false }
+        Self {
+            names: Vec::new(),
+            by_name: HashMap::new(),
+            seen: Vec::new(),
+            most,
+            memory: 0,
+            wide: None,
+            objects: 0,
+            members: 0,
+        }
     }
 
     fn nested() -> Self {
@@ -249,8 +275,13 @@ impl Objects {
     }
 
     /// Whether there were too many names to be columns.
-    pub(crate) fn is_wide(&self) -> bool {
-        self.wide
+    fn is_wide(&self) -> bool {
+        self.wide.is_some()
+    }
+
+    /// Whether there was no name.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty() && !self.is_wide()
     }
 
     /// Bytes of memory it takes, about.
@@ -264,13 +295,21 @@ impl Objects {
         self.seen.get_mut(at)
     }
 
+    /// The place of a name, which is expected to be that.
+    pub(crate) fn find(&mut self, name: &str, expected: usize) -> Option<usize> {
+        match self.names.get(expected) {
+            Some(known) if known == name => Some(expected),
+            _ => self.place(name),
+        }
+    }
+
     fn place(&mut self, name: &str) -> Option<usize> {
         if let Some(at) = self.by_name.get(name) {
             return Some(*at);
         }
         // A name is kept twice.
         let memory = self.memory + size_of::<Seen>() + 2 * (size_of::<String>() + name.len());
-        if self.wide || self.names.len() == self.most || memory > MEMORY {
+        if self.is_wide() || self.names.len() == self.most || memory > MEMORY {
             self.widen();
             return None;
         }
@@ -282,48 +321,72 @@ impl Objects {
         Some(at)
     }
 
+    /// Gives up names; of their values is kept what they are together.
     fn widen(&mut self) {
-        *self = Self { wide: true, ..Self::new(self.most) };
+        let mut values = self.wide.take().unwrap_or_default();
+        std::mem::take(&mut self.seen).into_iter().for_each(|seen| values.unite(seen));
+        let memory = values.memory();
+        if memory > MEMORY {
+            *values = Seen { texts: true, ..Seen::default() };
+        }
+        let memory = if memory > MEMORY { 0 } else { memory };
+        let (objects, members) = (self.objects, self.members);
+        *self = Self { wide: Some(values), memory, objects, members, ..Self::new(self.most) };
     }
 
-    /// Has a column take values, which may bring names of their own.
-    fn grow(&mut self, at: usize, take: impl FnOnce(&mut Seen)) {
-        let Some(seen) = self.seen.get_mut(at) else { return };
-        let before = seen.memory();
-        take(seen);
-        self.memory = (self.memory + seen.memory()).saturating_sub(before);
+    /// Has a column take values, which may bring names of their own; `None` is that of all names where they are too many.
+    pub(crate) fn grow<T>(&mut self, at: Option<usize>, take: impl FnOnce(&mut Seen) -> T) -> T {
+        let to = match at {
+            Some(at) => self.seen.get_mut(at),
+            None => self.wide.as_deref_mut(),
+        };
+        let mut nowhere = Seen::default();
+        let to = to.unwrap_or(&mut nowhere);
+        let before = to.memory();
+        let taken = take(to);
+        let after = to.memory();
+        self.memory = (self.memory + after).saturating_sub(before);
         if self.memory > MEMORY {
             self.widen();
         }
+        taken
     }
 
-    /// A checked JSON object.
-    pub(crate) fn json(&mut self, value: &mut Cursor<'_>) {
-        let mut expected = 0;
-        value.members(|key, member| {
-            let at = match self.names.get(expected) {
-                Some(name) if *name == key => Some(expected),
-                _ => self.place(&key),
-            };
-            match at {
-                Some(at) => self.grow(at, |seen| seen.json(member)),
-                None => drop(member.raw()),
-            }
-            expected += 1;
-        });
+    /// Counts an object of so many members.
+    pub(crate) fn count(&mut self, members: u64) {
+        self.objects += 1;
+        self.members += members;
     }
 
     /// Takes another's columns too.
     pub(crate) fn unite(&mut self, other: Self) {
-        if other.wide {
-            return self.widen();
+        self.objects += other.objects;
+        self.members += other.members;
+        if let Some(values) = other.wide {
+            self.widen();
+            self.grow(None, |all| all.unite(*values));
         }
         for (name, theirs) in other.names.iter().zip(other.seen) {
-            match self.place(name) {
-                Some(at) => self.grow(at, |ours| ours.unite(theirs)),
-                None => return,
-            }
+            let at = self.place(name);
+            self.grow(at, |ours| ours.unite(theirs));
         }
+    }
+
+    /// The type of nested objects: a map where keys are too many, or are data; else a struct.
+    fn data_type(self, levels: usize) -> DataType {
+        if self.is_empty() {
+            return DataType::Utf8View;
+        }
+        let names = self.names.len();
+        let data = self.objects >= MAP_OBJECTS && names >= MAP_KEYS && self.members <= 2 * names as u64;
+        if !data && !self.is_wide() {
+            return DataType::Struct(self.types(levels));
+        }
+        let mut all = self;
+        all.widen();
+        let value = all.wide.map_or(DataType::Utf8View, |values| values.data_type(levels));
+        let pair = vec![Field::new("key", DataType::Utf8View, false), Field::new("value", value, true)];
+        DataType::Map(Arc::new(Field::new("entries", DataType::Struct(pair.into()), false)), false)
     }
 
     /// The columns and their types.
@@ -335,6 +398,16 @@ impl Objects {
         let fields = self.names.into_iter().zip(self.seen);
         fields.map(|(name, seen)| Field::new(name, seen.data_type(levels), true)).collect()
     }
+}
+
+/// Whether there are more columns than there may be.
+pub(crate) fn check_width(path: &Path, all: &Objects) -> Result<()> {
+    if all.is_wide() {
+        let memory = MEMORY >> 20;
+        let what = format!("more than {COLUMNS} columns, or more keys than {memory} MiB hold; give a schema");
+        return Err(IngestError::damaged(path, what));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -355,12 +428,6 @@ mod tests {
         let data_type = seen.data_type(0);
         assert_eq!(data_type, united.data_type(0));
         data_type
-    }
-
-    fn json(values: &[&str]) -> DataType {
-        let mut seen = Seen::default();
-        values.iter().for_each(|value| seen.json(&mut Cursor::new(value)));
-        seen.data_type(NESTED)
     }
 
     #[test]
@@ -387,91 +454,5 @@ mod tests {
         assert_eq!(of(&["2024-01-01T10:00:00.123456789Z"]), Timestamp(TimeUnit::Nanosecond, utc()));
         assert_eq!(of(&["2024-01-01T10:00:00.123456789", "2900-01-01T10:00"]), Utf8View);
         assert_eq!(of(&["2024-01-01T10:00:00Z", "2024-01-01T10:00:00"]), Utf8View);
-    }
-
-    /// Objects of one nested column `m`, whose keys are the numbers.
-    fn keyed(keys: impl IntoIterator<Item = usize>) -> Objects {
-        let mut objects = Objects::new(10);
-        for key in keys {
-            objects.json(&mut Cursor::new(&format!(r#"{{"m":{{"k{key}":{{"x":1}}}}}}"#)));
-        }
-        objects
-    }
-
-    fn united(parts: &[Objects]) -> Objects {
-        let mut all = Objects::new(10);
-        parts.iter().for_each(|part| all.unite(part.clone()));
-        all
-    }
-
-    #[test]
-    fn a_nested_object_with_too_many_names_is_text_and_keeps_none_of_them() {
-        let type_of = |objects: &Objects| objects.clone().fields()[0].data_type().clone();
-        // Twice each: what counts is how many differ.
-        let most = keyed((0..STRUCT_FIELDS).chain(0..STRUCT_FIELDS));
-        assert!(most.memory > 2 * STRUCT_FIELDS * size_of::<Seen>());
-        let DataType::Struct(fields) = type_of(&most) else { unreachable!("{}", type_of(&most)) };
-        assert_eq!(fields.len(), STRUCT_FIELDS);
-        let wide = keyed(0..5 * STRUCT_FIELDS);
-        let mut one = Objects::new(10);
-        assert!(one.column("m").is_some());
-        assert_eq!((type_of(&wide), wide.memory, wide.is_wide()), (DataType::Utf8View, one.memory, false));
-        // Once wide it stays wide, however few names come later.
-        assert_eq!(type_of(&united(&[wide.clone(), keyed(0..1)])), DataType::Utf8View);
-        assert_eq!(type_of(&united(&[keyed(0..1), wide])), DataType::Utf8View);
-    }
-
-    #[test]
-    fn whether_an_object_is_too_wide_does_not_depend_on_the_cuts() {
-        for (names, wide) in [(STRUCT_FIELDS, false), (STRUCT_FIELDS + 1, true)] {
-            let whole = keyed(0..names);
-            for cut in [1, names / 3, names / 2, names - 1] {
-                // The parts share names.
-                let parts = [keyed(0..cut), keyed(cut / 2..names), keyed([0, names - 1])];
-                let [a, b, c] = &parts;
-                let orders = [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]];
-                for [a, b, c] in orders.map(|order| order.map(Objects::clone)) {
-                    let left = united(&[united(&[a.clone(), b.clone()]), c.clone()]);
-                    let right = united(&[a, united(&[b, c])]);
-                    assert_eq!(left.clone().fields(), right.clone().fields());
-                    assert_eq!((left.memory, right.memory), (whole.memory, whole.memory));
-                    assert_eq!(left.fields()[0].data_type() == &DataType::Utf8View, wide);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn names_are_bounded_at_the_top_level_and_in_all() {
-        let mut top = Objects::new(10);
-        (0..10).for_each(|key| top.json(&mut Cursor::new(&format!(r#"{{"k{key}":1}}"#))));
-        assert!(!top.is_wide());
-        top.json(&mut Cursor::new(r#"{"k3":1,"one too many":2,"another":{"x":3}}"#));
-        assert!(top.is_wide() && top.memory == 0 && top.column("k3").is_none());
-        // A tree of objects none of which is wide.
-        let inner = (0..STRUCT_FIELDS).map(|key| format!("\"{key}\":0")).collect::<Vec<_>>().join(",");
-        let outer = (0..STRUCT_FIELDS).map(|key| format!("\"{key}\":{{{inner}}}")).collect::<Vec<_>>().join(",");
-        let mut tree = Objects::new(10);
-        tree.json(&mut Cursor::new(&format!("{{\"a\":{{{outer}}},\"b\":[[{{{outer}}}]]}}")));
-        assert!(tree.memory <= MEMORY, "{}", tree.memory);
-        // Few names, but long ones.
-        let mut long = Objects::new(100);
-        let name = |at: usize| at.to_string().repeat(1 << 20);
-        (10..41).for_each(|at| long.json(&mut Cursor::new(&format!("{{\"{}\":1}}", name(at / 2)))));
-        assert!(!long.is_wide() && long.memory > MEMORY / 2);
-        (10..50).for_each(|at| long.json(&mut Cursor::new(&format!("{{\"{}\":1}}", name(at)))));
-        assert!(long.is_wide());
-    }
-
-    #[test]
-    fn json_has_structs_and_lists() {
-        let list = |item| DataType::List(Arc::new(Field::new_list_field(item, true)));
-        assert_eq!(json(&["[1,2]", "[]", "[0.5,null]"]), list(DataType::Float64));
-        assert_eq!(json(&["[]"]), list(DataType::Utf8View));
-        assert_eq!(json(&["\"1\"", "2"]), DataType::Utf8View);
-        assert_eq!(json(&["\"1\""]), DataType::Utf8View);
-        assert_eq!(json(&["{}"]), DataType::Utf8View);
-        let fields = vec![Field::new("b", DataType::Int64, true), Field::new("a", list(DataType::Boolean), true)];
-        assert_eq!(json(&["{}", r#"{"b":1}"#, r#"{"a":[true],"b":null}"#]), DataType::Struct(fields.into()));
     }
 }

@@ -201,23 +201,35 @@ fn integers<T: ArrowPrimitiveType>(given: bool) -> Box<dyn Column>
 where
     T::Native: FromStr<Err = std::num::ParseIntError>,
 {
-    parsed::<T>(&T::DATA_TYPE, given, move |text| {
-        if !given && form(text) != Some(Form::Integer) {
-            return Err("not a whole number".into());
+    parsed::<T>(&T::DATA_TYPE, given, move |text| whole_number::<T>(text, given))
+}
+
+/// A whole number of a type.
+pub(crate) fn whole_number<T: ArrowPrimitiveType>(text: &str, given: bool) -> Result<T::Native, Why>
+where
+    T::Native: FromStr<Err = std::num::ParseIntError>,
+{
+    if !given && form(text) != Some(Form::Integer) {
+        return Err("not a whole number".into());
+    }
+    text.parse().map_err(|e: std::num::ParseIntError| match e.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => {
+            format!("outside the range of {}", T::DATA_TYPE).into()
         }
-        text.parse().map_err(|e: std::num::ParseIntError| match e.kind() {
-            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => {
-                format!("outside the range of {}", T::DATA_TYPE).into()
-            }
-            // Unsigned types call a sign an invalid digit.
-            _ if form(text) == Some(Form::Integer) => format!("outside the range of {}", T::DATA_TYPE).into(),
-            _ => "not a whole number".into(),
-        })
+        // Unsigned types call a sign an invalid digit.
+        _ if form(text) == Some(Form::Integer) => format!("outside the range of {}", T::DATA_TYPE).into(),
+        _ => "not a whole number".into(),
     })
 }
 
+/// Why a number is refused that is too large for its type.
+pub(crate) const OUTSIDE: &str = "outside the range of the type";
+
+/// Why a whole number is refused among doubles.
+pub(crate) const LONG_INTEGER: &str = "a whole number with more digits than a Float64 holds";
+
 /// A binary floating-point type.
-trait Float: FromStr + Copy {
+pub(crate) trait Float: FromStr + Copy {
     fn is_infinite(self) -> bool;
 }
 
@@ -234,19 +246,19 @@ impl Float for f64 {
 }
 
 /// The nearest value of a type, as its grammar has it.
-fn float<T: Float>(text: &str, given: bool) -> Result<T, Why> {
+pub(crate) fn float<T: Float>(text: &str, given: bool) -> Result<T, Why> {
     if !given {
         match form(text) {
             None => return Err("not a number".into()),
             Some(Form::Integer) if !exact_in_double(text) => {
-                return Err("a whole number with more digits than a Float64 holds".into());
+                return Err(LONG_INTEGER.into());
             }
             Some(_) => {}
         }
     }
     let value: T = text.parse().map_err(|_| "not a number")?;
     if value.is_infinite() && text.bytes().any(|b| b.is_ascii_digit()) {
-        return Err("outside the range of the type".into());
+        return Err(OUTSIDE.into());
     }
     Ok(value)
 }

@@ -8,6 +8,7 @@
     clippy::cast_precision_loss
 )]
 
+mod json;
 mod parquet;
 mod roundtrip;
 mod text;

@@ -1,0 +1,70 @@
+//! The portable kernel: eight bytes at a time in a word.
+
+use super::{BLOCK, Brackets, Bytes, Carry, Kernel, Scan, Stop};
+
+struct Scalar;
+
+const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// The top bit of each byte that is zero.
+#[inline(always)]
+fn zeros(word: u64) -> u64 {
+    !(((word & LOW) + LOW) | word | LOW)
+}
+
+/// The top bit of each byte that is `byte`.
+#[inline(always)]
+fn equal(word: u64, byte: u8) -> u64 {
+    zeros(word ^ (ONES * u64::from(byte)))
+}
+
+/// A bit for each byte of a block whose top bit `of` sets.
+#[inline(always)]
+fn gather(block: &[u8; BLOCK], of: impl Fn(u64) -> u64) -> u64 {
+    let (words, _) = block.as_chunks::<8>();
+    words.iter().enumerate().fold(0, |bits, (at, word)| {
+        // One multiplication gathers the top bits in the top byte.
+        let tops = of(u64::from_le_bytes(*word)) >> 7;
+        bits | tops.wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * at)
+    })
+}
+
+impl Kernel for Scalar {
+    #[inline(always)]
+    fn bytes(block: &[u8; BLOCK]) -> Bytes {
+        let brackets = |word: u64| {
+            let folded = word | (ONES * 0x20);
+            equal(folded, b'{') | equal(folded, b'}')
+        };
+        Bytes {
+            quotes: gather(block, |word| equal(word, b'"')),
+            backslashes: gather(block, |word| equal(word, b'\\')),
+            operators: gather(block, |word| brackets(word) | equal(word, b',') | equal(word, b':')),
+            spaces: gather(block, |word| {
+                equal(word, b' ') | equal(word, b'\n') | equal(word, b'\t') | equal(word, b'\r')
+            }),
+            controls: gather(block, |word| zeros(word & (ONES * 0xe0))),
+            line_feeds: gather(block, |word| equal(word, b'\n')),
+        }
+    }
+
+    #[inline(always)]
+    fn brackets(block: &[u8; BLOCK]) -> Brackets {
+        Brackets {
+            quotes: gather(block, |word| equal(word, b'"')),
+            backslashes: gather(block, |word| equal(word, b'\\')),
+            opens: gather(block, |word| equal(word | (ONES * 0x20), b'{')),
+            closes: gather(block, |word| equal(word | (ONES * 0x20), b'}')),
+            commas: gather(block, |word| equal(word, b',')),
+        }
+    }
+}
+
+pub(super) fn tokens(window: &[u8], lines: bool, carry: &mut Carry, starts: &mut [u32], count: &mut usize) -> bool {
+    super::tokens::<Scalar>(window, lines, carry, starts, count)
+}
+
+pub(super) fn scan(state: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
+    super::scan::<Scalar>(state, bytes, from, goal, last)
+}

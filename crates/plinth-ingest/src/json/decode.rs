@@ -1,0 +1,368 @@
+//! Pieces to batches, and to what a schema is inferred from.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::Flaw;
+use super::bits::{Between, Level, Scan, Stop};
+use super::cut::{Framing, Piece};
+use super::infer::Samples;
+use super::record::Fault;
+use super::rows::Rows;
+use super::walk::{Tools, Walk};
+use crate::ahead::{Item, Worker};
+use crate::error::{IngestError, Result};
+use crate::text::out::{Decoded, Out, Place, Plan, panicked};
+
+/// Somebody who takes records.
+trait Take {
+    /// Takes the value at the walk's next token.
+    fn take(&mut self, walk: &mut Walk<'_>) -> Result<Option<Fault>, Flaw>;
+    /// What became of the record that was taken; answers whether more are wanted.
+    fn done<'p>(&mut self, place: impl FnOnce() -> Place<'p>, what: Taken) -> Result<bool>;
+}
+
+/// What became of a record.
+enum Taken {
+    Sound,
+    /// It was taken, but something is wrong with it.
+    Fault(Fault),
+    /// It can't be taken, or not as a whole.
+    Broken(Cow<'static, str>),
+}
+
+fn too_large(limit: usize) -> String {
+    format!("larger than the {limit} bytes a record may have; if rows are in an array within it, name that with --root")
+}
+
+/// Where a record is in its piece.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    /// The first byte after the separator before it.
+    start: usize,
+    /// Its first byte that is no space.
+    first: usize,
+    /// The first byte of the separator after it.
+    end: usize,
+    /// The first byte after that.
+    next: usize,
+}
+
+/// Goes through the records of a piece.
+struct Records<'a> {
+    piece: &'a Piece,
+    limit: usize,
+    level: Level,
+    /// Lines before a byte, counted as far as they were needed.
+    counted: (usize, u64),
+}
+
+impl<'a> Records<'a> {
+    fn new(piece: &'a Piece, limit: usize, level: Level) -> Self {
+        Self { piece, limit, level, counted: (0, piece.line) }
+    }
+
+    fn run(&mut self, tools: &mut Tools, to: &mut impl Take) -> Result<()> {
+        if let Framing::Oversized(len) = self.piece.framing {
+            let place = || Place { line: self.piece.line, offset: self.piece.offset, raw: &self.piece.bytes, len };
+            return to.done(place, Taken::Broken(too_large(self.limit).into())).map(drop);
+        }
+        let mut from = 0;
+        // Between bytes that are not UTF-8 it goes as it goes without them.
+        while let Some(next) = self.stretch(from, tools, to)? {
+            from = next;
+        }
+        Ok(())
+    }
+
+    /// Goes on at `from` to the end of the piece, or to the end of the next record that is not UTF-8: then says where that is.
+    fn stretch(&mut self, from: usize, tools: &mut Tools, to: &mut impl Take) -> Result<Option<usize>> {
+        let framing = self.piece.framing;
+        let lines = framing == Framing::Lines;
+        let bytes = self.piece.bytes.get(from..).unwrap_or_default();
+        let (text, whole) = match std::str::from_utf8(bytes) {
+            Ok(text) => (text, true),
+            Err(e) => {
+                let valid = bytes.get(..e.valid_up_to()).map(std::str::from_utf8);
+                (valid.and_then(Result::ok).unwrap_or_default(), false)
+            }
+        };
+        let mut walk = Walk::new(text, tools, lines);
+        let mut start = 0;
+        // To where what is between brackets is known to be small enough.
+        let mut small = 0;
+        // In an array a comma promises another element.
+        let mut promised =
+            from > 0 || !matches!(framing, Framing::Elements { first: true, .. } | Framing::Values | Framing::Lines);
+        loop {
+            let first = walk.at();
+            if lines && walk.peek() == b'\n' {
+                // A line of nothing; one that is too long would have been passed over while cutting.
+                let extent = Extent { start, first, end: line_end(text.as_bytes(), start, first), next: first + 1 };
+                if extent.end - start > self.limit && !self.too_large(from, extent, to)? {
+                    return Ok(None);
+                }
+                walk.pass();
+                start = walk.end();
+                continue;
+            }
+            if first >= text.len() && whole {
+                let ends = matches!(framing, Framing::Elements { last: true, .. });
+                if ends && promised {
+                    let extent = Extent { start, first, end: first, next: first };
+                    let why = Taken::Broken("broken JSON: a comma with no value after it".into());
+                    to.done(|| self.place(from, extent), why)?;
+                }
+                return Ok(None);
+            }
+            // Cutting knows no values but those in brackets: what is before one counts as part of it.
+            if framing == Framing::Values && start >= small && !matches!(walk.peek(), b'{' | b'[') {
+                small = self.raw(from, start, first).end;
+            }
+            let taken = match small.saturating_sub(start) > self.limit {
+                true => Err(walk.flaw("expected a JSON object")),
+                false => to.take(&mut walk),
+            };
+            let end = walk.end();
+            let taken = taken.and_then(|fault| Ok((fault, self.separator(&mut walk, whole)?)));
+            let (what, extent) = match taken {
+                Ok((fault, separator)) => {
+                    let end = if framing == Framing::Values { end } else { separator };
+                    let next = if framing == Framing::Values { end } else { walk.end().max(separator) };
+                    let end = if lines { line_end(text.as_bytes(), start, end) } else { end };
+                    (fault.map_or(Taken::Sound, Taken::Fault), Extent { start, first, end, next })
+                }
+                Err(flaw) => {
+                    let extent = self.raw(from, start, first);
+                    let (end, at) = (extent.end, flaw.at.saturating_sub(first));
+                    let why = match (whole, end > text.len()) {
+                        (false, true) => {
+                            let at = text.len().saturating_sub(first);
+                            format!("not UTF-8 text (at byte {at} of the record)")
+                        }
+                        _ => format!("broken JSON: {} (at byte {at} of the record)", flaw.what),
+                    };
+                    (Taken::Broken(why.into()), extent)
+                }
+            };
+            let broken = matches!(what, Taken::Broken(_));
+            let what = if extent.end.saturating_sub(start) > self.limit {
+                // Taken or not, there is a row to be left out.
+                Taken::Broken(too_large(self.limit).into())
+            } else {
+                what
+            };
+            if !to.done(|| self.place(from, extent), what)? {
+                return Ok(None);
+            }
+            promised = extent.next > extent.end;
+            start = extent.next;
+            if broken {
+                if start > text.len() || (start == text.len() && !whole) {
+                    return Ok((from + start < self.piece.bytes.len() || promised).then_some(from + start));
+                }
+                walk.seek(start, lines);
+            }
+        }
+    }
+
+    fn too_large(&mut self, from: usize, extent: Extent, to: &mut impl Take) -> Result<bool> {
+        let why = Taken::Broken(too_large(self.limit).into());
+        to.done(|| self.place(from, extent), why)
+    }
+
+    /// Takes what separates records, and says where it is.
+    fn separator(&self, walk: &mut Walk<'_>, whole: bool) -> Result<usize, Flaw> {
+        let at = walk.at();
+        let ended = at >= walk.text().len();
+        match (self.piece.framing, walk.peek()) {
+            (Framing::Values, _) => return Ok(at),
+            (Framing::Lines, b'\n') | (Framing::Elements { .. }, b',') => {
+                walk.pass();
+                return Ok(at);
+            }
+            (Framing::Lines | Framing::Elements { last: true, .. }, _) if ended && whole => return Ok(at),
+            _ => {}
+        }
+        Err(walk.flaw(match self.piece.framing {
+            Framing::Elements { .. } => "expected a comma or ]",
+            _ => "something after the JSON value",
+        }))
+    }
+
+    /// The extent of a record that is broken, by quotes and brackets alone.
+    fn raw(&self, from: usize, start: usize, first: usize) -> Extent {
+        let bytes = self.piece.bytes.get(from..).unwrap_or_default();
+        let between = match self.piece.framing {
+            Framing::Lines => {
+                let found = memchr::memchr(b'\n', bytes.get(start..).unwrap_or_default());
+                let feed = found.map_or(bytes.len(), |at| start + at);
+                let next = (feed + 1).min(bytes.len());
+                return Extent { start, first, end: line_end(bytes, start, feed), next };
+            }
+            Framing::Elements { .. } => Between::Commas,
+            _ => Between::Nothing,
+        };
+        match (Scan::new(self.level, between).next(bytes, start, start, true), between) {
+            (Stop::Boundary(next), Between::Commas) => Extent { start, first, end: next - 1, next },
+            (Stop::Boundary(next), Between::Nothing) => Extent { start, first, end: next, next },
+            _ => Extent { start, first, end: bytes.len(), next: bytes.len() },
+        }
+    }
+
+    /// The place of a record, for people.
+    fn place(&mut self, from: usize, extent: Extent) -> Place<'a> {
+        let piece = self.piece;
+        let len = extent.end.saturating_sub(extent.start);
+        // Of what is too large, what was read while cutting would be the same.
+        let start = if len > self.limit { extent.start } else { extent.first.min(extent.end) };
+        let at = from + start;
+        let raw = piece.bytes.get(at..from + extent.end).unwrap_or_default();
+        let raw = if len > self.limit { raw } else { raw.trim_ascii_end() };
+        let (counted, line) = self.counted;
+        let line = line + memchr::memchr_iter(b'\n', piece.bytes.get(counted..at).unwrap_or_default()).count() as u64;
+        self.counted = (at.max(counted), line);
+        Place { line, offset: piece.offset + at as u64, raw, len: raw.len() as u64 }
+    }
+}
+
+/// Where a line ends whose line feed is at `feed`.
+fn line_end(bytes: &[u8], start: usize, feed: usize) -> usize {
+    let return_before = feed > start && bytes.get(feed - 1) == Some(&b'\r');
+    feed - usize::from(return_before)
+}
+
+/// Decodes pieces on one thread.
+pub(super) struct Decoder {
+    plan: Arc<Plan>,
+    rows: Rows,
+    tools: Tools,
+    level: Level,
+}
+
+impl Decoder {
+    pub(super) fn new(plan: Arc<Plan>, rows: Rows, level: Level, depth: usize) -> Self {
+        Self { plan, rows, tools: Tools::new(level, depth), level }
+    }
+}
+
+/// Records on their way to batches.
+struct Decoding<'a> {
+    rows: &'a mut Rows,
+    out: Out<'a>,
+}
+
+impl Take for Decoding<'_> {
+    #[inline]
+    fn take(&mut self, walk: &mut Walk<'_>) -> Result<Option<Fault>, Flaw> {
+        self.rows.push(walk)
+    }
+
+    #[inline]
+    fn done<'p>(&mut self, place: impl FnOnce() -> Place<'p>, what: Taken) -> Result<bool> {
+        // Some records are refused before they are rows.
+        let row = self.rows.len() > self.out.keep.len();
+        match what {
+            Taken::Sound => self.out.keep.append(true),
+            Taken::Fault(fault) if row => self.out.row(fault, place)?,
+            Taken::Fault(Fault { why, .. }) => self.out.broken(place(), why)?,
+            Taken::Broken(why) => {
+                if row {
+                    self.out.keep.append(false);
+                }
+                self.out.broken(place(), why)?;
+            }
+        }
+        if self.out.is_full(self.rows.len(), self.rows.listed()) {
+            let unknown = self.rows.take_unknown();
+            self.out.give(self.rows.finish(), unknown)?;
+        }
+        Ok(self.out.wanted)
+    }
+}
+
+impl Worker<Piece, Decoded, IngestError> for Decoder {
+    fn run(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Decoded>) -> bool) -> Result<()> {
+        let Self { plan, rows, tools, level } = self;
+        let out = Out::new(plan, &piece.path, piece.stored, give);
+        let mut decoding = Decoding { rows, out };
+        Records::new(piece, plan.record, *level).run(tools, &mut decoding)?;
+        let Decoding { rows, mut out } = decoding;
+        for (at, seen) in rows.seen().into_iter().enumerate() {
+            if seen {
+                plan.saw(at);
+            }
+        }
+        if out.is_wanting(rows.len()) {
+            let unknown = rows.take_unknown();
+            out.give(rows.finish(), unknown)?;
+        }
+        Ok(())
+    }
+
+    fn panicked(&self, piece: Option<&Piece>) -> IngestError {
+        panicked(piece.map(|piece| (piece.path.as_ref(), piece.line)))
+    }
+}
+
+/// Looks at pieces to infer a schema. Records that can't be read are left to the decoder.
+pub(super) struct Sampler {
+    tools: Tools,
+    record: usize,
+    level: Level,
+}
+
+impl Sampler {
+    pub(super) fn new(record: usize, level: Level, depth: usize) -> Self {
+        Self { tools: Tools::new(level, depth), record, level }
+    }
+
+    /// Takes at most `limit` records of a piece and says how many it took.
+    pub(super) fn look(&mut self, piece: &Piece, limit: u64, to: &mut Samples) -> u64 {
+        let lines = piece.framing == Framing::Lines;
+        let mut sampling = Sampling { samples: to, lines, taken: 0, limit };
+        // It raises no errors.
+        let _ = Records::new(piece, self.record, self.level).run(&mut self.tools, &mut sampling);
+        sampling.taken
+    }
+}
+
+struct Sampling<'a> {
+    samples: &'a mut Samples,
+    lines: bool,
+    taken: u64,
+    limit: u64,
+}
+
+impl Take for Sampling<'_> {
+    fn take(&mut self, walk: &mut Walk<'_>) -> Result<Option<Fault>, Flaw> {
+        // Twice, so that broken records say nothing.
+        let start = walk.at();
+        walk.skip()?;
+        walk.seek(start, self.lines);
+        self.samples.json(walk)?;
+        Ok(None)
+    }
+
+    fn done<'p>(&mut self, _: impl FnOnce() -> Place<'p>, _: Taken) -> Result<bool> {
+        self.taken += 1;
+        Ok(self.taken < self.limit)
+    }
+}
+
+impl Worker<Piece, Samples, IngestError> for Sampler {
+    fn run(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Samples>) -> bool) -> Result<()> {
+        let mut samples = Samples::default();
+        self.look(piece, u64::MAX, &mut samples);
+        give(Item { bytes: samples.memory(), value: samples });
+        Ok(())
+    }
+
+    fn panicked(&self, piece: Option<&Piece>) -> IngestError {
+        panicked(piece.map(|piece| (piece.path.as_ref(), piece.line)))
+    }
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

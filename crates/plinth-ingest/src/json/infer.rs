@@ -1,0 +1,106 @@
+//! What a schema of JSON is inferred from.
+
+use arrow_schema::Fields;
+use std::path::Path;
+
+use super::walk::{Kind, Walk};
+use super::{Flaw, VALUE};
+use crate::error::Result;
+use crate::text::COLUMNS;
+use crate::text::infer::{NESTED, Objects, Seen, check_width};
+
+/// What records hold.
+#[derive(Clone, Debug)]
+pub(super) struct Samples {
+    objects: Objects,
+    /// Records that are no objects.
+    others: Option<Seen>,
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        Self { objects: Objects::new(COLUMNS), others: None }
+    }
+}
+
+impl Samples {
+    /// Takes a record.
+    pub(super) fn json(&mut self, walk: &mut Walk<'_>) -> Result<(), Flaw> {
+        match walk.kind()? {
+            Kind::Object => object(&mut self.objects, walk, NESTED),
+            _ => seen(self.others.get_or_insert_default(), walk, NESTED),
+        }
+    }
+
+    /// Takes another's records too.
+    pub(super) fn unite(&mut self, other: Self) {
+        self.objects.unite(other.objects);
+        if let Some(others) = other.others {
+            self.others.get_or_insert_default().unite(others);
+        }
+    }
+
+    /// Bytes of memory it takes, about.
+    pub(super) fn memory(&self) -> usize {
+        self.objects.memory()
+    }
+
+    /// Whether there are more columns than there may be.
+    pub(super) fn check(&self, path: &Path) -> Result<()> {
+        check_width(path, &self.objects)
+    }
+
+    /// The columns: those of objects, or one for records that are none.
+    pub(super) fn fields(self) -> Fields {
+        match self.others {
+            Some(others) if self.objects.is_empty() => others.fields(VALUE),
+            _ => self.objects.fields(),
+        }
+    }
+}
+
+fn seen(to: &mut Seen, walk: &mut Walk<'_>, levels: usize) -> Result<(), Flaw> {
+    match walk.kind()? {
+        Kind::Null => drop(walk.word()?),
+        Kind::Bool => {
+            walk.word()?;
+            to.boolean();
+        }
+        Kind::Number => to.number(walk.number()?),
+        Kind::String => to.text(walk.string()?),
+        kind => {
+            // Values on deeper levels are text whatever they are.
+            let Some(levels) = levels.checked_sub(1) else {
+                to.deep(kind == Kind::Array);
+                return walk.skip();
+            };
+            if kind == Kind::Object {
+                return object(to.object(), walk, levels);
+            }
+            let items = to.list();
+            let mut more = walk.open(b']')?;
+            while more {
+                seen(items, walk, levels)?;
+                more = walk.more(b']')?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn object(to: &mut Objects, walk: &mut Walk<'_>, levels: usize) -> Result<(), Flaw> {
+    let (mut expected, mut members) = (0, 0);
+    let mut more = walk.open(b'}')?;
+    while more {
+        let at = to.find(walk.key()?, expected);
+        to.grow(at, |to| seen(to, walk, levels))?;
+        (expected, members) = (at.map_or(0, |at| at + 1), members + 1);
+        more = walk.more(b'}')?;
+    }
+    to.count(members);
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "infer_tests.rs"]
+mod tests;

@@ -1,0 +1,330 @@
+//! Stage two: from token to token through checked UTF-8, strictly as RFC 8259 has it.
+//!
+//! A [`Walk`] takes values one after the other and checks what it takes, whether anybody wants it or not. It never calls
+//! itself: how deep values are nested is counted, not felt.
+
+use super::bits::{Level, Tokens};
+use super::number::number_end;
+use super::string::{Escapes, escapes, unescape};
+use super::{Flaw, TOO_DEEP};
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Null,
+    Bool,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+/// What walks need and leave to the next.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    tokens: Tokens,
+    /// Per open bracket of a value that is skipped, whether it is a brace.
+    open: Vec<bool>,
+    unescaped: String,
+    depth: usize,
+}
+
+impl Tools {
+    /// For values nested `depth` deep at most.
+    pub(crate) fn new(level: Level, depth: usize) -> Self {
+        Self { tokens: Tokens::new(level), open: Vec::new(), unescaped: String::new(), depth }
+    }
+}
+
+/// Goes through a text.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    text: &'a str,
+    tools: &'a mut Tools,
+    depth: usize,
+    /// The first byte after what was taken last.
+    end: usize,
+}
+
+const ENDS_EARLY: &str = "the JSON ends too early";
+const UNCLOSED: &str = "a string that is never closed";
+
+impl<'a> Walk<'a> {
+    /// At the start of a text; with `lines`, line feeds between values are tokens.
+    pub(crate) fn new(text: &'a str, tools: &'a mut Tools, lines: bool) -> Self {
+        tools.tokens.seek(0, lines);
+        Self { text, tools, depth: 0, end: 0 }
+    }
+
+    /// Goes on at a byte outside of strings and values.
+    pub(crate) fn seek(&mut self, at: usize, lines: bool) {
+        self.tools.tokens.seek(at, lines);
+        (self.depth, self.end) = (0, at);
+    }
+
+    /// Where the next token is; the text's length if there is none.
+    #[inline(always)]
+    pub(crate) fn at(&mut self) -> usize {
+        self.tools.tokens.peek(self.text.as_bytes())
+    }
+
+    /// The first byte of the next token; zero at the end.
+    #[inline(always)]
+    pub(crate) fn peek(&mut self) -> u8 {
+        let at = self.at();
+        self.byte(at)
+    }
+
+    #[inline(always)]
+    fn byte(&self, at: usize) -> u8 {
+        self.text.as_bytes().get(at).copied().unwrap_or(0)
+    }
+
+    /// The first byte after what was taken last.
+    #[inline(always)]
+    pub(crate) fn end(&self) -> usize {
+        self.end
+    }
+
+    /// The text it goes through.
+    #[inline(always)]
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Some of it.
+    pub(crate) fn between(&self, start: usize, end: usize) -> &'a str {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    /// Passes over a token of one byte.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self) {
+        self.end = self.at() + 1;
+        self.tools.tokens.pass();
+    }
+
+    #[cold]
+    pub(crate) fn flaw(&mut self, what: &'static str) -> Flaw {
+        let at = self.at();
+        let ended = at >= self.text.len() || self.byte(at) == b'\n';
+        Flaw { at, what: if ended { ENDS_EARLY } else { what } }
+    }
+
+    /// What the next value is, by its first byte.
+    #[inline(always)]
+    pub(crate) fn kind(&mut self) -> Result<Kind, Flaw> {
+        Ok(match self.peek() {
+            b'"' => Kind::String,
+            b'-' | b'0'..=b'9' => Kind::Number,
+            b'{' => Kind::Object,
+            b'[' => Kind::Array,
+            b't' | b'f' => Kind::Bool,
+            b'n' => Kind::Null,
+            _ => return Err(self.flaw("expected a JSON value")),
+        })
+    }
+
+    /// Takes a number or a word, which ends at `end`.
+    #[inline(always)]
+    pub(crate) fn scalar(&mut self, end: usize) -> Result<(), Flaw> {
+        match self.byte(end) {
+            b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t' | b':' | b'{' | b'[' | b'"' => {}
+            _ if end == self.text.len() => {}
+            b'0'..=b'9' => return Err(Flaw { at: end, what: "a number with a leading zero" }),
+            _ => return Err(Flaw { at: end, what: "expected a JSON value, or nothing more of it" }),
+        }
+        self.tools.tokens.pass();
+        self.end = end;
+        Ok(())
+    }
+
+    /// Takes a number and gives it as it is spelled.
+    pub(crate) fn number(&mut self) -> Result<&'a str, Flaw> {
+        let start = self.at();
+        let end = number_end(self.text.as_bytes(), start)?;
+        self.scalar(end)?;
+        Ok(self.between(start, end))
+    }
+
+    /// Takes `null`, `true` or `false`.
+    pub(crate) fn word(&mut self) -> Result<&'a str, Flaw> {
+        let start = self.at();
+        let rest = self.text.as_bytes().get(start..).unwrap_or_default();
+        let word = ["null", "true", "false"].into_iter().find(|word| rest.starts_with(word.as_bytes()));
+        let end = start + word.ok_or_else(|| self.flaw("expected a JSON value"))?.len();
+        self.scalar(end)?;
+        Ok(self.between(start, end))
+    }
+
+    /// Takes a string and gives what is between its quotes, and what escapes there are in it.
+    #[inline(always)]
+    fn quoted(&mut self) -> Result<(&'a str, Escapes), Flaw> {
+        let start = self.at();
+        self.tools.tokens.pass();
+        let end = self.at();
+        if end >= self.text.len() {
+            return Err(Flaw { at: start, what: UNCLOSED });
+        }
+        let special = self.tools.tokens.special();
+        self.tools.tokens.pass();
+        self.end = end + 1;
+        let inner = self.between(start + 1, end);
+        if !special {
+            return Ok((inner, Escapes::None));
+        }
+        let escapes = escapes(inner, start + 1).map_err(|flaw| match self.tools.tokens.is_cut(inner) {
+            true => Flaw { at: start, what: UNCLOSED },
+            false => flaw,
+        })?;
+        Ok((inner, escapes))
+    }
+
+    /// Takes a string and gives what it stands for.
+    #[inline(always)]
+    pub(crate) fn string(&mut self) -> Result<&str, Flaw> {
+        match self.quoted()? {
+            (inner, Escapes::None) => Ok(inner),
+            (inner, Escapes::Some) => Ok(unescape(inner, &mut self.tools.unescaped)),
+        }
+    }
+
+    /// Takes an object's key and the colon, and gives what the key stands for.
+    pub(crate) fn key(&mut self) -> Result<&str, Flaw> {
+        if self.peek() != b'"' {
+            return Err(self.flaw("expected a key in quotes"));
+        }
+        let (inner, escapes) = self.quoted()?;
+        if self.peek() != b':' {
+            return Err(self.flaw("expected a colon"));
+        }
+        self.pass();
+        Ok(match escapes {
+            Escapes::None => inner,
+            Escapes::Some => unescape(inner, &mut self.tools.unescaped),
+        })
+    }
+
+    /// Takes a key and the colon if they are spelled exactly so.
+    #[inline(always)]
+    pub(crate) fn expected_key(&mut self, spelled: &Spelled) -> bool {
+        let at = self.at();
+        spelled.is_at(self.text.as_bytes(), at) && self.tools.tokens.pass_three()
+    }
+
+    /// Takes an opening bracket, and the closing one if it follows at once: then there is nothing in it.
+    #[inline(always)]
+    pub(crate) fn open(&mut self, close: u8) -> Result<bool, Flaw> {
+        if self.depth == self.tools.depth {
+            return Err(self.flaw(TOO_DEEP));
+        }
+        self.tools.tokens.pass();
+        if self.peek() == close {
+            self.pass();
+            return Ok(false);
+        }
+        self.depth += 1;
+        Ok(true)
+    }
+
+    /// After a value in brackets, whether a comma says that another follows; else takes the closing bracket.
+    #[inline(always)]
+    pub(crate) fn more(&mut self, close: u8) -> Result<bool, Flaw> {
+        match self.peek() {
+            b',' => {
+                self.tools.tokens.pass();
+                Ok(true)
+            }
+            byte if byte == close => {
+                self.pass();
+                self.depth -= 1;
+                Ok(false)
+            }
+            _ if close == b'}' => Err(self.flaw("expected a comma or }")),
+            _ => Err(self.flaw("expected a comma or ]")),
+        }
+    }
+
+    /// Takes any value and gives it as it is spelled.
+    pub(crate) fn raw(&mut self) -> Result<&'a str, Flaw> {
+        let start = self.at();
+        self.skip()?;
+        Ok(self.between(start, self.end))
+    }
+
+    /// Takes any value.
+    pub(crate) fn skip(&mut self) -> Result<(), Flaw> {
+        self.tools.open.clear();
+        loop {
+            match self.kind()? {
+                Kind::String => {
+                    self.quoted()?;
+                }
+                Kind::Number => {
+                    self.number()?;
+                }
+                Kind::Null | Kind::Bool => {
+                    self.word()?;
+                }
+                kind => {
+                    let object = kind == Kind::Object;
+                    if self.open(if object { b'}' } else { b']' })? {
+                        self.tools.open.push(object);
+                        if object {
+                            self.key()?;
+                        }
+                        continue;
+                    }
+                }
+            }
+            // A value is over; so may be what it is in.
+            loop {
+                let Some(object) = self.tools.open.last().copied() else { return Ok(()) };
+                if self.more(if object { b'}' } else { b']' })? {
+                    if object {
+                        self.key()?;
+                    }
+                    break;
+                }
+                self.tools.open.pop();
+            }
+        }
+    }
+}
+
+/// A key as it is usually spelled: in quotes, without escapes, a colon behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct Spelled {
+    bytes: Vec<u8>,
+    /// The first sixteen bytes, and ones where there are any.
+    head: u128,
+    mask: u128,
+}
+
+impl Spelled {
+    pub(crate) fn new(name: &str) -> Self {
+        let bytes = [b"\"", name.as_bytes(), b"\":"].concat();
+        let (mut head, mut mask) = ([0; 16], [0; 16]);
+        for ((head, mask), byte) in head.iter_mut().zip(&mut mask).zip(&bytes) {
+            (*head, *mask) = (*byte, u8::MAX);
+        }
+        let plain = name.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
+        // A name that needs escapes is never found this way.
+        let bytes = if plain { bytes } else { Vec::new() };
+        Self { bytes, head: u128::from_le_bytes(head), mask: u128::from_le_bytes(mask) }
+    }
+
+    #[inline(always)]
+    fn is_at(&self, text: &[u8], at: usize) -> bool {
+        let rest = text.get(at..).unwrap_or_default();
+        match rest.first_chunk::<16>() {
+            Some(chunk) if (u128::from_le_bytes(*chunk) ^ self.head) & self.mask != 0 => false,
+            Some(_) if self.bytes.len() <= 16 => !self.bytes.is_empty(),
+            _ => !self.bytes.is_empty() && rest.starts_with(&self.bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "walk_tests.rs"]
+mod tests;

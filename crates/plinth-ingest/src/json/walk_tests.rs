@@ -1,0 +1,96 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use proptest::prelude::*;
+
+/// The whole text as one value, at every level.
+fn check(text: &str) -> Result<(), Flaw> {
+    let mut results = Level::all().into_iter().map(|level| {
+        let mut tools = Tools::new(level, 128);
+        let mut walk = Walk::new(text, &mut tools, false);
+        walk.skip()?;
+        if walk.at() < text.len() { Err(walk.flaw("something after the JSON value")) } else { Ok(()) }
+    });
+    let first = results.next().unwrap();
+    results.for_each(|result| assert_eq!(result, first, "{text}"));
+    first
+}
+
+#[test]
+fn strict() {
+    for good in ["1", " [ ] ", "{}", r#"{"a":[1,-0.5e+3,"\ud83d\ude00\n"],"b":{"c":null}}"#, "true", "-0"] {
+        assert_eq!(check(good), Ok(()), "{good}");
+    }
+    for bad in [
+        "",
+        "[1 2]",
+        r#"{,"a":1}"#,
+        r#"{"a":1,}"#,
+        "[1,]",
+        "01",
+        "1.",
+        "-",
+        ".5",
+        "+1",
+        "1e",
+        "\"\t\"",
+        r#""\ud800""#,
+        r#""\x""#,
+        "tru",
+        "nul",
+        "1 1",
+        "[",
+        "\"",
+        r#"{"a" 1}"#,
+        "{1:2}",
+        "NaN",
+        r#"{"a":}"#,
+        "[1}",
+        r#""\u12"#,
+        "[\"a",
+        "truex",
+        "1x",
+        "nullnull",
+        "\"a\"b",
+        "{\"a\":1]",
+        "[1:2]",
+        ",",
+        "]",
+    ] {
+        assert!(check(bad).is_err(), "{bad}");
+    }
+    assert!(check(&format!("{}{}", "[".repeat(128), "]".repeat(128))).is_ok());
+    assert_eq!(check(&"[".repeat(100_000)), Err(Flaw { at: 128, what: TOO_DEEP }));
+    assert_eq!(check(&"{\"a\":".repeat(100_000)), Err(Flaw { at: 640, what: TOO_DEEP }));
+}
+
+#[test]
+fn expected_keys_are_those_and_no_others() {
+    for (name, text, expected) in [
+        ("a", r#""a":1}"#, true),
+        ("a", r#""a" :1}"#, false),
+        ("a", r#""ab":1}                    "#, false),
+        ("ab", r#""a":1}                    "#, false),
+        ("a long name of many bytes", r#""a long name of many bytes":1"#, true),
+        ("a long name of many bytes", r#""a long name of many bytez":1"#, false),
+        ("a\"", r#""a"":1"#, false),
+        ("", r#""":1"#, true),
+        ("abcdefghijklm", r#""abcdefghijklm":"#, true),
+        ("abcdefghijklmn", r#""abcdefghijklmn":"#, true),
+        ("abcdefghijklmn", r#""abcdefghijklmn";"#, false),
+    ] {
+        let mut tools = Tools::new(Level::best(), 128);
+        let mut walk = Walk::new(text, &mut tools, false);
+        assert_eq!(walk.expected_key(&Spelled::new(name)), expected, "{name} {text}");
+        assert_eq!(walk.at(), if expected && text.ends_with(['1', '}']) { name.len() + 3 } else { walk.at() });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_text_is_a_value_where_serde_says_so(text in "[\\[\\]{}:,\"a1\\\\un0e.\\- ]{0,14}|[\\[{]{0,3}(\"[a\\\\n/u0-9d-f]{0,8}\"[:,]?|[0-9.e+-]{1,4}[,]?|true,?|null){0,5}[\\]}]{0,3}") {
+        prop_assert_eq!(check(&text).is_ok(), serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{}", text);
+    }
+}

@@ -1,0 +1,56 @@
+//! Pieces of some files, one file after the other.
+
+use std::sync::Arc;
+
+use super::stream::Input;
+use crate::error::Result;
+
+/// Cuts one file.
+pub(crate) trait Pieces {
+    type Piece;
+
+    /// The next piece, or `None` at the end of the file.
+    fn piece(&mut self) -> Result<Option<Self::Piece>>;
+}
+
+/// Cuts some inputs, one after the other. Ends after an error.
+pub(crate) struct Feed<C, O> {
+    inputs: std::vec::IntoIter<Arc<Input>>,
+    open: O,
+    current: Option<C>,
+}
+
+impl<C: Pieces, O: FnMut(Arc<Input>) -> Result<C>> Feed<C, O> {
+    pub(crate) fn new(inputs: Vec<Arc<Input>>, open: O) -> Self {
+        Self { inputs: inputs.into_iter(), open, current: None }
+    }
+
+    fn step(&mut self) -> Result<Option<C::Piece>> {
+        loop {
+            let cutter = match &mut self.current {
+                Some(cutter) => cutter,
+                none => match self.inputs.next() {
+                    Some(input) => none.insert((self.open)(input)?),
+                    None => return Ok(None),
+                },
+            };
+            match cutter.piece()? {
+                Some(piece) => return Ok(Some(piece)),
+                None => self.current = None,
+            }
+        }
+    }
+}
+
+impl<C: Pieces, O: FnMut(Arc<Input>) -> Result<C>> Iterator for Feed<C, O> {
+    type Item = Result<C::Piece>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            self.inputs = Vec::new().into_iter();
+            self.current = None;
+        }
+        step.transpose()
+    }
+}

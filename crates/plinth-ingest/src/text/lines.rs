@@ -1,0 +1,124 @@
+//! One column of text, one value a line: where nothing but line ends means anything, values are taken as they lie.
+
+use arrow_array::builder::StringViewBuilder;
+use arrow_array::{Array, StringViewArray};
+
+use super::split::{Cutting, Piece};
+
+/// The lines of a piece as arrays of at most so many values, if each of them is a value as it is: text without quotes,
+/// delimiters and carriage returns, of the right size, and not empty, which may stand for a null.
+pub(super) fn values(piece: &Piece, cutting: Cutting, most: usize) -> Option<Vec<StringViewArray>> {
+    let bytes = piece.bytes.as_slice();
+    let (delimiter, quote) = (cutting.dialect.delimiter, cutting.dialect.quote.unwrap_or(b'\r'));
+    if bytes.is_empty() || memchr::memchr3(delimiter, quote, b'\r', bytes).is_some() {
+        return None;
+    }
+    // All at once, which takes a fraction of the time that it takes value by value.
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (most, mut arrays) = (most.max(1), Vec::new());
+    let mut lines = Lines { text, start: 0, longest: cutting.record, values: StringViewBuilder::with_capacity(most) };
+    let mut room = most;
+    for (at, chunk) in bytes.chunks(64).enumerate() {
+        let mut ends = line_ends(chunk);
+        while ends != 0 {
+            lines.end(at * 64 + ends.trailing_zeros() as usize)?;
+            ends &= ends - 1;
+            room -= 1;
+            if room == 0 {
+                arrays.push(lines.values.finish());
+                room = most;
+            }
+        }
+    }
+    if lines.start < bytes.len() {
+        lines.end(bytes.len())?;
+    }
+    let rest = lines.values.finish();
+    if !rest.is_empty() {
+        arrays.push(rest);
+    }
+    Some(arrays)
+}
+
+/// A bit for each of up to 64 bytes that is a line feed.
+#[inline]
+fn line_ends(chunk: &[u8]) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    const LINE_FEEDS: u64 = 0x0a0a_0a0a_0a0a_0a0a;
+    let (words, rest) = chunk.as_chunks::<8>();
+    let mut ends = 0;
+    for (at, word) in words.iter().enumerate() {
+        let differ = u64::from_le_bytes(*word) ^ LINE_FEEDS;
+        // The top bit of each byte that does not differ, gathered in the top byte by one multiplication.
+        let equal = !(((differ & LOW) + LOW) | differ | LOW);
+        ends |= (equal >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * at);
+    }
+    let done = 8 * words.len();
+    rest.iter().enumerate().fold(ends, |ends, (at, &byte)| ends | u64::from(byte == b'\n') << (done + at))
+}
+
+struct Lines<'a> {
+    text: &'a str,
+    /// Of the line.
+    start: usize,
+    /// Bytes a line may have.
+    longest: usize,
+    values: StringViewBuilder,
+}
+
+impl Lines<'_> {
+    /// Takes the line that ends before `end`.
+    #[inline]
+    fn end(&mut self, end: usize) -> Option<()> {
+        let line = self.text.get(self.start..end).filter(|line| !line.is_empty() && line.len() <= self.longest)?;
+        self.values.try_append_value(line).ok()?;
+        self.start = end + 1;
+        Some(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::text::csv::Dialect;
+    use proptest::prelude::*;
+
+    fn taken(text: &[u8], most: usize) -> Option<Vec<Vec<String>>> {
+        let dialect = Dialect { delimiter: b',', quote: Some(b'"') };
+        let cutting = Cutting { target: 1 << 20, record: 40, dialect, header: false };
+        let (path, bytes) = (Arc::from(Path::new("words")), text.to_vec());
+        let piece = Piece { path, names: Arc::default(), line: 1, offset: 0, stored: 0, bytes, oversized: None };
+        let values = |array: StringViewArray| array.iter().map(|value| value.unwrap().to_owned()).collect();
+        Some(super::values(&piece, cutting, most)?.into_iter().map(values).collect())
+    }
+
+    #[test]
+    fn what_means_something_is_left_to_others() {
+        for text in ["", "a,b\n", "\"a\"\n", "a\r\n", "a\n\nb\n", "\n", &"x".repeat(41)] {
+            assert_eq!(taken(text.as_bytes(), 9), None, "{text:?}");
+        }
+        assert_eq!(taken(b"a\xff\n", 9), None);
+        // A character may not be cut by a line end that is none.
+        assert_eq!(taken(b"a\xc3\n\xa9\n", 9), None);
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_values(
+            lines in prop::collection::vec("[a-zé\u{10a}\u{a0a}\u{0}]{1,16}", 1..200),
+            most in 1_usize..70,
+            ended: bool,
+        ) {
+            let mut text = lines.join("\n");
+            if ended {
+                text.push('\n');
+            }
+            let expected: Vec<Vec<String>> = lines.chunks(most).map(<[String]>::to_vec).collect();
+            prop_assert_eq!(taken(text.as_bytes(), most), if lines.iter().any(|line| line.len() > 40) { None } else { Some(expected) });
+        }
+    }
+}

@@ -1,0 +1,483 @@
+//! JSON: every arrangement, however it is cut, and what becomes of what does not fit.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::*;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use plinth_ingest::{JsonOptions, Level, Misfits, Rejects, Sample, SourceOptions, Unknown, open, open_with};
+use proptest::prelude::*;
+
+use crate::{drain, lines, read, write};
+
+fn schema(fields: &[(&str, DataType)]) -> Option<SchemaRef> {
+    let fields = fields.iter().map(|(name, t)| Field::new(*name, t.clone(), true));
+    Some(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+}
+
+fn rooted(root: &str) -> JsonOptions {
+    JsonOptions { root: Some(root.to_owned()), ..JsonOptions::default() }
+}
+
+fn error<P: AsRef<Path>>(inputs: &[P], options: &SourceOptions) -> String {
+    let e = read(inputs, options).map(|rows| lines(&rows)).unwrap_err();
+    assert!(!e.contains('\n'), "{e}");
+    e
+}
+
+fn suite() -> Option<PathBuf> {
+    let near = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/json/test_parsing");
+    let told = std::env::var_os("PLINTH_JSON_SUITE").map(PathBuf::from);
+    let found = told.or(Some(near)).filter(|path| path.is_dir());
+    if found.is_none() {
+        eprintln!("skipped: no JSONTestSuite; set PLINTH_JSON_SUITE to its test_parsing folder");
+    }
+    found
+}
+
+/// What the suite leaves open: these are taken, all others of its `i_` files refused. Numbers are grammar alone until a
+/// column takes them; half a surrogate pair is no character; what is not UTF-8 is no text.
+const TAKEN: [&str; 12] = [
+    "i_number_double_huge_neg_exp.json",
+    "i_number_huge_exp.json",
+    "i_number_neg_int_huge_exp.json",
+    "i_number_pos_double_huge_exp.json",
+    "i_number_real_neg_overflow.json",
+    "i_number_real_pos_overflow.json",
+    "i_number_real_underflow.json",
+    "i_number_too_big_neg_int.json",
+    "i_number_too_big_pos_int.json",
+    "i_number_very_big_negative_int.json",
+    "i_structure_500_nested_arrays.json",
+    "i_structure_UTF-8_BOM_empty_object.json",
+];
+
+#[test]
+fn documents_are_what_the_suite_says_however_they_are_cut() {
+    let Some(suite) = suite() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (mut good, mut bad, mut open_taken) = (0, 0, Vec::new());
+    for entry in std::fs::read_dir(suite).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let content = std::fs::read(&path).unwrap();
+        let whole = write(dir.path(), "x.json", &content);
+        // The document is a row, or its elements are.
+        let options = SourceOptions {
+            schema: schema(&[("value", DataType::Utf8View)]),
+            json: rooted(""),
+            ignore_extra: true,
+            ..SourceOptions::default()
+        };
+        let taken = |path: &Path, options: &SourceOptions| {
+            // That a column is nowhere is no fault of the JSON.
+            match read(&[path], options).map(|rows| lines(&rows)) {
+                Err(e) if e.contains("is in no input file") => Ok(Vec::new()),
+                other => other,
+            }
+        };
+        let expected = taken(&whole, &options);
+        match name.as_bytes() {
+            [b'y', b'_', ..] => {
+                assert!(expected.is_ok(), "{name}: {expected:?}");
+                good += 1;
+            }
+            [b'n', b'_', ..] => {
+                let e = expected.clone().map(|rows| (name.clone(), rows)).unwrap_err();
+                let located = e.contains("(byte ") || e.contains("UTF-16") || e.contains("no columns");
+                assert!(located && !e.contains('\n'), "{name}: {e}");
+                bad += 1;
+            }
+            _ if expected.is_ok() => open_taken.push(name.clone()),
+            _ => {}
+        }
+        let levels = Level::all();
+        for (nth, level) in levels.iter().enumerate() {
+            // Every byte in turn with one kernel, some with the others.
+            let step = if nth + 1 == levels.len() { (content.len() / 30).max(1) } else { (content.len() / 4).max(1) };
+            for piece in (1..=content.len() + 1).step_by(step) {
+                let (level, threads) = (*level, 1 + piece % 3);
+                let cut = SourceOptions { piece_bytes: Some(piece), threads, level: Some(level), ..options.clone() };
+                assert_eq!(taken(&whole, &cut), expected, "{name} {piece} {level:?}");
+            }
+        }
+        // The same within a document, among other things, and on a line of its own.
+        let within = [b"{\"x\":[{}],\"rows\":[{\"value\":", content.as_slice(), b"},{\"value\":2}]}"].concat();
+        let within = write(dir.path(), "y.json", within);
+        let line: Vec<u8> = content.iter().map(|b| if b"\r\n".contains(b) { b' ' } else { *b }).collect();
+        let line = write(dir.path(), "z.json", [b"{\"value\":", line.as_slice(), b"}\n"].concat());
+        for (path, json) in [(within, rooted("rows")), (line, JsonOptions::default())] {
+            let options = SourceOptions { json, ..options.clone() };
+            let result = taken(&path, &options);
+            if name.starts_with("y_") {
+                assert!(result.is_ok(), "{name} {result:?}");
+            } else if name.starts_with("n_") && !expected.clone().is_err_and(|e| e.contains("UTF-16")) {
+                // Some are sound with what is around them here.
+                let line_end = content.iter().any(|b| b"\r\n".contains(b));
+                let closes = ["n_structure_object_with_trailing_garbage", "n_object_trailing_comment"];
+                assert!(result.is_err() || line_end || closes.iter().any(|c| name.starts_with(c)), "{name} {result:?}");
+            }
+        }
+    }
+    open_taken.sort();
+    assert_eq!(open_taken, TAKEN);
+    assert!(good > 90 && bad > 180, "{good} {bad}");
+}
+
+/// Rows, and some ways to write them down.
+type Row = (Option<f64>, Option<i64>, Option<String>, Vec<Option<(i64, bool)>>);
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let float = prop_oneof![prop::num::f64::NORMAL, prop::num::f64::SUBNORMAL, (-1000_i32..1000).prop_map(f64::from)];
+    let list = prop::collection::vec(prop::option::weighted(0.8, any::<(i64, bool)>()), 0..3);
+    let text = "[a-c\"\\\\{}\\[\\],:\t\n\u{0}é\u{1f600}/]{0,12}|\\PC{0,20}";
+    let row = (
+        prop::option::weighted(0.8, float),
+        prop::option::weighted(0.8, any::<i64>()),
+        prop::option::weighted(0.8, text),
+        list,
+    );
+    prop::collection::vec(row, 0..12)
+}
+
+fn batch(rows: &[Row]) -> RecordBatch {
+    let inner = vec![Field::new("n", DataType::Int64, true), Field::new("b", DataType::Boolean, true)];
+    let items: Vec<_> = rows.iter().flat_map(|row| &row.3).collect();
+    let numbers = items.iter().map(|item| item.map(|item| item.0)).collect::<Int64Array>();
+    let flags = items.iter().map(|item| item.map(|item| item.1)).collect::<BooleanArray>();
+    let valid = items.iter().map(|item| item.is_some()).collect::<Vec<_>>();
+    let structs = StructArray::new(inner.into(), vec![Arc::new(numbers), Arc::new(flags)], Some(valid.into()));
+    let offsets = arrow_buffer::OffsetBuffer::from_lengths(rows.iter().map(|row| row.3.len()));
+    let item = Arc::new(Field::new_list_field(structs.data_type().clone(), true));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("f", Arc::new(rows.iter().map(|row| row.0).collect::<Float64Array>())),
+        ("i", Arc::new(rows.iter().map(|row| row.1).collect::<Int64Array>())),
+        ("t", Arc::new(rows.iter().map(|row| row.2.as_deref()).collect::<StringViewArray>())),
+        ("l", Arc::new(ListArray::new(item, offsets, Arc::new(structs), None))),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
+}
+
+/// A row in JSON, its keys in one of many orders, with spaces in many places; `lines` allows no line ends.
+fn spelled(row: &Row, seed: u64, lines: bool) -> String {
+    let mut state = seed | 1;
+    let mut next = |most: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % most
+    };
+    let mut space =
+        || if next(3) > 0 { "" } else { [" ", "\t", "  ", if lines { "\r" } else { "\n" }][next(4) as usize] };
+    let json = |value: serde_json::Value| value.to_string();
+    let items: Vec<String> = row
+        .3
+        .iter()
+        .map(|item| match item {
+            Some((n, b)) => format!("{{{}\"b\"{}:{}{b},\"n\":{n}{}}}", space(), space(), space(), space()),
+            None => "null".to_owned(),
+        })
+        .collect();
+    let mut members = vec![
+        format!(
+            "\"f\":{}{}",
+            space(),
+            row.0.map_or("null".to_owned(), |f| if f.abs() < 1e15 { format!("{f:?}") } else { format!("{f:e}") })
+        ),
+        format!("\"i\"{}:{}", space(), json(row.1.into())),
+        format!("\"\\u0074\":{}{}", json(row.2.clone().into()), space()),
+        format!("\"l\":[{}{}{}]", space(), items.join(","), space()),
+    ];
+    let by = seed as usize % 4;
+    members.rotate_left(by);
+    if seed.is_multiple_of(3) && row.0.is_none() {
+        members.retain(|member| !member.starts_with("\"f\""));
+    }
+    format!("{}{{{}{}{}}}{}", space(), space(), members.join(","), space(), space())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+
+    #[test]
+    fn values_are_those_that_were_written_in_every_arrangement(
+        rows in rows(), seed: u64, arrangement in 0..5, threads in 1_usize..4, piece in 1_usize..300, level in 0_usize..3,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let text: Vec<String> = rows.iter().enumerate().map(|(at, row)| spelled(row, seed.wrapping_add(at as u64), arrangement == 0)).collect();
+        let filler = r#"{"deep":[{"rows":[1,"]"]}],"s":"\"{[","rows":"#;
+        let (text, json) = match arrangement {
+            0 => (text.join("\n"), JsonOptions::default()),
+            1 => (format!(" [{}] ", text.join(",")), JsonOptions::default()),
+            2 => (format!("{{\"data\":{filler}[{}]}},\"z\":[]}}", text.join(",")), rooted("data.rows")),
+            3 => (format!("[{{}},{{\"rows\":[{}]}},3]", text.join(",")), rooted("/1/rows")),
+            // An object that is less than a line says that lines mean nothing.
+            _ => (format!("{{\n\"l\":[]}}{}", text.join("")), JsonOptions::default()),
+        };
+        let path = write(dir.path(), "x.json", &text);
+        let mut expected = rows;
+        if arrangement == 4 {
+            expected.insert(0, (None, None, None, Vec::new()));
+        }
+        let expected = batch(&expected);
+        let level = Level::all()[level % Level::all().len()];
+        let options = SourceOptions {
+            schema: Some(expected.schema()), json, threads, piece_bytes: Some(piece), level: Some(level), ..SourceOptions::default()
+        };
+        let taken = read(&[&path], &options);
+        if expected.num_rows() == 0 {
+            return Ok(());
+        }
+        match taken {
+            Ok(taken) => prop_assert_eq!(taken, expected),
+            // A column that no row has is one that the file lacks.
+            Err(e) => prop_assert!(e.contains("is in no input file"), "{} {}", e, text),
+        }
+    }
+
+    #[test]
+    fn records_that_are_broken_are_the_same_however_they_are_cut(
+        text in "((\\{\"a\":[0-9]{1,3}\\}|\\{\"a\":\"x\"\\}|\\{\"a\"|[\\]}\"\\[,x]|\\{\"a\":[\"b\\\\]{0,3}\\}|\u{e9}|1){0,2}[, \n]{1,2}){0,12}",
+        array: bool, threads in 1_usize..4, piece in 1_usize..40, limit in 3_usize..40, bad_byte in prop::option::of(0_usize..60),
+    ) {
+        let mut bytes = if array { format!("[{text}") } else { text }.into_bytes();
+        if let Some(byte) = bad_byte.and_then(|at| bytes.get_mut(at)) {
+            *byte = 0xff;
+        }
+        same_however_cut(&bytes, threads, piece, limit)?;
+    }
+}
+
+/// Whether rows, rejects and the error at the end are those of the text read in one piece.
+fn same_however_cut(bytes: &[u8], threads: usize, piece: usize, limit: usize) -> Result<(), TestCaseError> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(dir.path(), "x.json", bytes);
+    let run = |threads, piece, to: &str| {
+        let to = dir.path().join(to);
+        let options = SourceOptions {
+            schema: schema(&[("a", DataType::Int64)]),
+            threads,
+            piece_bytes: Some(piece),
+            record_bytes: limit,
+            rejects: Rejects::Collect { to: to.clone(), max: None },
+            ..SourceOptions::default()
+        };
+        // An error comes after the rows before it. Whether a record that is too large has the column is not looked at
+        // where it is found while cutting.
+        let mut rows = Vec::new();
+        let end = match open(&[&path], &options) {
+            Ok(mut source) => loop {
+                match source.next_batch() {
+                    Ok(Some(batch)) => rows.extend(lines(&batch)),
+                    Ok(None) => break None,
+                    Err(e) => break Some(e.to_string()).filter(|e| !e.contains("is in no input file")),
+                }
+            },
+            Err(e) => Some(e.to_string()),
+        };
+        (rows, end, std::fs::read_to_string(to).unwrap_or_default())
+    };
+    let (rows, end, rejects) = run(1, 1 << 20, "one");
+    let (other_rows, other_end, other_rejects) = run(threads, piece, "two");
+    prop_assert_eq!(rows, other_rows, "{}", String::from_utf8_lossy(bytes));
+    prop_assert_eq!(end, other_end);
+    prop_assert_eq!(rejects, other_rejects, "{}", String::from_utf8_lossy(bytes));
+    Ok(())
+}
+
+#[test]
+fn what_is_before_a_value_in_brackets_counts_as_part_of_it() {
+    for text in ["{\"a\":0}{\"a\":}\n1\n{\"a\" {\"a\":0}{\"a\":0}\n{\"a\":}{\"a\":\\}\n", "{} 1 1 {\"a\":1} 2 {\"a\":2}"] {
+        for limit in 1..20 {
+            same_however_cut(text.as_bytes(), 1, 1, limit).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_document_is_told_from_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = |text: &str| lines(&read(&[write(dir.path(), "x.json", text)], &SourceOptions::default()).unwrap());
+    let two = [r#"{"a":1}"#, r#"{"a":2}"#];
+    for text in [
+        "{\"a\":1}\n{\"a\":2}",
+        "\n {\"a\":1} \r\n\n{\"a\":2}\n \n",
+        "{\"a\":1}{\"a\":2}",
+        "{\"a\":1} {\n\"a\":2\n}\n",
+        "{\n\"a\":1}\n{\"a\":2}",
+        "[{\"a\":1},{\"a\":2}]",
+        "\u{feff} [ {\"a\":1}\n,\n{\"a\":2} ] ",
+    ] {
+        assert_eq!(rows(text), two, "{text}");
+    }
+    assert_eq!(rows("[[1,2],[3]]"), [r#"{"value":[1,2]}"#, r#"{"value":[3]}"#]);
+    assert_eq!(rows("1\n2.5\n"), [r#"{"value":1.0}"#, r#"{"value":2.5}"#]);
+    let e = error(&[write(dir.path(), "x.json", "{\"a\":1}\n2\n")], &SourceOptions::default());
+    assert!(e.contains("line 2 (byte 8): not a JSON object: 2"), "{e}");
+    let e = error(&[write(dir.path(), "x.json", "{\"a\":1}\n{\"a\":\n2}\n")], &SourceOptions::default());
+    assert!(e.contains("line 2 (byte 8): broken JSON: the JSON ends too early (at byte 5 of the record)"), "{e}");
+}
+
+#[test]
+fn a_root_leads_into_a_document() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "{\"meta\":{\"pairs\":[0]},\"pairs\":[{\"x\":1},\n{\"x\":2}],\n\"n\":{\"x\":3}}";
+    let path = write(dir.path(), "x.json", text);
+    let at = |root: &str| SourceOptions { json: rooted(root), ..SourceOptions::default() };
+    for root in ["pairs", "/pairs", "$.pairs", "$.pairs[*]", "$['pairs']"] {
+        assert_eq!(lines(&read(&[&path], &at(root)).unwrap()), [r#"{"x":1}"#, r#"{"x":2}"#]);
+    }
+    assert_eq!(lines(&read(&[&path], &at("n")).unwrap()), [r#"{"x":3}"#]);
+    assert_eq!(lines(&read(&[&path], &at("meta.pairs")).unwrap()), [r#"{"value":0}"#]);
+    assert_eq!(lines(&read(&[&path], &at("/pairs/1/x")).unwrap()), [r#"{"value":2}"#]);
+    let e = error(&[&path], &at("pears"));
+    assert!(e.ends_with("x.json: --root leads to nothing in it; there are \"meta\", \"pairs\", \"n\""), "{e}");
+    assert!(error(&[&path], &at("$..x")).contains("is no path to rows"));
+    // What is around the rows is held to the same.
+    for (text, expected) in [
+        (
+            "{\"pairs\":[{\"x\":1}],\"z\":01}",
+            "line 1 (byte 24): broken JSON around the rows: a number with a leading zero",
+        ),
+        ("{\"pairs\":[{\"x\":1}]\n,}", "line 2 (byte 20): broken JSON around the rows: expected a key in quotes"),
+        ("{\"pairs\":[{\"x\":1}]} x", "something after the JSON value"),
+        ("{\"pairs\":[{\"x\":1}],\"pairs\":[]}", "the key that leads to the rows occurs twice"),
+        ("{\"pairs\":[{\"x\":1}", "ends too early"),
+        ("{\"pairs\":[{\"x\":1},", "ends too early"),
+        ("{\"pairs\":[{\"x\":1},]}", "a comma with no value after it"),
+        ("{\"pairs\":[{\"x\":1}]", "ends too early"),
+        ("{\"pairs\":[{\"x\":1},,{\"x\":2}]}", "expected a JSON value"),
+        ("{\"pairs\":[{\"x\":1} {\"x\":2}]}", "expected a comma or ]"),
+    ] {
+        for piece in [1, 7, 1_000] {
+            let options =
+                SourceOptions { schema: schema(&[("x", DataType::Int64)]), piece_bytes: Some(piece), ..at("pairs") };
+            let e = error(&[write(dir.path(), "y.json", text)], &options);
+            assert!(e.contains(expected), "{text} {piece}: {e}");
+        }
+    }
+}
+
+#[test]
+fn unknown_keys_are_never_lost_silently() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = "{\"a\":1}\n".repeat(2_000);
+    let text = format!("{rows}{{\"a\":2,\"b\":[1, 2],\"s\":{{\"x\":1}},\"b c\":\"\\u0041\"}}\n");
+    let path = write(dir.path(), "x.ndjson", text);
+    let with = |unknown| SourceOptions {
+        json: JsonOptions { unknown, ..JsonOptions::default() },
+        sample: Sample::Rows(100),
+        ..SourceOptions::default()
+    };
+    assert!(error(&[&path], &with(Unknown::Error)).contains("column \"b\": not seen before"));
+    let mut source = open(&[&path], &with(Unknown::Report)).unwrap();
+    assert_eq!(drain(source.as_mut()).unwrap().num_columns(), 1);
+    let counts = source.unknown_keys().into_iter().collect::<Vec<_>>();
+    assert_eq!(counts, [("b".to_owned(), 1), ("b c".to_owned(), 1), ("s".to_owned(), 1)]);
+    let rows = read(&[&path], &with(Unknown::Extra)).unwrap();
+    assert_eq!(rows.schema().field(1), &Field::new("_extra", DataType::Utf8View, true));
+    let extra = rows.column(1).as_any().downcast_ref::<StringViewArray>().unwrap();
+    assert_eq!((extra.null_count(), extra.value(2_000)), (2_000, r#"{"b":[1, 2],"s":{"x":1},"b c":"\u0041"}"#));
+    // In structs and lists, with the names that lead there.
+    let nested = write(dir.path(), "y.ndjson", "{\"s\":{\"l\":[{\"k\":1},{\"m\":2}]}}\n");
+    let item = DataType::Struct(vec![Field::new("k", DataType::Int64, true)].into());
+    let list = DataType::List(Arc::new(Field::new_list_field(item, true)));
+    let s = DataType::Struct(vec![Field::new("l", list, true)].into());
+    let rows = read(&[nested], &SourceOptions { schema: schema(&[("s", s)]), ..with(Unknown::Extra) }).unwrap();
+    assert_eq!(lines(&rows), [r#"{"s":{"l":[{"k":1},{"k":null}]},"_extra":"{\"s.l.m\":2}"}"#]);
+}
+
+#[test]
+fn misfits_may_become_nulls() {
+    let dir = tempfile::tempdir().unwrap();
+    let path =
+        write(dir.path(), "x.ndjson", "{\"a\":1,\"b\":[1,\"x\"]}\n{\"a\":\"y\",\"b\":[2]}\nbroken\n{\"a\":1e400}\n");
+    let to = dir.path().join("rejects.ndjson");
+    let list = DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true)));
+    let options = SourceOptions {
+        schema: schema(&[("a", DataType::Float64), ("b", list)]),
+        misfits: Misfits::Null,
+        rejects: Rejects::Collect { to: to.clone(), max: None },
+        ..SourceOptions::default()
+    };
+    let mut source = open(&[&path], &options).unwrap();
+    let rows = lines(&drain(source.as_mut()).unwrap());
+    assert_eq!(rows, [r#"{"a":1.0,"b":[1,null]}"#, r#"{"a":null,"b":[2]}"#, r#"{"a":null,"b":null}"#]);
+    assert_eq!(source.rejects(), 4);
+    let said = std::fs::read_to_string(to).unwrap();
+    let columns: Vec<String> = said
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["column"].to_string())
+        .collect();
+    assert_eq!(columns, ["\"b\"", "\"a\"", "null", "\"a\""]);
+}
+
+#[test]
+fn records_that_are_too_large_are_passed_over_in_every_arrangement() {
+    let dir = tempfile::tempdir().unwrap();
+    let huge = "z".repeat(50_000);
+    let texts = [
+        format!("{{\"a\":1}}\n{{\"a\":\"{huge}\"}}\n{{\"a\":3}}\n"),
+        format!("[{{\"a\":1}},{{\"a\":\"{huge}\"}},{{\"a\":3}}]"),
+        format!("[{{\"a\":1}},{{\"a\":3}},{{\"a\":\"{huge}\"}}]"),
+        format!("[{{\"a\":\"{huge}\"}},{{\"a\":1}},{{\"a\":3}}]"),
+        format!("{{\n\"a\":1}}{{\"a\":\"{huge}\"}}{{\"a\":3}}"),
+    ];
+    for text in texts {
+        let path = write(dir.path(), "x.json", &text);
+        let mut first = None;
+        for piece in [10, 3_000, 1_000_000] {
+            let to = dir.path().join("rejects");
+            let strict = SourceOptions {
+                schema: schema(&[("a", DataType::Int64)]),
+                record_bytes: 1_000,
+                piece_bytes: Some(piece),
+                ..SourceOptions::default()
+            };
+            let e = error(&[&path], &strict);
+            assert!(e.contains("larger than the 1000 bytes a record may have") && e.contains("--root"), "{e}");
+            let rejects = Rejects::Collect { to: to.clone(), max: None };
+            let mut source = open(&[&path], &SourceOptions { rejects, ..strict }).unwrap();
+            assert_eq!(lines(&drain(source.as_mut()).unwrap()), [r#"{"a":1}"#, r#"{"a":3}"#]);
+            let said = std::fs::read_to_string(to).unwrap();
+            assert_eq!(&said, first.get_or_insert(said.clone()), "{piece}");
+        }
+    }
+}
+
+#[test]
+fn a_giant_document_takes_little_memory() {
+    struct Giant {
+        rows: u64,
+        left: Vec<u8>,
+    }
+    impl std::io::Read for Giant {
+        fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+            if self.left.is_empty() && self.rows > 0 {
+                self.rows -= 1;
+                let last = if self.rows == 0 { "]}" } else { "," };
+                self.left = format!("{{\"n\":{}}}{last}", self.rows).into_bytes();
+            }
+            let len = to.len().min(self.left.len());
+            to[..len].copy_from_slice(&self.left[..len]);
+            self.left.drain(..len);
+            Ok(len)
+        }
+    }
+    let options = SourceOptions {
+        schema: schema(&[("n", DataType::Int64)]),
+        json: rooted("rows"),
+        record_bytes: 10_000,
+        threads: 2,
+        ..SourceOptions::default()
+    };
+    let head = format!("{{\"x\":\"{}\",\"rows\":[", "y".repeat(1 << 20)).into_bytes();
+    let mut source = open_with(&["-"], &options, Giant { rows: 300_000, left: head }).unwrap();
+    let mut next = 300_000;
+    while let Some(batch) = source.next_batch().unwrap() {
+        let numbers = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap().clone();
+        numbers.values().iter().for_each(|n| {
+            next -= 1;
+            assert_eq!(*n, next);
+        });
+    }
+    assert_eq!(next, 0);
+}
