@@ -1,0 +1,8 @@
+//! Profiles as people and programs read them.
+
+mod chart;
+mod flame;
+mod html;
+mod json;
+mod text;
+mod trace;
