@@ -1,10 +1,12 @@
 //! The arguments of the program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use plinth_io::probe::{DeviceProfile, PROFILE_NAME, ProfileError};
 use plinth_io::{IoMode, IoOptions};
 
+use plinth_format::Access;
 use plinth_format::sort::SortKey;
 use plinth_ingest::Sample;
 
@@ -29,6 +31,8 @@ pub(crate) enum Command {
     Sql(SqlArgs),
     /// Show where a Plinth file's bytes are
     Inspect(InspectArgs),
+    /// Find values of a column in a Plinth file, and the rows that hold them
+    Lookup(LookupArgs),
     /// Check every checksum of Plinth files and decode every block
     Verify(VerifyArgs),
     /// Rewrite the many files of a table's folder as fewer, larger ones
@@ -37,6 +41,19 @@ pub(crate) enum Command {
     Probe(ProbeArgs),
     /// Try it: make sample data (or take yours) and compare with Parquet
     Demo(DemoArgs),
+}
+
+impl Command {
+    /// The memory it may use, where that was said.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        match self {
+            Self::Import(args) => args.memory,
+            Self::Export(args) => args.memory,
+            Self::Sql(args) => args.memory,
+            Self::Compact(args) => args.memory,
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -57,6 +74,9 @@ pub(crate) struct ImportArgs {
     /// Sort the rows by these columns; COLUMN:desc from the largest value to the smallest
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', value_parser = parse_sort_key)]
     pub(crate) sort_by: Vec<SortKey>,
+    /// Columns whose values are to lead to their rows at once: each gets a list of rows for each of its values
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub(crate) index: Vec<String>,
     /// Values as they are: nothing to decode when they are read, in a file as large as memory
     #[arg(long, conflicts_with_all = ["fast", "compact"])]
     pub(crate) plain: bool,
@@ -125,6 +145,15 @@ pub(crate) struct SourceArgs {
     /// Rows that types are inferred from, or "all" [default: 20000]
     #[arg(long, value_name = "ROWS", value_parser = parse_sample)]
     pub(crate) sample: Option<Sample>,
+    /// Where the rows are in a JSON document: the path to an array, such as data.rows, $.data.rows[*] or /data/rows
+    #[arg(long, value_name = "PATH")]
+    pub(crate) root: Option<String>,
+    /// What becomes of keys of JSON that the columns lack [default: error, after a second look at all rows]
+    #[arg(long, value_name = "WHAT", conflicts_with = "ignore_extra")]
+    pub(crate) unknown: Option<UnknownKeys>,
+    /// The most bytes a record of text may have, such as 64MB
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub(crate) max_record: Option<u64>,
     /// What separates the fields of CSV
     #[arg(long, value_name = "CHARACTER", value_parser = parse_character)]
     pub(crate) delimiter: Option<u8>,
@@ -140,12 +169,37 @@ pub(crate) struct SourceArgs {
     /// Leave out records that can't be read and write them to this file
     #[arg(long, value_name = "FILE.ndjson")]
     pub(crate) rejects: Option<PathBuf>,
+    /// What becomes of text that does not fit [default: skip with --rejects, else fail]
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) on_error: Option<OnError>,
     /// Stop at more bad records than this
     #[arg(long, value_name = "N", requires = "rejects")]
     pub(crate) max_rejects: Option<u64>,
     /// Read binary columns of Parquet as text (they must be UTF-8)
     #[arg(long)]
     pub(crate) binary_as_text: bool,
+}
+
+/// What becomes of keys that the columns lack.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum UnknownKeys {
+    /// The record is a bad one
+    Error,
+    /// Passed over, and counted at the end
+    Report,
+    /// Kept as JSON in a column _extra
+    Extra,
+}
+
+/// What becomes of text that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnError {
+    /// The first bad record ends the import
+    Fail,
+    /// Bad records are left out and written to the file of --rejects
+    Skip,
+    /// Values that the type of --schema does not hold become NULL; what is broken is as with skip, or fail without --rejects
+    Null,
 }
 
 /// What encloses fields.
@@ -190,6 +244,9 @@ pub(crate) struct SqlArgs {
     pub(crate) threads: Option<usize>,
     #[command(flatten)]
     pub(crate) io: IoArgs,
+    /// How rows are found by values of columns with an index
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub(crate) access: HowFound,
     /// Run the last statement this often; rows are printed once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
@@ -204,6 +261,9 @@ pub(crate) struct IoArgs {
     /// How blocks of Plinth files are read
     #[arg(long, value_name = "HOW", default_value = "auto")]
     io: IoHow,
+    /// What `plinth probe` wrote about the device [default: DIR/plinth-device.toml of --db, if there is one]
+    #[arg(long, value_name = "FILE")]
+    device: Option<PathBuf>,
     /// What to do without, to measure what it brings
     #[arg(long, hide = true, value_delimiter = ',')]
     io_without: Vec<IoPart>,
@@ -235,10 +295,17 @@ enum IoPart {
 }
 
 impl IoArgs {
-    pub(crate) fn options(&self) -> IoOptions {
-        let default = IoOptions::default();
+    /// For files in `folder`, if they are all there.
+    ///
+    /// # Errors
+    /// If the profile of the device that was asked for can't be read.
+    pub(crate) fn options(&self, folder: Option<&Path>) -> Result<IoOptions, ProfileError> {
+        let mut default = IoOptions::default();
+        if let Some(device) = self.profile(folder)? {
+            default = default.suited_to(&device);
+        }
         let with = |part| !self.io_without.contains(&part);
-        IoOptions {
+        Ok(IoOptions {
             mode: match self.io {
                 IoHow::Auto => IoMode::Auto,
                 IoHow::Uring => IoMode::Uring,
@@ -250,7 +317,16 @@ impl IoArgs {
             huge_pages: with(IoPart::HugePages),
             request_bytes: self.io_request.and_then(|n| usize::try_from(n).ok()).unwrap_or(default.request_bytes),
             ..default
+        })
+    }
+
+    fn profile(&self, folder: Option<&Path>) -> Result<Option<DeviceProfile>, ProfileError> {
+        if let Some(path) = &self.device {
+            return DeviceProfile::read(path).map(Some);
         }
+        let found = folder.map(|folder| folder.join(PROFILE_NAME)).filter(|path| path.exists());
+        // Nobody asked for it, so that it can't be read is no reason to do nothing.
+        Ok(found.and_then(|path| DeviceProfile::read(path).inspect_err(|e| log::warn!("{e}")).ok()))
     }
 }
 
@@ -285,6 +361,63 @@ pub(crate) struct InspectArgs {
     /// Print everything as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("question").required(true))]
+pub(crate) struct LookupArgs {
+    /// The file
+    pub(crate) file: PathBuf,
+    /// The column; a field of a struct by its names, with dots between
+    pub(crate) column: String,
+    /// The value that equals this one
+    #[arg(long, value_name = "VALUE", group = "question", allow_hyphen_values = true)]
+    pub(crate) equals: Option<String>,
+    /// The values that begin with this text
+    #[arg(long, value_name = "TEXT", group = "question", allow_hyphen_values = true)]
+    pub(crate) prefix: Option<String>,
+    /// The values that a regular expression is found in
+    #[arg(long, value_name = "REGEX", group = "question", allow_hyphen_values = true)]
+    pub(crate) matches: Option<String>,
+    /// Print the numbers of the rows, from 0; with --values their values, too
+    #[arg(long)]
+    pub(crate) rows: bool,
+    /// Print how many values match and how many rows hold them, which is what is done if nothing else is asked for
+    #[arg(long, conflicts_with_all = ["rows", "values"])]
+    pub(crate) count: bool,
+    /// Print the values that match
+    #[arg(long)]
+    pub(crate) values: bool,
+    /// How rows are found
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub(crate) access: HowFound,
+    /// How to print rows [default: as the output file's name says, else table on a terminal, csv elsewhere]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+    /// Write rows to a file, which replaces what has its name once it is complete
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// How rows that hold some values are found.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum HowFound {
+    /// By what costs less
+    Auto,
+    /// The codes of all rows are tested
+    Scan,
+    /// Their numbers are read from the column's index
+    Postings,
+}
+
+impl From<HowFound> for Access {
+    fn from(how: HowFound) -> Self {
+        match how {
+            HowFound::Auto => Self::Auto,
+            HowFound::Scan => Self::Scan,
+            HowFound::Postings => Self::Postings,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

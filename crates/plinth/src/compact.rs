@@ -28,7 +28,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result {
         all: args.all,
         // The rest is for what is kept of the files that are read.
         writer: writer.charged_to(&budget, budget.limit() / 4 * 3, 1),
-        open: OpenOptions { io: Io::new(&budget, IoOptions::default()) },
+        open: OpenOptions { io: Io::new(&budget, IoOptions::default()), ..OpenOptions::default() },
         ..CompactOptions::default()
     };
     if let Some(size) = args.target_size {

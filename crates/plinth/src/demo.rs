@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use plinth_encoding::Effort;
+use plinth_format::Access;
 use plinth_ingest::{SourceOptions, inputs};
 
 use crate::cli::DemoArgs;
@@ -52,9 +53,17 @@ pub(crate) fn run(args: &DemoArgs) -> Result {
     }
     let queries = if sample { sample::queries() } else { own::queries(&pairs)? };
     say(&format!("running {} queries over both: answers compared, then timed", queries.len()));
-    let options = SessionOptions { db: None, memory: machine::default_memory(), threads, io: IoOptions::default() };
+    let options = SessionOptions {
+        db: None,
+        memory: machine::default_memory(),
+        threads,
+        io: IoOptions::default(),
+        access: Access::Auto,
+    };
     let comparisons = block_on(threads, async {
         let (parquet, plinth) = (Session::new(&options)?, Session::new(&options)?);
+        // Compared is what DataFusion makes of Parquet, not what our scan does.
+        parquet.context().sql("SET plinth.parquet_scan = 'datafusion'").await?;
         for pair in &pairs {
             parquet.register_parquet(&pair.name, &pair.parquet).await?;
             plinth.register_plinth(&pair.name, pair.plinth.clone())?;
@@ -92,6 +101,7 @@ fn import(name: String, files: Vec<PathBuf>, folder: &Path, threads: usize) -> R
         threads,
         memory: machine::default_memory(),
         sort_by: Vec::new(),
+        index: Vec::new(),
         quiet: false,
     };
     let report = job.run()?;

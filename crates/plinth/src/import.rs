@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use arrow_schema::SchemaRef;
 use plinth_encoding::Effort;
-use plinth_format::WriterOptions;
 use plinth_format::sort::{SortKey, SortOptions, Sorter};
+use plinth_format::{File, WriterOptions};
 use plinth_ingest::{BatchSource, IngestError, Rejects, Sample, SourceOptions};
+use plinth_table::TableFolder;
 
 use crate::cli::ImportArgs;
 use crate::error::{Failure, Result, catching};
@@ -46,6 +47,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result {
         threads,
         memory: args.memory.unwrap_or_else(machine::default_memory),
         sort_by: args.sort_by.clone(),
+        index: args.index.clone(),
         quiet: args.quiet,
     };
     let report = job.run()?;
@@ -54,8 +56,20 @@ pub(crate) fn run(args: &ImportArgs) -> Result {
         if let Some(hint) = report.hint() {
             println_stderr(&hint);
         }
+        report.notes.iter().for_each(|note| println_stderr(note));
     }
     Ok(())
+}
+
+/// Keys that the columns lack, the most frequent first.
+fn unknown_keys(source: &dyn BatchSource) -> Option<String> {
+    const NAMED: usize = 5;
+    let mut counts: Vec<_> = source.unknown_keys().into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let named = counts.iter().take(NAMED).map(|(name, count)| format!("{name:?} {}", units::counted(*count, "time")));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = if counts.len() > NAMED { ", and others" } else { "" };
+    (!counts.is_empty()).then(|| format!("note: keys without a column were passed over: {named}{more}"))
 }
 
 fn println_stderr(line: &str) {
@@ -75,6 +89,7 @@ pub(crate) struct Job {
     pub(crate) threads: usize,
     pub(crate) memory: u64,
     pub(crate) sort_by: Vec<SortKey>,
+    pub(crate) index: Vec<String>,
     pub(crate) quiet: bool,
 }
 
@@ -92,6 +107,8 @@ pub(crate) struct Report {
     rejects: u64,
     /// Binary columns whose values look like text.
     text_like: Vec<String>,
+    /// What of indexed columns is not indexed, and what of the input was passed over.
+    notes: Vec<String>,
 }
 
 impl Job {
@@ -133,6 +150,7 @@ impl Job {
         let writer = WriterOptions {
             effort: self.effort,
             threads: self.threads,
+            index: self.index.clone(),
             cancelled: interrupt::flag(),
             ..WriterOptions::default()
         };
@@ -157,7 +175,28 @@ impl Job {
             output_bytes: summary.file_bytes,
             rejects: source.rejects(),
             text_like: probe.finish(&schema),
+            notes: self.index_notes()?.into_iter().chain(unknown_keys(source.as_ref())).collect(),
         })
+    }
+
+    /// What there is to say of the indexes of the file that was written.
+    fn index_notes(&self) -> Result<Vec<String>> {
+        if self.index.is_empty() {
+            return Ok(Vec::new());
+        }
+        let path = match &self.target {
+            Target::File { path, .. } => path.clone(),
+            Target::Table(folder) => {
+                let files = TableFolder::new(folder).list().map_err(Failure::new)?;
+                match files.into_iter().next_back() {
+                    Some(file) => file.path,
+                    None => return Ok(Vec::new()),
+                }
+            }
+        };
+        let columns = File::open(path)?.report()?.columns.into_iter();
+        let noted = columns.filter(|column| self.index.contains(&column.path));
+        Ok(noted.filter_map(|column| Some(format!("note: column {:?}: {}", column.path, column.note?))).collect())
     }
 
     fn sort(

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result {
 }
 
 fn stored(column: &ColumnReport) -> u64 {
-    column.block_bytes + column.dictionary_bytes + column.metadata_bytes
+    column.block_bytes + column.dictionary_bytes + column.index_bytes + column.metadata_bytes
 }
 
 fn to_text(name: &str, report: &FileReport) -> Vec<String> {
@@ -84,10 +84,12 @@ fn to_text(name: &str, report: &FileReport) -> Vec<String> {
     let mut table =
         Table::new(&[("where the bytes are", Align::Left), ("bytes", Align::Right), ("share", Align::Right)]);
     let (blocks, dictionaries) = (sum(|c| c.block_bytes), sum(|c| c.dictionary_bytes));
-    let rest = whole.saturating_sub(blocks + dictionaries + report.metadata_bytes);
+    let indexes = sum(|c| c.index_bytes);
+    let rest = whole.saturating_sub(blocks + dictionaries + indexes + report.metadata_bytes);
     for (what, bytes) in [
         ("blocks", blocks),
         ("dictionaries", dictionaries),
+        ("indexes", indexes),
         ("metadata", report.metadata_bytes),
         ("alignment and the rest", rest),
     ] {
@@ -139,6 +141,7 @@ fn to_json(report: &FileReport) -> serde_json::Value {
                 "block_bytes": c.block_bytes,
                 "dictionary_bytes": c.dictionary_bytes,
                 "dictionary_values": c.dictionary_values,
+                "index_bytes": c.index_bytes,
                 "metadata_bytes": c.metadata_bytes,
                 "encodings": encodings,
                 "min": c.min_max.as_ref().map(|(min, _)| min),
@@ -178,6 +181,7 @@ mod tests {
             block_bytes: 100,
             dictionary_bytes: 800,
             dictionary_values: Some(12),
+            index_bytes: 0,
             note: Some("dictionary given up at row group 3: more than 8 values".into()),
             metadata_bytes: 100,
             encodings: vec![encoding("for", 2, 90), encoding("constant", 1, 10), encoding("runs", 1, 0)],

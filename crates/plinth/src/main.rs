@@ -1,5 +1,7 @@
 //! The command-line program.
 
+#[cfg(not(target_env = "msvc"))]
+mod allocator;
 mod cli;
 mod compact;
 mod demo;
@@ -8,6 +10,7 @@ mod export;
 mod import;
 mod inspect;
 mod interrupt;
+mod lookup;
 
 mod machine;
 mod notes;
@@ -29,13 +32,18 @@ use cli::{Cli, Command};
 
 fn main() -> ExitCode {
     error::quiet_panics();
-    plinth_io::keep_freed_memory();
     notes::to_standard_error();
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    #[cfg(not(target_env = "msvc"))]
+    if let Some(limit) = command.memory() {
+        allocator::within(limit);
+    }
+    let result = match command {
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Sql(args) => sql::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Lookup(args) => lookup::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Compact(args) => compact::run(&args),
         Command::Probe(args) => probe::run(&args),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use plinth_ingest::{CsvOptions, FileFormat, Rejects, SourceOptions};
+use plinth_ingest::{CsvOptions, FileFormat, JsonOptions, Misfits, Rejects, SourceOptions, Unknown};
 
-use crate::cli::{ForeignFormat, Quote, SourceArgs};
+use crate::cli::{ForeignFormat, OnError, Quote, SourceArgs, UnknownKeys};
 use crate::error::{Failure, Result};
 use crate::session::block_on;
 
@@ -22,7 +22,13 @@ impl SourceArgs {
             quote: self.quote.map_or(default.quote, |Quote(quote)| quote),
             nulls: if self.null.is_empty() { default.nulls } else { self.null.clone() },
         };
+        if self.on_error == Some(OnError::Skip) && self.rejects.is_none() {
+            return Err(Failure::new("--on-error skip: say with --rejects FILE where bad records go"));
+        }
         let rejects = match &self.rejects {
+            Some(_) if self.on_error == Some(OnError::Fail) => {
+                return Err(Failure::new("--on-error fail leaves nothing for --rejects"));
+            }
             Some(to) => Rejects::Collect { to: to.clone(), max: self.max_rejects },
             None => Rejects::Error,
         };
@@ -34,9 +40,28 @@ impl SourceArgs {
             sample: self.sample.unwrap_or(default.sample),
             binary_as_text: self.binary_as_text,
             csv,
+            json: JsonOptions {
+                root: self.root.clone(),
+                unknown: self.unknown.map_or(default.json.unknown, Into::into),
+                ..default.json
+            },
             rejects,
+            misfits: if self.on_error == Some(OnError::Null) { Misfits::Null } else { Misfits::Reject },
+            record_bytes: self
+                .max_record
+                .map_or(default.record_bytes, |most| usize::try_from(most).unwrap_or(usize::MAX)),
             ..default
         })
+    }
+}
+
+impl From<UnknownKeys> for Unknown {
+    fn from(unknown: UnknownKeys) -> Self {
+        match unknown {
+            UnknownKeys::Error => Self::Error,
+            UnknownKeys::Report => Self::Report,
+            UnknownKeys::Extra => Self::Extra,
+        }
     }
 }
 

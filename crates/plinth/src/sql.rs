@@ -26,8 +26,9 @@ use crate::session::{Params, Session, SessionOptions, block_on, parse};
 use crate::{interrupt, machine, shell, units};
 use gather::Limits;
 use grid::Paint;
-use output::Output;
-use print::{Look, Printer};
+pub(crate) use output::Output;
+use print::Look;
+pub(crate) use print::Printer;
 
 /// Rows a table shows on a terminal that has no pager: half of them the first, half the last.
 pub(crate) const SCREEN_ROWS: usize = 40;
@@ -40,7 +41,8 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
         db: args.db.clone(),
         memory: args.memory.unwrap_or_else(machine::default_memory),
         threads: args.threads.unwrap_or_else(machine::threads),
-        io: args.io.options(),
+        io: args.io.options(args.db.as_deref()).map_err(Failure::new)?,
+        access: args.access.into(),
     };
     let given = !args.command.is_empty() || args.file.is_some();
     if !given && std::io::stdin().is_terminal() {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::cast_possible_wrap)]
 
 mod common;
+mod lookup;
 #[cfg(target_os = "linux")]
 mod probe;
 

@@ -275,3 +275,41 @@ fn a_full_disk_while_sorting_is_one_line_and_leaves_nothing() {
     assert!(run.fails(1, "plinth: ").stderr.contains("No space left"), "{}", run.stderr);
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn rows_of_json_are_where_the_root_says_and_nothing_is_passed_over_in_silence() {
+    let dir = Dir::new();
+    let mut document = String::from("{\"made\": [1, {\"by\": \"hand\"}], \"data\": {\"pairs\": [");
+    for i in 0..5_000 {
+        let separator = if i == 0 { "" } else { "," };
+        write!(document, "{separator}\n  {{\"x\": {i}.5, \"name\": \"n{}\"}}", i % 7).unwrap();
+    }
+    document += "]}, \"end\": null}\n";
+    std::fs::write(dir.path("d.json"), &document).unwrap();
+    for root in ["data.pairs", "/data/pairs", "$.data.pairs[*]"] {
+        plinth(&dir, &["import", "d.json", "--root", root, "--to", "d.plinth", "--replace", "-q"]).ok();
+        assert_eq!(ask(&dir, "SELECT count(*), sum(x), count(distinct name) FROM 'd.plinth'"), "5000,12500000.0,7");
+    }
+    let run = plinth(&dir, &["import", "d.json", "--root", "data.none", "--to", "none.plinth", "-q"]);
+    assert!(run.fails(1, "plinth: d.json: ").stderr.contains("--root leads to nothing"), "{}", run.stderr);
+
+    // Keys beyond the schema: an error, a note, or a column of their own.
+    let rows = "{\"a\":1}\n{\"a\":2,\"b\":[true]}\n{\"a\":\"three\",\"b\":{}}\n";
+    std::fs::write(dir.path("r.ndjson"), rows).unwrap();
+    let import = |more: &[&str]| {
+        let all = [&["import", "r.ndjson", "--schema", "a BIGINT", "--to", "r.plinth", "--replace"], more].concat();
+        plinth(&dir, &all)
+    };
+    assert!(import(&[]).fails(1, "plinth: ").stderr.contains("\"b\""));
+    let run = import(&["--unknown", "report", "--on-error", "null"]).ok();
+    assert!(run.stderr.contains("note: keys without a column were passed over: \"b\" 2 times"), "{}", run.stderr);
+    assert_eq!(ask(&dir, "SELECT count(*), sum(a) FROM 'r.plinth'"), "3,3");
+    import(&["--unknown", "extra", "--on-error", "skip", "--rejects", "bad.ndjson"]).ok();
+    assert_eq!(ask(&dir, "SELECT a, _extra FROM 'r.plinth' ORDER BY a"), "1,\n2,\"{\"\"b\"\":[true]}\"");
+    assert!(std::fs::read_to_string(dir.path("bad.ndjson")).unwrap().contains("three"));
+    assert!(import(&["--on-error", "skip"]).fails(1, "plinth: --on-error").stderr.contains("--rejects"));
+    std::fs::write(dir.path("long.ndjson"), format!("{{\"a\": \"{}\"}}\n", "x".repeat(3 << 20))).unwrap();
+    let import = |most: &str| plinth(&dir, &["import", "long.ndjson", "--max-record", most, "--to", "l.plinth", "-q"]);
+    import("2MiB").fails(1, "plinth: long.ndjson: ");
+    import("4MiB").ok();
+}

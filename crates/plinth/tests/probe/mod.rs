@@ -55,6 +55,26 @@ fn a_short_probe_prints_four_lines_first_and_leaves_only_what_was_asked_for() {
 }
 
 #[test]
+fn queries_read_the_profile_of_their_folder_or_the_one_they_are_told() {
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path("data")).unwrap();
+    plinth(&dir, &["sql", "--db", "data", "-c", "create table t as select 1 as a"]).ok();
+    let ask = |args: &[&str]| plinth(&dir, &[&["sql", "--db", "data", "-c", "select a from t"], args].concat());
+    let device = DeviceProfile { read_bandwidth: 1, request_bytes: 1 << 20, depth: 4, ..DeviceProfile::default() };
+    device.write(dir.path("data/plinth-device.toml")).unwrap();
+    assert_eq!(ask(&[]).ok().stderr, "");
+    std::fs::write(dir.path("data/plinth-device.toml"), "version = 7").unwrap();
+    let run = ask(&[]).ok();
+    assert!(
+        run.stdout.contains('1') && run.stderr.contains("data/plinth-device.toml: line 1: version 7"),
+        "{}",
+        run.stderr
+    );
+    ask(&["--device", "data/plinth-device.toml"]).fails(1, "plinth: data/plinth-device.toml: line 1: version 7");
+    ask(&["--device", "none"]).fails(1, "plinth: none: ");
+}
+
+#[test]
 fn every_engine_answers_or_says_why_not() {
     let dir = Dir::new();
     for engine in ["uring", "direct", "cached", "auto"] {
