@@ -14,7 +14,7 @@ from . import report
 from .engines import ENGINES
 from .machine import machine, versions
 from .process import Failed
-from .suites import SUITES, io
+from .suites import PARTS, SUITES
 from .timing import say
 
 
@@ -34,6 +34,12 @@ class Options:
     hits_sample: Path | None
     hits_rows: int
     sort_rows: int
+    words: Path | None
+    words_rows: int
+    words_distinct: int
+    words_skew: float
+    compressors: bool
+    docs: Path | None
     seed: int
     only: list
     axes: list
@@ -87,9 +93,27 @@ def parse():
     parser.add_argument(
         "--sort-rows", type=positive, default=60_000_000, help="rows of the suite sort [default: 60000000]"
     )
+    parser.add_argument("--words", type=Path, help="a text of one word a line, in place of the suite dictionary's own")
+    parser.add_argument(
+        "--words-rows", type=positive, default=10_000_000, help="rows of the suite dictionary [default: 10000000]"
+    )
+    parser.add_argument("--words-distinct", type=positive, default=70_000, help="its distinct words [default: 70000]")
+    parser.add_argument(
+        "--words-skew", type=float, default=0.0, help="variance of its rows' log weights; 0 is uniform [default: 0]"
+    )
+    parser.add_argument(
+        "--compressors", action="store_true", help="ask xz, zstd and 7z for its size too, which takes minutes"
+    )
+    parser.add_argument("--docs", type=Path, help="a folder of pages whose figures (of io and dictionary) are replaced")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--axes", type=names, default=[], help="some of growth's: rows,columns,distinct,files,threads")
-    parser.add_argument("--parts", type=names, default=[], help=f"some of io's: {','.join([*io.PARTS, 'queries'])}")
+    parser.add_argument(
+        "--axes",
+        type=names,
+        default=[],
+        help="some of growth's: rows,columns,distinct,files,threads; dictionary has rows,distinct",
+    )
+    parts = "; ".join(f"some of {suite}'s: {','.join(of)}" for suite, of in PARTS.items())
+    parser.add_argument("--parts", type=names, default=[], help=parts)
     parser.add_argument("--threads-axis", type=names, help="such as 1,2,4,8 [default: doubling up to all cores]")
     parser.add_argument(
         "--wide-rows", type=positive, default=100_000, help="rows of growth's wide tables [default: 100000]"
@@ -101,10 +125,13 @@ def parse():
         for name in given:
             if name not in known:
                 parser.error(f"no {kind} {name!r}: there are {', '.join(known)}")
+    every_part = list(dict.fromkeys(part for suite in args.suite for part in PARTS.get(suite, [])))
     for part in args.parts:
-        if part not in (*io.PARTS, "queries"):
-            parser.error(f"no part {part!r} of io: there are {', '.join([*io.PARTS, 'queries'])}")
-    for path in (args.plinth, args.hits, args.hits_sample):
+        if part not in every_part:
+            parser.error(f"no part {part!r} of {','.join(args.suite)}: there are {', '.join(every_part) or 'none'}")
+    if args.words_skew < 0:
+        parser.error("--words-skew is a variance: at least 0")
+    for path in (args.plinth, args.hits, args.hits_sample, args.words):
         if path is not None and not path.is_file():
             parser.error(f"{path}: no such file")
     if "plinth" not in args.engines:
@@ -157,6 +184,8 @@ def main():
             table = options.folder / f"{name}.md"
             table.write_text(report.markdown(suite))
             print(table.read_text())
+            if options.docs:
+                say(report.fill(options.docs / f"{name}.md", name, table.read_text()))
     say(f"figures in {options.folder / 'figures.json'}, the page is {options.folder / 'report.html'}")
     shutil.rmtree(options.folder / "scratch", ignore_errors=True)
     sys.exit(1 if failed else 0)

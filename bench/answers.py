@@ -15,7 +15,7 @@ class Query:
 
     `check` asks for more than is timed where rows beyond a LIMIT are a matter of taste. `keys` are the places of the
     sort keys in its answer: where given, rows that tie with the first or the last are compared by their keys
-    alone."""
+    alone. `expected` is the answer where it is known otherwise than by asking Plinth."""
 
     name: str
     title: str
@@ -24,6 +24,7 @@ class Query:
     check: str = ""
     keys: tuple = ()
     note: str = ""
+    expected: list | None = None
 
     def text(self, dialect, checked=False):
         if checked and self.check:

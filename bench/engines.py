@@ -48,8 +48,8 @@ class Engine:
 
 class Plinth(Engine):
     key, label, dialect, ours = "plinth", "Plinth", "datafusion", True
-    # Options of the program beyond those of every run.
-    more = ()
+    # Options of the program beyond those of every run, and statements before the query.
+    more = before = ()
 
     def files(self, tables):
         return [file for files in tables.plinth.values() for file in files]
@@ -59,7 +59,7 @@ class Plinth(Engine):
         folders = {
             file.parent if len(files) == 1 else file.parent.parent for files in tables.plinth.values() for file in files
         }
-        return self._run(folders, [], sql, repeat)
+        return self._run(folders, self.before, sql, repeat)
 
     def _run(self, folders, before, sql, repeat):
         if len(folders) != 1:
@@ -75,11 +75,12 @@ class SameProgram(Plinth):
     """DataFusion over Parquet within the program that reads Plinth files: nothing but the files differs."""
 
     key, label, ours = "plinth-parquet", "DataFusion 55 in Plinth's program, Parquet", False
+    before = ("SET plinth.parquet_scan = 'datafusion'",)
 
     files = Engine.files
 
     def run(self, tables, sql, repeat=1):
-        folders, before = set(), []
+        folders, before = set(), [*self.before]
         for name, files in tables.parquet.items():
             if len(files) == 1:
                 folders.add(files[0].parent)

@@ -4,8 +4,9 @@
 
 The table is TPC-H's lineitem, imported once and linked as often as it takes to be `--table` bytes of files. A query's answer is
 compared with DuckDB's over the same Parquet file before its memory is printed; what can't be answered within the limit must end
-with an error that names the operator. A process may hold what it holds after `SELECT 1` and 1.1 times the limit, of anonymous and
-kernel memory, wherever a control group can be made.
+with an error that names the operator. Each process runs in a control group of what one holds after `SELECT 1` and 1.1 times the
+limit, in which the kernel counts all of its memory, the pages of files and what it needs to keep track of them included: those it
+takes back; a process that holds more ends. Where no group can be made, the resident set is looked at.
 """
 
 import argparse
@@ -83,8 +84,7 @@ QUERIES = [
     Query(
         "cross",
         "a cross join",
-        """select count(*) from lineitem as a, (select l_comment as c from lineitem) as b
-    where length(a.l_comment) + length(b.c) < 0""",
+        "select max(a.l_comment || b.c) from lineitem as a, (select l_comment as c from lineitem) as b",
         note="refused",
     ),
 ]
@@ -121,13 +121,13 @@ def expected(options, query, copies):
     return answers[key]
 
 
-def ask(options, folder, sql, memory):
+def ask(options, folder, sql, memory, limit=None):
     command = [options.plinth, "sql", "--db", folder, "--threads", options.threads, "--format", "csv"]
-    done = process.run([*command, "--memory", memory], sql)
+    done = process.run([*command, "--memory", memory], sql, limit=limit)
     return list(csv.reader(io.StringIO(done.stdout)))[1:], done
 
 
-def sort(options, folder, copies):
+def sort(options, folder, copies, most):
     """COPY of an ORDER BY: the process, and what is wrong with what it wrote."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -135,12 +135,13 @@ def sort(options, folder, copies):
     target, exported = options.folder / "sorted.plinth", options.folder / "sorted.parquet"
     target.unlink(missing_ok=True)
     try:
-        _, done = ask(options, folder, f"copy ({SORTED} order by {ORDER}) to '{target}'", options.memory)
+        _, done = ask(options, folder, f"copy ({SORTED} order by {ORDER}) to '{target}'", options.memory, most)
         wrong = []
         rows, _ = ask(options, options.folder, f"{SUMS} from '{target}'", "4GB")
         if not agree(rows, expected(options, Query("", "", f"{SUMS} from lineitem"), copies)):
             wrong.append("the sorted file holds other rows")
-        process.run([options.plinth, "sql", "-c", f"copy (select {ORDER} from '{target}') to '{exported}'"])
+        # Rows go to Parquet in the order of the file only where one thread reads them.
+        process.run([options.plinth, "sql", "--threads", 1, "-c", f"copy (select {ORDER} from '{target}') to '{exported}'"])
         last = None
         for batch in pq.ParquetFile(exported).iter_batches(1 << 20):
             prices = batch.column(0)
@@ -187,7 +188,7 @@ def main():
         if options.only and query.name not in options.only:
             continue
         try:
-            rows, done = ask(options, folder, query.sql, options.memory)
+            rows, done = ask(options, folder, query.sql, options.memory, most)
         except Failed as error:
             clear = CLEAR.search(str(error)) is not None
             report(query.name, query.title, error.seconds, error.memory, "refused, clearly" if clear else str(error))
@@ -197,7 +198,7 @@ def main():
         report(query.name, query.title, done.seconds, done.memory, "right" if right else "WRONG")
     if not options.only or "sort" in options.only:
         try:
-            done, wrong = sort(options, folder, copies)
+            done, wrong = sort(options, folder, copies, most)
             report("sort", "COPY of an ORDER BY", done.seconds, done.memory, "; ".join(wrong) or "right")
         except Failed as error:
             report("sort", "COPY of an ORDER BY", error.seconds, error.memory, str(error))

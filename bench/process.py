@@ -1,13 +1,15 @@
 """Runs a program to its end and says what it printed, how long it took and how much memory it held.
 
 Memory is that of a control group of the program's own (version 1 or 2): its peak, which counts the pages of files it
-read, and the peak of what it can't do without, anonymous and kernel memory, looked at every few milliseconds. Where
-no group can be made, it is the largest resident set.
+read and what the kernel needs to keep track of them, and the peak of its anonymous memory, looked at every few milliseconds.
+Where no group can be made, it is the largest resident set. A group can be given a limit: what the kernel can't take back within
+it ends the program.
 """
 
 import atexit
 import itertools
 import os
+import signal
 import subprocess
 import tempfile
 import threading
@@ -41,7 +43,7 @@ class Done:
 class Group:
     """A control group that measures memory, or nothing where there is none."""
 
-    def __init__(self):
+    def __init__(self, limit=None):
         self.path, self.version = None, 0
         name = f"plinth-bench-{os.getpid()}-{next(_number)}"
         for version, root in ((1, V1), (2, V2)):
@@ -52,6 +54,8 @@ class Group:
                 continue
             if (path / "memory.stat").exists():
                 self.path, self.version = path, version
+                if limit is not None:
+                    (path / ("memory.limit_in_bytes" if version == 1 else "memory.max")).write_text(str(int(limit)))
                 return
             path.rmdir()
 
@@ -62,11 +66,9 @@ class Group:
         return ["/bin/sh", "-c", f'echo $$ > "{self.path}/cgroup.procs" && exec "$@"', "sh", *command]
 
     def now(self):
-        """Bytes of anonymous and kernel memory."""
-        wanted = ("total_rss",) if self.version == 1 else ("anon", "kernel")
+        """Bytes of anonymous memory."""
         stat = dict(line.split() for line in (self.path / "memory.stat").read_text().splitlines())
-        total = sum(int(stat.get(name, 0)) for name in wanted)
-        return total + (self._read("memory.kmem.usage_in_bytes") if self.version == 1 else 0)
+        return int(stat.get("total_rss" if self.version == 1 else "anon", 0))
 
     def peak(self):
         return self._read("memory.max_usage_in_bytes" if self.version == 1 else "memory.peak")
@@ -88,9 +90,9 @@ class Group:
             atexit.register(lambda: self.path.exists() and self.path.rmdir())
 
 
-def run(command, text=None, env=None):
-    """Runs a command; its output is text. Raises Failed."""
-    group = Group()
+def run(command, text=None, env=None, limit=None):
+    """Runs a command, in a group of so many bytes if there is a limit; its output is text. Raises Failed."""
+    group = Group(limit)
     peaks = [0]
     try:
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -118,7 +120,9 @@ def run(command, text=None, env=None):
     finally:
         group.close()
     if child.returncode != 0:
-        words = texts[1].strip().splitlines() or [f"ended with {child.returncode}"]
+        killed = child.returncode == -signal.SIGKILL and limit is not None
+        ended = f"was ended by the group's limit of {limit / 1e6:,.0f} MB" if killed else f"ended with {child.returncode}"
+        words = texts[1].strip().splitlines() or [ended]
         # A program says what is wrong first and then how to get help, or, as Python does, last.
         failed = Failed(next((line for line in words if line.startswith("error")), words[-1])[:500])
         failed.seconds, failed.memory = seconds, memory

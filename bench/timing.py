@@ -41,15 +41,19 @@ def paired(left, right):
 
 
 def differences(engines, query, answers):
-    """Of each engine that answers otherwise than Plinth, in what: answers are rows and how many there are."""
-    ours = next(e.key for e in engines if e.ours)
+    """Of each engine that answers otherwise than is expected, or than Plinth, in what: answers are rows and how many
+    there are."""
+    ours, whose = next(e.key for e in engines if e.ours), "Plinth's"
+    wanted = answers.get(ours)
+    if query.expected is not None:
+        wanted, whose = (query.expected, len(query.expected)), "the expected"
     found = {}
     for engine in engines:
-        if engine.key in answers and ours in answers:
-            (left, n), (right, m) = answers[ours], answers[engine.key]
+        if engine.key in answers and wanted is not None:
+            (left, n), (right, m) = wanted, answers[engine.key]
             if n != m or not alike(query, left, right):
                 first = next(((a, b) for a, b in zip(left, right) if a != b), (f"{n} rows", f"{m} rows"))
-                found[engine.key] = f"{OTHERWISE}: {first[1]} instead of Plinth's {first[0]}"[:400]
+                found[engine.key] = f"{OTHERWISE}: {first[1]} instead of {whose} {first[0]}"[:400]
     return found
 
 
@@ -102,6 +106,17 @@ def measure(engines, tables, query, options):
             of["cold"] = summary(cold[engine.key]) | {"still_cached": max(known) if known else None}
         record["engines"][engine.key] = of
     return record
+
+
+def verdict(what, least, most, found, interval=None):
+    """What must be shown, what was found, whether that is enough, and whether the interval leaves no doubt of it."""
+    wanted = f"at least {least:.2f}" if least else f"at most {most:.2f}"
+
+    def enough(value):
+        return value >= least if least else value <= most
+
+    sure = interval is None or len({enough(value) for value in interval}) == 1
+    return {"what": what, "wanted": wanted, "found": found, "met": enough(found), "sure": sure, "interval": interval}
 
 
 def geometric_means(records, engines, which="warm"):

@@ -1,6 +1,6 @@
 """One HTML page of the figures, complete in itself."""
 
-from .io import markdown
+from .guide import fill, markdown
 from .page import write
 
-__all__ = ["markdown", "write"]
+__all__ = ["fill", "markdown", "write"]

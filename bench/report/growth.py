@@ -16,7 +16,7 @@ def compact(x):
     return f"{x:g}"
 
 
-def plots(axis, colours):
+def plots(axis, colours, suite="growth"):
     for number, (measure, slopes) in enumerate(axis["slopes"].items()):
         show = size if "bytes" in measure else seconds
         series = []
@@ -38,7 +38,7 @@ def plots(axis, colours):
         rows = [[f"{p['x']:,}", *(_cell(p, measure, key, show) for key, *_ in series)] for p in axis["points"]]
         rows.append(["slope", *("none" if slopes[k] is None else significant(slopes[k]) for k, *_ in series)])
         title = f"{axis['axis'].capitalize()}: {measure.partition(' (')[0]}"
-        identity = f"growth-{axis['axis'].replace(' ', '-')}-{number}"
+        identity = f"{suite}-{axis['axis'].replace(' ', '-')}-{number}"
         yield figure(title, text, plot, behind("Table", table(head, rows)), identity)
     errors = [[f"{p['x']:,}", name, text] for p in axis["points"] for name, text in p["errors"].items()]
     if errors:

@@ -211,18 +211,11 @@ def all_queries(of, which):
 
 def markdown(of):
     """Ratios alone, for a page of the guide: they outlive the machine better than speeds do."""
-    lines = []
+    lines = markdown_verdicts(of)
 
     def add(head, rows):
-        lines.extend(["", "| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)])
-        lines.extend("| " + " | ".join(map(str, row)) + " |" for row in rows)
+        lines.extend(markdown_table(head, rows))
 
-    if of["verdicts"]:
-        rows = []
-        for told in of["verdicts"]:
-            between = f" ({told['interval'][0]:.2f} to {told['interval'][1]:.2f})" if told["interval"] else ""
-            rows.append([told["what"], told["wanted"], f"{told['found']:.2f}{between}", answer(told)])
-        add(["what", "wanted", "found", "met"], rows)
     cold = [r for r in of.get("scans", []) if r["condition"] == "cold"]
     if cold:
         lines += ["", "Bytes that the device gave over bytes that were asked for, cold:"]
@@ -251,6 +244,19 @@ def markdown(of):
                 rows.append([label, f"{of['warm'][key]['mean']:.2f}", f"{cold['mean']:.2f}" if cold else ""])
         add(["", "warm", "cold"], rows)
     return "\n".join(lines).strip() + "\n"
+
+
+def markdown_table(head, rows):
+    lines = ["", "| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
+    return lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+
+
+def markdown_verdicts(of):
+    rows = []
+    for told in of["verdicts"]:
+        between = f" ({told['interval'][0]:.2f} to {told['interval'][1]:.2f})" if told["interval"] else ""
+        rows.append([told["what"], told["wanted"], f"{told['found']:.2f}{between}", answer(told)])
+    return markdown_table(["what", "wanted", "found", "met"], rows) if rows else []
 
 
 def steps_by(records):

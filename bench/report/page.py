@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from . import growth, io, queries
+from . import dictionary, growth, io, pushdown, queries
 from .words import behind, escape, table
 
 
@@ -56,6 +56,10 @@ def suite(of, engines):
     if "skipped" in of:
         return f"{head}<p class='alarm'>Skipped: {escape(of['skipped'])}.</p></section>"
     notes = "<ul class='soft'>" + "".join(f"<li>{escape(n)}</li>" for n in of["notes"]) + "</ul>"
+    if of["suite"] == "dictionary":
+        return head + notes + dictionary.section(of) + "</section>"
+    if of["suite"] == "pushdown":
+        return head + notes + pushdown.section(of) + "</section>"
     if "verdicts" in of:
         return head + notes + io.section(of) + "</section>"
     if "axes" in of:
@@ -84,8 +88,8 @@ METHOD = [
         " Below a virtual machine its host may still have them."
     ),
     (
-        "Memory is of the whole process (of Python packages with Python): the peak of what is its own (anonymous and"
-        " kernel memory, looked at every 10 ms), and the peak of its control group, which counts the cached pages of"
+        "Memory is of the whole process (of Python packages with Python): the peak of what is its own (anonymous"
+        " memory, looked at every 10 ms), and the peak of its control group, which counts the cached pages of"
         " files it read."
     ),
     (

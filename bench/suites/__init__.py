@@ -1,5 +1,15 @@
 """Each suite makes its data, asks its questions and returns its figures."""
 
-from . import clickbench, growth, io, sort, tpch
+from . import clickbench, dictionary, growth, io, pushdown, sort, tpch
 
-SUITES = {"tpch": tpch.run, "clickbench": clickbench.run, "growth": growth.run, "sort": sort.run, "io": io.run}
+SUITES = {
+    "tpch": tpch.run,
+    "clickbench": clickbench.run,
+    "growth": growth.run,
+    "sort": sort.run,
+    "io": io.run,
+    "dictionary": dictionary.run,
+    "pushdown": pushdown.run,
+}
+# Suites of which a part can be run.
+PARTS = {"io": [*io.PARTS, "queries"], "dictionary": dictionary.PARTS, "pushdown": pushdown.PARTS}

@@ -290,19 +290,11 @@ def queries(data, engines, options):
 
 
 def verdicts(found):
-    """What must be shown, what was found, whether that is enough, and whether the interval leaves no doubt of it."""
+    """What must be shown, and what was found."""
     told = []
 
-    def add(what, least, most, ratio, interval=None):
-        wanted = f"at least {least:.2f}" if least else f"at most {most:.2f}"
-
-        def enough(value):
-            return value >= least if least else value <= most
-
-        sure = interval is None or len({enough(value) for value in interval}) == 1
-        told.append(
-            {"what": what, "wanted": wanted, "found": ratio, "met": enough(ratio), "sure": sure, "interval": interval}
-        )
+    def add(*of):
+        told.append(timing.verdict(*of))
 
     def add_pair(what, least, most, pair):
         add(what, least, most, pair["ratio"], [pair["low"], pair["high"]])

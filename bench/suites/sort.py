@@ -13,7 +13,7 @@ from ..timing import say, summary
 ORDER = ["k", "id"]
 MEMORY = "512MB"
 WHOLE = """select count(*) as c, sum(id) as i, sum(n) as n, sum(v) as v, min(k) as k, max(k) as l,
-    count(distinct k) as d, min(at) as a, max(at) as b, sum(id * n) as x from events"""
+    count(distinct k) as d, min("at") as a, max("at") as b, sum(id * n) as x from events"""
 # Rows as they lie in the file.
 AT_FIRST = "select k, id, n from events limit 1000"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from bench.scan import BUILD
 
-SUITES = ["tpch", "clickbench", "growth", "sort", "io"]
+SUITES = ["tpch", "clickbench", "growth", "sort", "dictionary", "io"]
 ROOT = Path(__file__).parents[2]
 
 # What the browser finds out about a page as wide as a phone.
@@ -49,7 +49,7 @@ def run(program, tmp_path_factory, request):
         "--folder",
         folder,
         "--only",
-        "q01,q06,q22,q34",
+        "q01,q06,q22,q34,equal-usual,prefix-3,contains,group",
     ]
     suites = SUITES if (program.parent / "examples" / "scan").is_file() else SUITES[:-1]
     if suites != SUITES:
@@ -110,6 +110,17 @@ def test_reading(run):
     assert "| ring for pread |" in table and "| Plinth, by ring |" in table
 
 
+def test_words(run):
+    of = next(s for s in json.loads((run / "figures.json").read_text())["suites"] if s["suite"] == "dictionary")
+    sizes = {s["name"]: s["bytes"] for s in of["sizes"]}
+    assert 0 < sizes["floor"] < sizes["Plinth"] < sizes["text"] == of["column"]["text_bytes"]
+    assert [q["name"] for q in of["queries"]] == ["equal-usual", "prefix-3", "contains", "group"]
+    assert {(w["who"], w["threads"]) for w in of["encode"]} >= {("Plinth", 1), ("DuckDB, CREATE TABLE AS", 1)}
+    assert all(way["rate"] > 0 for way in of["encode"] + of["decode"])
+    assert [axis["axis"] for axis in of["axes"]] == ["rows", "distinct words"][: len(of["axes"])]
+    assert "| floor |" in (run / "dictionary.md").read_text()
+
+
 def test_page(run, browser, tmp_path):
     page = (run / "report.html").read_text()
     outer = tmp_path / "outer.html"
@@ -144,6 +155,7 @@ def test_page(run, browser, tmp_path):
     } <= have
     sections = [s["suite"] for s in json.loads((run / "figures.json").read_text())["suites"]]
     assert found["sections"] == [*sections, "setting"] and found["rows"] > 50
+    assert {"dictionary-sizes", "dictionary-times", "dictionary-ratio-duckdb", "dictionary-encode"} <= have
     if "io" in sections:
         drawn = {"io-resident-plain", "io-cold-encoded", "io-steps-cold-plain", "io-device", "io-many", "io-auto"}
         assert drawn | {"io-queries-warm", "io-queries-cold"} <= have
