@@ -24,7 +24,7 @@ def make(target, rows, seed):
         r = random.integers(0, 1_000_000, n)
         p = np.where(random.random(n) < 0.1, random.integers(0, 1_000_000, n), r)
         runs = np.repeat(random.integers(0, 1_000_000, n // 500 + 1), 500)[:n]
-        word = words[random.integers(0, len(words), n)]
+        word = pa.array(words[random.integers(0, len(words), n)].tolist())
         line = [f"/path/{a:x}/{b:x}?from={c}" for a, b, c in zip(r, runs, word)]
         lengths = random.integers(0, 4, n)
         items = random.integers(0, 1000, int(lengths.sum()))
@@ -34,9 +34,9 @@ def make(target, rows, seed):
             "p": pa.array(p),
             "q": pa.array(random.integers(0, 1_000_000, n)),
             "u": pa.array(runs),
-            "word": pa.array(word),
+            "word": word,
             "line": pa.array(line),
-            "s": pa.StructArray.from_arrays([pa.array(r % 1000), pa.array(word)], ["x", "word"]),
+            "s": pa.StructArray.from_arrays([pa.array(r % 1000), word], ["x", "word"]),
             "l": pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), items),
         }
         for i in range(PAYLOAD):

@@ -1,6 +1,7 @@
 //! Tests and bounds of decoded values.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
@@ -13,6 +14,7 @@ use crate::error::{EncodingError, Result};
 use crate::expr::Scalar;
 use crate::floats::to_f64;
 use crate::ints::{IntKind, IntPredicate};
+use crate::strings::view;
 use crate::test::{Bounds, Test};
 
 /// Evaluates a test on decoded values. Null rows are unknown.
@@ -80,6 +82,9 @@ fn hits(physical: Physical, column: &Column, test: &Test) -> Result<BooleanBuffe
         }
         (Physical::Bytes { .. }, Values::Views { views, buffers }) => {
             let views = views.inner().as_slice().as_chunks::<16>().0;
+            if let Some(values) = test.few_bytes() {
+                return Ok(equal_views(views, buffers, values));
+            }
             let mut bad = None;
             let hits = views
                 .iter()
@@ -103,6 +108,26 @@ fn hits(physical: Physical, column: &Column, test: &Test) -> Result<BooleanBuffe
         }
         _ => return Err(mismatch(physical)),
     })
+}
+
+/// Which views are one of a few values. What is longer than a view is looked at only where its length and first bytes are right.
+fn equal_views(views: &[[u8; 16]], buffers: &[Buffer], values: &[Arc<[u8]>]) -> BooleanBuffer {
+    let one = |value: &[u8]| {
+        let needle = view(value, 0, value.len());
+        if value.len() <= 12 {
+            return map_bits(views, |view| u128::from_le_bytes(view) == needle);
+        }
+        let head = |view: u128| view & u128::from(u64::MAX);
+        map_bits(views, |view| {
+            head(u128::from_le_bytes(view)) == head(needle)
+                && view_bytes(&view, buffers).is_ok_and(|found| found == value)
+        })
+    };
+    let mut hits = bits::all(views.len(), false);
+    for value in values {
+        hits = &hits | &one(value);
+    }
+    hits
 }
 
 /// An integer type of Arrow's, for comparisons as the machine does them.
@@ -275,4 +300,43 @@ fn extremes<const W: usize, T: Ord + Copy>(
         }
     }
     found
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use arrow_array::{BinaryViewArray, BooleanArray};
+    use arrow_buffer::NullBuffer;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn text_is_what_each_value_says(
+            values in prop::collection::vec(prop::option::of("[ab]{0,2}|[ab]{11,14}"), 0..150),
+            members in prop::collection::vec("[ab]{0,2}|[ab]{11,14}", 1..10), from in 0_usize..20, negated: bool,
+        ) {
+            let array = BinaryViewArray::from_iter(&values);
+            let from = from.min(values.len());
+            let (array, values) = (array.slice(from, values.len() - from), &values[from..]);
+            let column = Column {
+                len: array.len(),
+                values: Values::Views { views: array.views().clone(), buffers: array.data_buffers().to_vec() },
+                nulls: values.iter().any(Option::is_none).then(|| values.iter().map(Option::is_some).collect::<NullBuffer>()),
+            };
+            let physical = Physical::Bytes { utf8: true };
+            let members: Vec<Scalar> = members.iter().map(|m| Scalar::Bytes(m.as_bytes().into())).collect();
+            let test = Test::any_of(physical, &members).unwrap();
+            let test = if negated { Test::Not(Box::new(test)) } else { test };
+            let mask = evaluate_column(physical, &column, &test).unwrap();
+            let expected: BooleanArray =
+                values.iter().map(|value| value.as_ref().map(|value| test.holds_bytes(value.as_bytes()))).collect();
+            for row in 0..values.len() {
+                let unknown = mask.is_null.as_ref().is_some_and(|nulls| nulls.value(row));
+                prop_assert_eq!(unknown, values[row].is_none());
+                prop_assert_eq!(!unknown && mask.is_true.value(row), values[row].is_some() && expected.value(row));
+            }
+        }
+    }
 }

@@ -81,6 +81,9 @@ pub struct Bounds {
     pub max: Scalar,
 }
 
+/// Byte strings that are looked for one by one.
+const FEW: usize = 8;
+
 impl IntSet {
     /// Whether `value` is a member.
     pub fn contains(&self, value: i128) -> bool {
@@ -252,19 +255,22 @@ impl Test {
         }
     }
 
-    /// The lengths of the byte strings in the set, if they are few. (What is not in a set may have any length.)
-    pub(crate) fn byte_lengths(&self) -> Option<Vec<u32>> {
-        let length = |value: &Arc<[u8]>| u32::try_from(value.len()).ok();
+    /// The byte strings in the set, if they are few. (What is not in a set may be any.)
+    pub(crate) fn few_bytes(&self) -> Option<&[Arc<[u8]>]> {
         match self {
             Self::BytesRange { lo: Bound::Included(lo), hi: Bound::Included(hi) } if lo == hi => {
-                Some(vec![length(lo)?])
+                Some(std::slice::from_ref(lo))
             }
-            Self::BytesSet(set) => {
-                let lengths: BTreeSet<u32> = set.iter().map(length).collect::<Option<_>>()?;
-                (lengths.len() <= 8).then(|| lengths.into_iter().collect())
-            }
+            Self::BytesSet(set) if set.len() <= FEW => Some(set),
             _ => None,
         }
+    }
+
+    /// Their lengths.
+    pub(crate) fn byte_lengths(&self) -> Option<Vec<u32>> {
+        let lengths = self.few_bytes()?.iter().map(|value| u32::try_from(value.len()).ok());
+        let lengths: BTreeSet<u32> = lengths.collect::<Option<_>>()?;
+        Some(lengths.into_iter().collect())
     }
 
     /// Whether a boolean is in the set.

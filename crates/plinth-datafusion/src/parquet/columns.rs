@@ -1,7 +1,7 @@
 //! The columns of a Parquet file as the executor sees them.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,6 +21,7 @@ use plinth_io::{Held, Io, IoError, Need, Reading, Request, Reservation, Source};
 use super::BLOCK_ROWS;
 use super::arrays::compacted;
 use super::bloom::Blooms;
+use super::decodes::Decodes;
 use super::leaf::{LeafChunk, PageValues};
 use super::nested::NestedChunk;
 use super::predicate::{Answers, Asked, Predicate};
@@ -49,6 +50,8 @@ pub(crate) struct ParquetColumns {
     metrics: Arc<ScanMetrics>,
     /// Bytes that the whole query reads, as far as is known.
     query_bytes: u64,
+    /// Whether all rows come out: then readers that go forward serve for columns of any kind, and best.
+    forward: bool,
     columns: Vec<Arc<Resolved>>,
     /// Those that come out.
     output: BTreeSet<ColumnId>,
@@ -65,6 +68,8 @@ pub(crate) struct ParquetColumns {
     /// Those of which predicates need no more.
     settled: BTreeSet<BlockId>,
     decoded: BTreeSet<(BlockId, ColumnId)>,
+    /// Nothing is held of row groups before this one.
+    forgotten: usize,
     /// Memory of what is kept.
     memory: Reservation,
 }
@@ -166,6 +171,7 @@ impl ParquetColumns {
             groups,
             metrics,
             query_bytes,
+            forward: false,
             columns: Vec::new(),
             output: BTreeSet::new(),
             tapes: RefCell::default(),
@@ -177,6 +183,7 @@ impl ParquetColumns {
             live: BTreeSet::new(),
             settled: BTreeSet::new(),
             decoded: BTreeSet::new(),
+            forgotten: 0,
         }
     }
 
@@ -184,6 +191,13 @@ impl ParquetColumns {
     #[must_use]
     pub(crate) fn without_bloom_filters(mut self) -> Self {
         self.blooms.disable();
+        self
+    }
+
+    /// For a scan without predicates.
+    #[must_use]
+    pub(crate) fn with_all_rows(mut self) -> Self {
+        self.forward = true;
         self
     }
 
@@ -295,7 +309,8 @@ impl ParquetColumns {
             let (resolved, number) = (Arc::clone(self.column(column)?), self.group(group)?);
             let tape = self.tape(number, resolved.leaf());
             let memory = self.memory.budget().open("parquet pages");
-            let chunk = LeafChunk::new(tape, Arc::clone(&self.file.metadata), number, resolved, memory);
+            let decodes = Decodes::new(Arc::clone(&self.metrics));
+            let chunk = LeafChunk::new(tape, Arc::clone(&self.file.metadata), number, resolved, decodes, memory);
             self.flat.insert((column, group), chunk);
         }
         self.flat.get_mut(&(column, group)).ok_or_else(|| FormatError::InvalidArgument("no such chunk".to_owned()))
@@ -306,7 +321,8 @@ impl ParquetColumns {
         let (resolved, group) = (Arc::clone(self.column(column)?), self.group(at.group)?);
         if !self.nested.contains_key(&(column, at.group)) {
             let tapes = resolved.leaves().iter().map(|&leaf| (leaf, self.tape(group, leaf))).collect();
-            let chunk = NestedChunk::new(tapes, Arc::clone(&self.file.metadata), group, Arc::clone(&resolved));
+            let (metadata, decodes) = (Arc::clone(&self.file.metadata), Decodes::new(Arc::clone(&self.metrics)));
+            let chunk = NestedChunk::new(tapes, metadata, group, Arc::clone(&resolved), decodes);
             self.nested.insert((column, at.group), chunk);
         }
         let rows = self.rows(at)?.len();
@@ -323,7 +339,7 @@ impl ParquetColumns {
             return kept.select(selection);
         }
         let resolved = Arc::clone(self.column(column)?);
-        if resolved.is_flat {
+        if resolved.is_flat && !self.forward {
             let (rows, group) = (self.rows(at)?, self.group(at.group)?);
             self.count(column, at);
             let array = self.leaf_chunk(column, at.group)?.array(&rows, selection);
@@ -411,17 +427,19 @@ impl ParquetColumns {
         Ok(Mask::concat(&masks))
     }
 
-    /// Drops what is held of row groups that the scan has gone past.
+    /// Drops what is held of the row groups before one, once the scan has gone past them.
     fn forget_groups(&mut self, before: usize) {
-        let live: BTreeSet<usize> = self.live.iter().map(|at| at.group).collect();
-        let done = |group: usize| group < before && !live.contains(&group);
-        let numbers: BTreeMap<usize, usize> = self.groups.iter().copied().enumerate().map(|(i, n)| (n, i)).collect();
-        self.flat.retain(|(_, group), _| !done(*group));
-        self.nested.retain(|(_, group), _| !done(*group));
-        self.answers.retain(|(_, group), _| !done(*group));
-        self.decoded.retain(|(at, _)| !done(at.group));
-        self.zones.borrow_mut().retain(|(_, group), _| !done(*group));
-        self.tapes.borrow_mut().retain(|(number, _), _| numbers.get(number).is_none_or(|&group| !done(group)));
+        if before <= self.forgotten || self.live.first().is_some_and(|at| at.group < before) {
+            return;
+        }
+        self.forgotten = before;
+        self.flat.retain(|(_, group), _| *group >= before);
+        self.nested.retain(|(_, group), _| *group >= before);
+        self.answers.retain(|(_, group), _| *group >= before);
+        self.decoded.retain(|(at, _)| at.group >= before);
+        self.zones.borrow_mut().retain(|(_, group), _| *group >= before);
+        let first = self.groups.get(before).copied().unwrap_or(usize::MAX);
+        self.tapes.borrow_mut().retain(|(number, _), _| *number >= first);
     }
 }
 

@@ -21,6 +21,7 @@ use plinth_io::Reservation;
 
 use super::BLOCK_ROWS;
 use super::arrays::{self, compacted, copied, guarded};
+use super::decodes::Decodes;
 use super::hybrid::Hybrid;
 use super::resolved::Resolved;
 use super::tape::Tape;
@@ -43,6 +44,7 @@ pub(super) struct LeafChunk {
     dictionary: Option<ArrayRef>,
     /// What is decoded, in the order of the rows.
     decoded: Vec<Decoded>,
+    decodes: Decodes,
     /// What it takes.
     memory: Reservation,
 }
@@ -124,9 +126,10 @@ impl LeafChunk {
         metadata: Arc<ParquetMetaData>,
         group: usize,
         column: Arc<Resolved>,
+        decodes: Decodes,
         memory: Reservation,
     ) -> Self {
-        Self { tape, metadata, group, column, reader: None, dictionary: None, decoded: Vec::new(), memory }
+        Self { tape, metadata, group, column, reader: None, dictionary: None, decoded: Vec::new(), decodes, memory }
     }
 
     /// The dictionary of the pages of indices that were decoded so far.
@@ -139,13 +142,14 @@ impl LeafChunk {
         guarded(|| self.cover(rows))?;
         let mut parts = Vec::new();
         let mut at = rows.start;
-        for page in &self.decoded {
+        for page in self.decoded_from(at) {
             let page_rows = page.rows();
-            if page_rows.contains(&at) && at < rows.end {
-                let end = page_rows.end.min(rows.end);
-                parts.push(page.values.slice(at - page.first, end - at));
-                at = end;
+            if !page_rows.contains(&at) || at >= rows.end {
+                break;
             }
+            let end = page_rows.end.min(rows.end);
+            parts.push(page.values.slice(at - page.first, end - at));
+            at = end;
         }
         if at == rows.end { Ok(parts) } else { Err(ParquetError::General("its pages overlap".to_owned())) }
     }
@@ -210,13 +214,20 @@ impl LeafChunk {
         self.memory.shrink(freed);
     }
 
+    /// What is decoded from a row on.
+    fn decoded_from(&self, row: usize) -> &[Decoded] {
+        let first = self.decoded.partition_point(|page| page.rows().end <= row);
+        self.decoded.get(first..).unwrap_or_default()
+    }
+
     /// Decodes these rows as far as they are not there.
     fn cover(&mut self, rows: &Range<usize>) -> Result<()> {
         let mut from = rows.start;
-        for page in &self.decoded {
-            if page.rows().contains(&from) {
-                from = page.rows().end;
+        for page in self.decoded_from(from) {
+            if !page.rows().contains(&from) {
+                break;
             }
+            from = page.rows().end;
         }
         if from >= rows.end {
             return Ok(());
@@ -290,7 +301,8 @@ impl LeafChunk {
         if values.len() == 0 || end > page.end {
             return Err(ParquetError::General("a page holds other rows than it says".to_owned()));
         }
-        if end > from && !self.decoded.iter().any(|known| known.rows().contains(&row)) {
+        self.decodes.decoded(row..end);
+        if end > from && !self.decoded_from(row).first().is_some_and(|known| known.rows().contains(&row)) {
             let bytes = values.bytes();
             self.memory.charge(bytes);
             let at = self.decoded.partition_point(|known| known.first < row);

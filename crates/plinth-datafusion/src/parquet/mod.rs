@@ -12,6 +12,7 @@
 mod arrays;
 mod bloom;
 mod columns;
+mod decodes;
 mod fallback;
 mod hybrid;
 mod leaf;

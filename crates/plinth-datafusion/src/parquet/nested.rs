@@ -15,6 +15,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::BLOCK_ROWS;
 use super::arrays::{Once, descend, guarded};
+use super::decodes::Decodes;
 use super::resolved::{Resolved, page_locations};
 use super::tape::Tape;
 
@@ -29,6 +30,7 @@ pub(super) struct NestedChunk {
     group: usize,
     column: Arc<Resolved>,
     reader: Option<(usize, ParquetRecordBatchReader)>,
+    decodes: Decodes,
 }
 
 impl std::fmt::Debug for NestedChunk {
@@ -46,8 +48,9 @@ impl NestedChunk {
         metadata: Arc<ParquetMetaData>,
         group: usize,
         column: Arc<Resolved>,
+        decodes: Decodes,
     ) -> Self {
-        Self { tapes, metadata, group, column, reader: None }
+        Self { tapes, metadata, group, column, reader: None, decodes }
     }
 
     /// The rows of a block.
@@ -70,6 +73,7 @@ impl NestedChunk {
         loop {
             let batch = reader.next().transpose()?;
             let batch = batch.ok_or_else(|| ParquetError::EOF(format!("its pages end before block {block}")))?;
+            self.decodes.decoded(at * BLOCK_ROWS..at * BLOCK_ROWS + batch.num_rows());
             at += 1;
             if at > block {
                 self.reader = Some((at, reader));

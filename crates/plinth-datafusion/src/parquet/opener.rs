@@ -130,6 +130,9 @@ impl ParquetOpener {
         if !self.options.bloom_filter_on_read {
             columns = columns.without_bloom_filters();
         }
+        if predicates.owned.is_empty() && predicates.dynamic.is_empty() {
+            columns = columns.with_all_rows();
+        }
         let paths = projection.paths();
         let schema = columns.schema(&paths).map_err(from_format)?;
         let predicate: Vec<Expr> = predicates.owned.iter().flat_map(plinth_format::scan::conjuncts).collect();

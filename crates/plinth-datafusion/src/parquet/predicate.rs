@@ -8,7 +8,7 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::DataType;
 use arrow_select::filter::filter;
 use plinth_encoding::expr::{CompareOp, Function, Scalar};
-use plinth_encoding::{Mask, Physical, Test, evaluate_column};
+use plinth_encoding::{Column, Mask, Physical, Test, Values, evaluate_column};
 use plinth_format::scan::source::{ColumnId, LeafExpr, Ran};
 use plinth_format::{FormatError, Result};
 
@@ -46,9 +46,18 @@ pub(super) struct Answers {
 
 #[derive(Debug)]
 struct Truth {
-    is_true: BooleanBuffer,
-    is_null: Option<BooleanBuffer>,
+    is_true: Members,
+    is_null: Option<Members>,
     of_null: Option<bool>,
+}
+
+/// Some indices of a dictionary.
+#[derive(Debug)]
+enum Members {
+    /// Those in a range, or those outside of it.
+    Range(Test),
+    /// By index: bytes are looked up faster than bits.
+    Table(Vec<bool>),
 }
 
 /// Rows of a page of indices.
@@ -163,7 +172,7 @@ impl Predicate {
             answers.truth = self.truth(dictionary)?;
             answers.failed = answers.truth.is_none();
         }
-        Ok(answers.truth.as_ref().map(|truth| truth.of(indices)))
+        answers.truth.as_ref().map(|truth| truth.of(indices)).transpose()
     }
 
     /// The answers for the selected rows by their values.
@@ -185,7 +194,11 @@ impl Predicate {
             _ => None,
         };
         match self.on_values(dictionary, &BooleanBuffer::new_set(dictionary.len())) {
-            Ok(Mask { is_true, is_null }) => Ok(Some(Truth { is_true, is_null, of_null })),
+            Ok(Mask { is_true, is_null }) => Ok(Some(Truth {
+                is_true: Members::new(&is_true),
+                is_null: is_null.as_ref().map(Members::new),
+                of_null,
+            })),
             Err(FormatError::Function(_)) => Ok(None),
             Err(other) => Err(other),
         }
@@ -193,18 +206,11 @@ impl Predicate {
 }
 
 impl Truth {
-    fn of(&self, indices: &UInt32Array) -> Mask {
-        let at = |row: usize| usize::try_from(indices.values()[row]).unwrap_or(0);
-        let look = |bits: &BooleanBuffer| {
-            // Bytes are looked up faster than bits, but have to be made.
-            if bits.len() <= indices.len() {
-                let table: Vec<bool> = bits.iter().collect();
-                BooleanBuffer::collect_bool(indices.len(), |row| table.get(at(row)).copied().unwrap_or(false))
-            } else {
-                BooleanBuffer::collect_bool(indices.len(), |row| at(row) < bits.len() && bits.value(at(row)))
-            }
-        };
-        let (mut is_true, mut is_null) = (look(&self.is_true), self.is_null.as_ref().map(look));
+    fn of(&self, indices: &UInt32Array) -> Result<Mask> {
+        let (mut is_true, mut is_null) = (self.is_true.of(indices)?, None);
+        if let Some(unknown) = &self.is_null {
+            is_null = Some(unknown.of(indices)?);
+        }
         if let Some(valid) = indices.nulls().filter(|nulls| nulls.null_count() > 0) {
             let nulls = !valid.inner();
             is_true = &is_true & valid.inner();
@@ -215,7 +221,35 @@ impl Truth {
                 None => is_null = Some(is_null.map_or_else(|| nulls.clone(), |known| &known | &nulls)),
             }
         }
-        Mask { is_true, is_null }
+        Ok(Mask { is_true, is_null })
+    }
+}
+
+impl Members {
+    fn new(bits: &BooleanBuffer) -> Self {
+        let is_range = |test: &Test| matches!(test, Test::IntRange { .. });
+        let (inside, outside) = (Test::of_codes(bits.clone()), Test::of_codes(!bits));
+        match (is_range(&inside), is_range(&outside)) {
+            (true, _) => Self::Range(inside),
+            (_, true) => Self::Range(Test::Not(Box::new(outside))),
+            _ => Self::Table(bits.iter().collect()),
+        }
+    }
+
+    fn of(&self, indices: &UInt32Array) -> Result<BooleanBuffer> {
+        match self {
+            Self::Range(test) => {
+                let values = Values::Fixed(indices.values().inner().clone());
+                let column = Column { len: indices.len(), values, nulls: None };
+                let mask = evaluate_column(Physical::CODES, &column, test);
+                Ok(mask.map_err(|e| FormatError::InvalidArgument(e.to_string()))?.is_true)
+            }
+            Self::Table(table) => {
+                let indices = indices.values();
+                let is_member = |index: u32| table.get(index as usize).copied().unwrap_or(false);
+                Ok(BooleanBuffer::collect_bool(indices.len(), |row| indices.get(row).is_some_and(|&i| is_member(i))))
+            }
+        }
     }
 }
 

@@ -12,24 +12,16 @@ use object_store::path::Path as Location;
 use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::file::properties::WriterProperties;
 
-use super::data::{Pair, Whose, answer, config, properties, register, rows, session, session_with, within, write};
+use super::data::{
+    Pair, Whose, answer, config, properties, register, rows, session, session_with, sum_of_scans, within, write,
+};
 use crate::data::{Random, plan};
 
 /// Runs a query and sums a metric of its scans.
 async fn metrics(ctx: &SessionContext, sql: &str, names: &[&str]) -> Vec<usize> {
     let plan = ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
     collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
-    let mut sums = vec![0; names.len()];
-    let mut pending: Vec<Arc<dyn ExecutionPlan>> = vec![plan];
-    while let Some(node) = pending.pop() {
-        if node.is::<DataSourceExec>() {
-            for (sum, name) in sums.iter_mut().zip(names) {
-                *sum += node.metrics().unwrap().sum_by_name(name).map_or(0, |value| value.as_usize());
-            }
-        }
-        pending.extend(node.children().into_iter().cloned());
-    }
-    sums
+    names.iter().map(|name| sum_of_scans(&plan, name)).collect()
 }
 
 /// 40 blocks in two row groups: `n` counts, `key` repeats, `text` is long.

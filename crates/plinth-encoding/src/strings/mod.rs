@@ -18,7 +18,7 @@ pub(crate) mod zstd;
 use arrow_buffer::{BooleanBuffer, Buffer};
 
 pub(crate) use choose::encode;
-pub(crate) use views::Views;
+pub(crate) use views::{Views, view};
 
 use crate::bitpack::VECTOR;
 use crate::bits;

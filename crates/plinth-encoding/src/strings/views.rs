@@ -76,7 +76,7 @@ impl Views {
 
 /// The view of `heap[at..at + len]`, which must be in bounds.
 #[inline(always)]
-fn view(heap: &[u8], at: usize, len: usize) -> u128 {
+pub(crate) fn view(heap: &[u8], at: usize, len: usize) -> u128 {
     let bytes = match heap.get(at..).and_then(|rest| rest.first_chunk::<12>()) {
         // One load and a mask: the bytes after a short value are another's.
         Some(chunk) => {

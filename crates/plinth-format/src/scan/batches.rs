@@ -8,6 +8,9 @@ use super::executor::{Executor, Step};
 use super::source::ColumnSource;
 use crate::error::{FormatError, Result};
 
+/// Most chunks of a batch whose rows may tighten a dynamic filter.
+const PATIENCE: usize = 32;
+
 /// Gathers rows until a batch is full, or until a chunk comes that nearly is one. Rows are copied only when several small chunks make
 /// one batch.
 #[derive(Debug)]
@@ -16,6 +19,9 @@ pub(super) struct Batches {
     rows: usize,
     waiting: Vec<RecordBatch>,
     waiting_rows: usize,
+    /// Chunks that a batch waits for at most: of a scan with dynamic filters few at first, for it is by the first rows that
+    /// these filters tighten.
+    patience: usize,
 }
 
 /// How far the next batch is.
@@ -27,8 +33,10 @@ pub(super) enum Next {
 }
 
 impl Batches {
-    pub(super) fn new(schema: SchemaRef, rows: usize) -> Self {
-        Self { schema, rows, waiting: Vec::new(), waiting_rows: 0 }
+    /// Of so many rows; of a scan whose filters may tighten by them, of fewer.
+    pub(super) fn new(schema: SchemaRef, rows: usize, tightens: bool) -> Self {
+        let patience = if tightens { 1 } else { usize::MAX };
+        Self { schema, rows, waiting: Vec::new(), waiting_rows: 0, patience }
     }
 
     /// The next batch, unless its rows have to be waited for. After an error there are none.
@@ -55,6 +63,10 @@ impl Batches {
                     // What is a batch already is not taken apart to fill up another: with the next it would be the same.
                     if before > 0 && self.waiting_rows > self.rows && chunk.rows > self.rows / 2 {
                         return self.emit(before).map(Next::Batch);
+                    }
+                    if self.waiting.len() >= self.patience && self.waiting_rows < self.rows {
+                        self.patience = self.patience.saturating_mul(2).min(PATIENCE);
+                        return self.emit(self.waiting_rows).map(Next::Batch);
                     }
                 }
                 Step::Waiting => return Ok(Next::Waiting),

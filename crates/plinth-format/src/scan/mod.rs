@@ -364,9 +364,9 @@ impl<S: ColumnSource> Scan<S> {
     }
 
     fn prepare(source: S, schema: SchemaRef, plan: Plan, batch_rows: usize, metrics: Arc<ScanMetrics>) -> Result<Self> {
-        let learned = Arc::clone(&plan.learned);
+        let (learned, tightens) = (Arc::clone(&plan.learned), !plan.dynamic.is_empty());
         let executor = Executor::new(source, plan, Arc::clone(&metrics))?;
-        let batches = Batches::new(Arc::clone(&schema), batch_rows.max(1));
+        let batches = Batches::new(Arc::clone(&schema), batch_rows.max(1), tightens);
         Ok(Self { schema, metrics, learned, executor, batches })
     }
 
