@@ -305,7 +305,7 @@ fn extremes<const W: usize, T: Ord + Copy>(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use arrow_array::{BinaryViewArray, BooleanArray};
+    use arrow_array::{Array, BinaryViewArray, BooleanArray};
     use arrow_buffer::NullBuffer;
     use proptest::prelude::*;
 

@@ -7,7 +7,8 @@
 //! pages have them; the other columns are decoded for the rows that are left. No column of a block is decoded twice.
 //!
 //! Columns with one value a row are read page by page (`leaf`), with random access among the rows of the pages that are in
-//! memory; lists, maps and whole structs by a reader that goes forward (`nested`). Both let the `parquet` crate decode.
+//! memory; lists, maps and whole structs by a reader that goes forward (`nested`), as is every column of a scan without
+//! predicates. Both let the `parquet` crate decode. `decodes` counts what would be decoded a second time.
 
 mod arrays;
 mod bloom;

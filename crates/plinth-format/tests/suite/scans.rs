@@ -362,6 +362,31 @@ fn a_dynamic_filter_stops_the_scan_as_it_tightens() {
     assert!(metrics.row_groups_pruned.load(std::sync::atomic::Ordering::Relaxed) > 0);
 }
 
+/// Tightens by the rows that came out, as the bounds of an engine's operator do.
+#[derive(Debug, Default)]
+struct ByRows(Mutex<Option<i64>>);
+
+impl DynamicFilter for ByRows {
+    fn newer_than(&self, seen: u64) -> Option<(u64, Expr)> {
+        let least = *self.0.lock().unwrap();
+        least.filter(|_| seen == 0).map(|least| (1, col("sorted").lt(least)))
+    }
+}
+
+#[test]
+fn the_rows_that_tighten_a_filter_do_not_wait_for_a_batch() {
+    let Fixture { file, .. } = fixture();
+    let filter = Arc::new(ByRows::default());
+    let wanted = || file.scan().select(["sorted"]).filter(col("sorted").gt_eq(0)).batch_rows(1 << 20);
+    let mut scan = wanted().dynamic_filter(Arc::clone(&filter) as _).build().unwrap();
+    let first = scan.next().unwrap().unwrap();
+    let all = read_all(wanted().build().unwrap()).num_rows();
+    assert!(first.num_rows() > 0 && first.num_rows() * 2 < all, "{} of {all}", first.num_rows());
+    *filter.0.lock().unwrap() = Some(i64::MIN);
+    let rest: usize = scan.map(|batch| batch.unwrap().num_rows()).sum();
+    assert!((first.num_rows() + rest) * 2 < all, "{rest} of {all}");
+}
+
 #[test]
 fn bad_requests_are_errors() {
     let Fixture { file, .. } = fixture();
