@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::ByteViewType;
-use arrow_array::{Array, ArrayRef, GenericByteViewArray, StructArray, make_array, new_null_array};
-use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
+use arrow_array::{Array, ArrayRef, BooleanArray, GenericByteViewArray, StructArray, make_array, new_null_array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::DataType;
 use arrow_select::concat::concat;
+use arrow_select::filter::filter;
 use arrow_select::take::take;
 use bytes::Bytes;
 use parquet::arrow::FieldLevels;
@@ -20,6 +21,9 @@ use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use plinth_encoding::{Column, Physical, Values};
+
+/// Memory is shared with whoever has the rest of a page, but not for so many times the rows.
+pub(super) const LENT: usize = 4;
 
 /// Values of a dictionary decoded at a time: what a page header claims is not allocated before it is there.
 const STEP: usize = 1 << 17;
@@ -281,7 +285,15 @@ pub(super) fn copied(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(make_array(copy.freeze()))
 }
 
-/// Few values out of many, without the memory of the others.
+/// The selected values. A few out of many do not keep the others in memory; of a larger part the page is shared, for who asks
+/// for the rest of it holds it anyway.
+pub(super) fn selected(values: &ArrayRef, selection: BooleanBuffer) -> Result<ArrayRef> {
+    let selection = BooleanArray::new(selection, None);
+    let found = filter(values, &selection)?;
+    Ok(if found.len() < values.len() / LENT { compacted(found) } else { found })
+}
+
+/// Values without the memory of others, where that is most of it.
 pub(super) fn compacted(array: ArrayRef) -> ArrayRef {
     fn gc<T: ByteViewType>(array: &GenericByteViewArray<T>) -> Option<ArrayRef> {
         let held: usize = array.data_buffers().iter().map(Buffer::len).sum();

@@ -6,10 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_array::{Array, ArrayRef};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Schema, SchemaRef};
-use arrow_select::filter::filter;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use plinth_encoding::Mask;
@@ -19,7 +18,7 @@ use plinth_format::{FormatError, Result, ScanMetrics};
 use plinth_io::{Held, Io, IoError, Need, Reading, Request, Reservation, Source};
 
 use super::BLOCK_ROWS;
-use super::arrays::compacted;
+use super::arrays::{compacted, selected};
 use super::bloom::Blooms;
 use super::decodes::Decodes;
 use super::leaf::{LeafChunk, PageValues};
@@ -91,8 +90,7 @@ impl Kept {
             (Some(selection), Some(rows)) if selection == rows => return Ok(Arc::clone(&self.values)),
             (Some(selection), Some(rows)) => rows.set_indices().map(|row| selection.value(row)).collect(),
         };
-        let filtered = filter(&self.values, &BooleanArray::new(within, None));
-        Ok(compacted(filtered.map_err(|e| FormatError::InvalidArgument(e.to_string()))?))
+        selected(&self.values, within).map_err(|e| FormatError::InvalidArgument(e.to_string()))
     }
 
     fn bytes(&self) -> u64 {
@@ -621,7 +619,8 @@ impl ColumnSource for ParquetColumns {
         let decoded = |column: &ColumnId| self.decoded.contains(&(at, *column));
         let columns: Vec<ColumnId> = self.output.iter().copied().filter(decoded).collect();
         for column in columns {
-            let kept = Kept { values: self.array(column, at, Some(selection))?, rows: Some(selection.clone()) };
+            let values = compacted(self.array(column, at, Some(selection))?);
+            let kept = Kept { values, rows: Some(selection.clone()) };
             bytes += kept.bytes();
             self.keep(column, at, kept);
         }

@@ -20,7 +20,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use plinth_io::Reservation;
 
 use super::BLOCK_ROWS;
-use super::arrays::{self, compacted, copied, guarded};
+use super::arrays::{self, copied, guarded};
 use super::decodes::Decodes;
 use super::hybrid::Hybrid;
 use super::resolved::Resolved;
@@ -29,9 +29,6 @@ use super::tape::Tape;
 /// Most rows of a page that is decoded whole. Of larger ones a block's worth is decoded at a time, for who asks for a few
 /// rows should not pay for all.
 const WHOLE_PAGE: usize = 4 * BLOCK_ROWS;
-
-/// A page is copied from, not lent, where it has so many times the rows that are wanted: whoever keeps some would keep all.
-const LENT: usize = 4;
 
 /// A column chunk that is being read.
 #[derive(Debug)]
@@ -177,11 +174,10 @@ impl LeafChunk {
     }
 
     fn filtered(&self, part: &PageValues, selection: BooleanBuffer) -> Result<ArrayRef> {
-        let selection = BooleanArray::new(selection, None);
         match part {
-            PageValues::Plain(values) => Ok(compacted(filter(values, &selection)?)),
+            PageValues::Plain(values) => arrays::selected(values, selection),
             PageValues::Indices(indices) => {
-                let indices = filter(indices, &selection)?;
+                let indices = filter(indices, &BooleanArray::new(selection, None))?;
                 arrays::gather(self.known_dictionary()?, &indices)
             }
         }
@@ -193,7 +189,7 @@ impl LeafChunk {
                 // A slice of its page: what it holds is what the page takes.
                 let held = values.get_buffer_memory_size();
                 let own = own_bytes(values);
-                if held > LENT * own.max(1) { copied(values) } else { Ok(Arc::clone(values)) }
+                if held > arrays::LENT * own.max(1) { copied(values) } else { Ok(Arc::clone(values)) }
             }
             PageValues::Indices(indices) => arrays::gather(self.known_dictionary()?, indices),
         }
