@@ -20,6 +20,7 @@ mod columns;
 mod config;
 mod dynamic;
 mod error;
+mod foreign;
 mod format;
 mod function;
 mod functions;
@@ -46,6 +47,7 @@ mod table;
 
 pub use config::PlinthConfig;
 pub use error::from_format;
+pub use foreign::ForeignTable;
 pub use format::{PlinthFormat, PlinthFormatFactory};
 #[doc(hidden)]
 pub use functions::{Coordinate, Level, distances};

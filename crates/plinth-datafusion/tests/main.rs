@@ -6,6 +6,7 @@ mod copy;
 mod data;
 mod evolution;
 mod folders;
+mod foreign;
 mod functions;
 mod io;
 mod model;

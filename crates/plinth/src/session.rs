@@ -6,6 +6,7 @@ mod each;
 mod engine;
 mod joins;
 mod params;
+mod read;
 mod statements;
 mod stop;
 mod watch;
@@ -44,6 +45,8 @@ pub(crate) use watch::{Done, Watch};
 /// Most bytes that a sort sets aside for merging what it spilled.
 const SORT_MERGING: usize = 10 << 20;
 
+/// Most bytes of foreign rows that wait for a query.
+const AHEAD: usize = 64 << 20;
 
 /// How to set up a session.
 #[derive(Clone, Debug)]
@@ -118,6 +121,8 @@ impl Session {
             .with_physical_optimizer_rules(rules)
             .with_catalog_list(catalogs)
             .build();
+        let ahead_bytes = usize::try_from(options.memory / 8).unwrap_or(usize::MAX).min(AHEAD);
+        state.register_relation_planner(Arc::new(read::ReadFunctions { threads: options.threads, ahead_bytes }))?;
         for function in plinth_datafusion::scalar_functions() {
             state.register_udf(Arc::new(function))?;
         }
