@@ -11,6 +11,8 @@
 //! become [`plinth_encoding::expr::Expr`]s the scan evaluates on encoded data, anything else an opaque function of the
 //! columns it mentions.
 //!
+//! [`scalar_functions`] and [`aggregate_functions`] are functions of SQL that the engine lacks.
+//!
 //! Parquet files are scanned by the same executor: the rule [`ParquetScans`], put before those of the engine, replaces the
 //! engine's source for them by a [`ParquetScan`].
 
@@ -18,8 +20,10 @@ mod columns;
 mod config;
 mod dynamic;
 mod error;
+mod foreign;
 mod format;
 mod function;
+mod functions;
 mod handles;
 mod location;
 mod metrics;
@@ -43,7 +47,11 @@ mod table;
 
 pub use config::PlinthConfig;
 pub use error::from_format;
+pub use foreign::ForeignTable;
 pub use format::{PlinthFormat, PlinthFormatFactory};
+#[doc(hidden)]
+pub use functions::{Coordinate, Level, distances};
+pub use functions::{aggregate_functions, scalar_functions};
 pub use parquet::{ParquetScan, ParquetScans};
 pub use paths::PathTables;
 pub use pool::BudgetPool;

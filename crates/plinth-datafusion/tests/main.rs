@@ -6,6 +6,8 @@ mod copy;
 mod data;
 mod evolution;
 mod folders;
+mod foreign;
+mod functions;
 mod io;
 mod model;
 mod parquet;

@@ -130,7 +130,7 @@ pub(crate) struct ExportArgs {
 }
 
 /// How foreign files are read.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "How the input is read")]
 pub(crate) struct SourceArgs {
     /// The format, whatever the names of the files
@@ -542,7 +542,7 @@ fn parse_sort_key(text: &str) -> Result<SortKey, String> {
     Ok(SortKey { column: column.to_owned(), descending })
 }
 
-fn parse_sample(text: &str) -> Result<Sample, String> {
+pub(crate) fn parse_sample(text: &str) -> Result<Sample, String> {
     match text.parse() {
         _ if text == "all" => Ok(Sample::Everything),
         Ok(0) | Err(_) => Err("a number of rows or \"all\" is expected".to_owned()),
@@ -550,7 +550,7 @@ fn parse_sample(text: &str) -> Result<Sample, String> {
     }
 }
 
-fn parse_character(text: &str) -> Result<u8, String> {
+pub(crate) fn parse_character(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         _ if text == "\\t" => Ok(b'\t'),
         [character] if !matches!(character, b'\n' | b'\r') => Ok(*character),
@@ -558,6 +558,6 @@ fn parse_character(text: &str) -> Result<u8, String> {
     }
 }
 
-fn parse_quote(text: &str) -> Result<Quote, String> {
+pub(crate) fn parse_quote(text: &str) -> Result<Quote, String> {
     if text == "none" { Ok(Quote(None)) } else { parse_character(text).map(|character| Quote(Some(character))) }
 }

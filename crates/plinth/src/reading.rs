@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::FutureExt;
 use plinth_ingest::{CsvOptions, FileFormat, JsonOptions, Misfits, Rejects, SourceOptions, Unknown};
 
 use crate::cli::{ForeignFormat, OnError, Quote, SourceArgs, UnknownKeys};
 use crate::error::{Failure, Result};
-use crate::session::block_on;
 
 impl SourceArgs {
     /// The options, but for what belongs to threads and memory.
@@ -92,10 +92,10 @@ fn parse_schema(text: &str) -> Result<SchemaRef> {
     // What TIMESTAMP WITH TIME ZONE means.
     let config = SessionConfig::new().set_str("datafusion.execution.time_zone", "UTC");
     let statement = format!("CREATE EXTERNAL TABLE t ({columns}\n) STORED AS CSV LOCATION 'none'");
-    let plan = block_on(1, async {
-        Ok(SessionContext::new_with_config(config).state().create_logical_plan(&statement).await?)
-    });
-    let plan = plan.map_err(|e| match e {
+    // It looks no table up, so there is nothing to wait for.
+    let state = SessionContext::new_with_config(config).state();
+    let plan = state.create_logical_plan(&statement).now_or_never().ok_or_else(|| fail("not columns"))?;
+    let plan = plan.map_err(|e| match e.into() {
         Failure::Message(what) => fail(&what),
         other => other,
     })?;

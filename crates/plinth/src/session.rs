@@ -6,6 +6,7 @@ mod each;
 mod engine;
 mod joins;
 mod params;
+mod read;
 mod statements;
 mod stop;
 mod watch;
@@ -20,6 +21,7 @@ use datafusion::catalog::{
 };
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::provider::DefaultTableFactory;
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -42,6 +44,9 @@ pub(crate) use watch::{Done, Watch};
 
 /// Most bytes that a sort sets aside for merging what it spilled.
 const SORT_MERGING: usize = 10 << 20;
+
+/// Most bytes of foreign rows that wait for a query.
+const AHEAD: usize = 64 << 20;
 
 /// How to set up a session.
 #[derive(Clone, Debug)]
@@ -116,6 +121,14 @@ impl Session {
             .with_physical_optimizer_rules(rules)
             .with_catalog_list(catalogs)
             .build();
+        let ahead_bytes = usize::try_from(options.memory / 8).unwrap_or(usize::MAX).min(AHEAD);
+        state.register_relation_planner(Arc::new(read::ReadFunctions { threads: options.threads, ahead_bytes }))?;
+        for function in plinth_datafusion::scalar_functions() {
+            state.register_udf(Arc::new(function))?;
+        }
+        for function in plinth_datafusion::aggregate_functions() {
+            state.register_udaf(Arc::new(function))?;
+        }
         state.register_file_format(engine::format_factory(files.clone()), true)?;
         state.table_factories_mut().insert("PLINTH".to_owned(), Arc::new(DefaultTableFactory::new()));
         let context = SessionContext::new_with_state(state);
