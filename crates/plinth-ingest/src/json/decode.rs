@@ -80,7 +80,7 @@ impl<'a> Records<'a> {
         let framing = self.piece.framing;
         let lines = framing == Framing::Lines;
         let bytes = self.piece.bytes.get(from..).unwrap_or_default();
-        let (text, whole) = match std::str::from_utf8(bytes) {
+        let (text, whole) = match simdutf8::compat::from_utf8(bytes) {
             Ok(text) => (text, true),
             Err(e) => {
                 let valid = bytes.get(..e.valid_up_to()).map(std::str::from_utf8);
@@ -161,7 +161,7 @@ impl<'a> Records<'a> {
                 if start > text.len() || (start == text.len() && !whole) {
                     return Ok((from + start < self.piece.bytes.len() || promised).then_some(from + start));
                 }
-                walk.seek(start, lines);
+                walk.seek(start);
             }
         }
     }
@@ -242,7 +242,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     pub(super) fn new(plan: Arc<Plan>, rows: Rows, level: Level, depth: usize) -> Self {
-        Self { plan, rows, tools: Tools::new(level, depth), level }
+        Self { plan, rows, tools: Tools::new(depth), level }
     }
 }
 
@@ -263,12 +263,12 @@ impl Take for Decoding<'_> {
         // Some records are refused before they are rows.
         let row = self.rows.len() > self.out.keep.len();
         match what {
-            Taken::Sound => self.out.keep.append(true),
+            Taken::Sound => self.out.keep.append_non_null(),
             Taken::Fault(fault) if row => self.out.row(fault, place)?,
             Taken::Fault(Fault { why, .. }) => self.out.broken(place(), why)?,
             Taken::Broken(why) => {
                 if row {
-                    self.out.keep.append(false);
+                    self.out.keep.append_null();
                 }
                 self.out.broken(place(), why)?;
             }
@@ -314,13 +314,12 @@ pub(super) struct Sampler {
 
 impl Sampler {
     pub(super) fn new(record: usize, level: Level, depth: usize) -> Self {
-        Self { tools: Tools::new(level, depth), record, level }
+        Self { tools: Tools::new(depth), record, level }
     }
 
     /// Takes at most `limit` records of a piece and says how many it took.
     pub(super) fn look(&mut self, piece: &Piece, limit: u64, to: &mut Samples) -> u64 {
-        let lines = piece.framing == Framing::Lines;
-        let mut sampling = Sampling { samples: to, lines, taken: 0, limit };
+        let mut sampling = Sampling { samples: to, taken: 0, limit };
         // It raises no errors.
         let _ = Records::new(piece, self.record, self.level).run(&mut self.tools, &mut sampling);
         sampling.taken
@@ -329,7 +328,6 @@ impl Sampler {
 
 struct Sampling<'a> {
     samples: &'a mut Samples,
-    lines: bool,
     taken: u64,
     limit: u64,
 }
@@ -339,7 +337,7 @@ impl Take for Sampling<'_> {
         // Twice, so that broken records say nothing.
         let start = walk.at();
         walk.skip()?;
-        walk.seek(start, self.lines);
+        walk.seek(start);
         self.samples.json(walk)?;
         Ok(None)
     }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field};
 
 use super::*;
-use crate::json::bits::Level;
 use crate::json::walk::Tools;
 use crate::text::infer::{MEMORY, STRUCT_FIELDS};
 
 fn look(samples: &mut Samples, text: &str) {
-    let mut tools = Tools::new(Level::best(), 1_024);
+    let mut tools = Tools::new(1_024);
     samples.json(&mut Walk::new(text, &mut tools, false)).unwrap();
 }
 

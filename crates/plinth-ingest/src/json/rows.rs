@@ -134,7 +134,6 @@ mod tests {
     use arrow_schema::{DataType, Schema};
 
     use super::*;
-    use crate::json::bits::Level;
     use crate::json::walk::Tools;
 
     #[test]
@@ -144,7 +143,7 @@ mod tests {
         let lists = DataType::List(Arc::new(Field::new_list_field(list, true)));
         let schema = Arc::new(Schema::new(vec![Field::new("a", lists, true)]));
         let mut rows = Rows::new(&schema, Rules { given: true, unknown: Unknown::Error }, 1).unwrap();
-        let mut tools = Tools::new(Level::best(), 100);
+        let mut tools = Tools::new(100);
         let mut push = |rows: &mut Rows, most| {
             rows.most = most;
             // Two inner lists, three structs of a hundred values each.
@@ -185,7 +184,7 @@ mod tests {
             r#""s":{"y":"r","x":5},"d":1.5}"#
         );
         let mut rows = Rows::new(&schema, Rules { given: true, unknown: Unknown::Error }, 1).unwrap();
-        let mut tools = Tools::new(Level::best(), 100);
+        let mut tools = Tools::new(100);
         let mut keep = Vec::new();
         // Without its first bracket it is no row.
         for end in 1..=good.len() {
