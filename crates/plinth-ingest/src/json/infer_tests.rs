@@ -27,7 +27,7 @@ fn united(parts: &[&Samples]) -> Samples {
 }
 
 fn type_of(samples: &Samples) -> DataType {
-    samples.clone().fields()[0].data_type().clone()
+    samples.clone().fields().unwrap()[0].data_type().clone()
 }
 
 fn is_wide(samples: &Samples) -> bool {
@@ -88,7 +88,7 @@ fn whether_an_object_is_a_map_does_not_depend_on_the_cuts() {
             for [a, b, c] in [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]] {
                 let left = united(&[&united(&[a, b]), c]);
                 let right = united(&[a, &united(&[b, c])]);
-                assert_eq!(left.clone().fields(), right.clone().fields());
+                assert_eq!(left.clone().fields().unwrap(), right.clone().fields().unwrap());
                 assert_eq!((left.memory(), right.memory()), (whole.memory(), whole.memory()));
                 assert_eq!(matches!(type_of(&left), DataType::Map(..)), wide);
             }

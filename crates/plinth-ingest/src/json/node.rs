@@ -118,6 +118,18 @@ impl Node {
         self.push_other(walk, record, path)
     }
 
+    /// The values, if they are doubles. Who appends some says so to [`Self::appended`].
+    pub(super) fn doubles(&mut self) -> Option<&mut Vec<f64>> {
+        match &mut self.shape {
+            Shape::Floats(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    pub(super) fn appended(&mut self, count: usize) {
+        self.valid.append_n_non_nulls(count);
+    }
+
     /// As [`Self::push`], where it is not the usual double.
     #[inline(never)]
     fn push_other(&mut self, walk: &mut Walk<'_>, record: &mut Record<'_>, path: Path<'_>) -> Result<bool, Flaw> {

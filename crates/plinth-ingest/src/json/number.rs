@@ -62,7 +62,7 @@ fn leading_digits(word: u64) -> usize {
 
 /// The value of eight digits; bytes of zero count as the digit.
 #[inline(always)]
-fn value_of(word: u64) -> u64 {
+pub(super) fn value_of(word: u64) -> u64 {
     // Pairs, then pairs of pairs, then the two halves.
     let pairs = (word & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul((10 << 8) + 1) >> 8;
     let fours = (pairs & 0x00ff_00ff_00ff_00ff).wrapping_mul((100 << 16) + 1) >> 16;
@@ -264,7 +264,7 @@ const fn fives() -> [u128; 83] {
 /// `digits * 10^exponent`, rounded to the nearest double, ties to even; `None` where another way has to be taken.
 #[inline(always)]
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as explained")]
-fn exact(digits: u64, exponent: i64, negative: bool) -> Option<f64> {
+pub(super) fn exact(digits: u64, exponent: i64, negative: bool) -> Option<f64> {
     let sign = u64::from(negative) << 63;
     if digits <= 1 << 53 && (-22..=22).contains(&exponent) {
         // Both are doubles, so the one operation is the one rounding.

@@ -1,10 +1,13 @@
 //! Records to columns.
 
+use std::ops::Range;
+
 use arrow_array::ArrayRef;
 use arrow_array::builder::StringViewBuilder;
 use arrow_schema::{ArrowError, Field, Fields, SchemaRef};
 
 use super::Flaw;
+use super::alike::Runs;
 use super::members::Members;
 use super::node::{LEVELS, width};
 use super::record::{Fault, Path, Record, Rules, UnknownKeys};
@@ -93,6 +96,24 @@ impl Rows {
             self.members.settle(self.rows);
         }
         taken.map(|_| fault)
+    }
+
+    /// Takes records that are spelled as the one that was taken last, where that can be told at a glance: at most `most`. Says how
+    /// many, and where the next starts.
+    pub(crate) fn push_alike(
+        &mut self,
+        runs: &mut Runs,
+        text: &[u8],
+        record: Range<usize>,
+        limit: usize,
+        most: usize,
+    ) -> (usize, usize) {
+        if self.extra.is_some() {
+            return (0, record.end);
+        }
+        let taken = runs.take(&mut self.members, text, record, limit, most);
+        self.rows += taken.0;
+        taken
     }
 
     /// Per column, whether any record had it.
