@@ -39,6 +39,8 @@ class Options:
     words_distinct: int
     words_skew: float
     compressors: bool
+    pairs: int
+    clustered: bool
     docs: Path | None
     seed: int
     only: list
@@ -104,7 +106,9 @@ def parse():
     parser.add_argument(
         "--compressors", action="store_true", help="ask xz, zstd and 7z for its size too, which takes minutes"
     )
-    parser.add_argument("--docs", type=Path, help="a folder of pages whose figures (of io and dictionary) are replaced")
+    parser.add_argument("--pairs", type=positive, default=1_000_000, help="pairs of the suite json [default: 1000000]")
+    parser.add_argument("--clustered", action="store_true", help="its pairs are near a few places [default: anywhere]")
+    parser.add_argument("--docs", type=Path, help="a folder of pages whose figures (of io, dictionary and json) are replaced")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--axes",

@@ -2,9 +2,9 @@
 
 import re
 
-from . import dictionary, io, pushdown
+from . import dictionary, io, json, pushdown
 
-OF = {"io": io.markdown, "dictionary": dictionary.markdown, "pushdown": pushdown.markdown}
+OF = {"io": io.markdown, "dictionary": dictionary.markdown, "pushdown": pushdown.markdown, "json": json.markdown}
 
 
 def markdown(of):

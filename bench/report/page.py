@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from . import dictionary, growth, io, pushdown, queries
+from . import dictionary, growth, io, json, pushdown, queries
 from .words import behind, escape, table
 
 
@@ -58,6 +58,8 @@ def suite(of, engines):
     notes = "<ul class='soft'>" + "".join(f"<li>{escape(n)}</li>" for n in of["notes"]) + "</ul>"
     if of["suite"] == "dictionary":
         return head + notes + dictionary.section(of) + "</section>"
+    if of["suite"] == "json":
+        return head + notes + json.section(of) + "</section>"
     if of["suite"] == "pushdown":
         return head + notes + pushdown.section(of) + "</section>"
     if "verdicts" in of:

@@ -1,6 +1,6 @@
 """Each suite makes its data, asks its questions and returns its figures."""
 
-from . import clickbench, dictionary, growth, io, pushdown, sort, tpch
+from . import clickbench, dictionary, growth, io, json, pushdown, sort, tpch
 
 SUITES = {
     "tpch": tpch.run,
@@ -10,6 +10,7 @@ SUITES = {
     "io": io.run,
     "dictionary": dictionary.run,
     "pushdown": pushdown.run,
+    "json": json.run,
 }
 # Suites of which a part can be run.
 PARTS = {"io": [*io.PARTS, "queries"], "dictionary": dictionary.PARTS, "pushdown": pushdown.PARTS}

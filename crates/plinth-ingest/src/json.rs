@@ -1,10 +1,11 @@
 //! JSON as one stream of batches: lines, values one after the other, arrays, and arrays within a document.
 //!
 //! One thread at a time reads, decompresses and cuts the files into pieces of whole records ([`cut`], over the bitmaps of
-//! [`bits`]); pieces are walked through side by side, token by token, straight into columns ([`walk`], [`node`]), and their
-//! batches handed over in order. What is around an array of rows is checked as it goes by ([`outer`]). Memory grows with
+//! [`bits`]); pieces are walked through side by side, token by token, straight into columns ([`walk`], [`node`]), where records
+//! of doubles are spelled alike many at a time ([`alike`]), and their batches handed over in order. What is around an array of rows is checked as it goes by ([`outer`]). Memory grows with
 //! pieces and records, never with documents.
 
+mod alike;
 pub(crate) mod bits;
 mod cut;
 mod decode;
@@ -150,7 +151,7 @@ fn infer(inputs: &[Arc<Input>], cutting: &Cutting, options: &SourceOptions) -> R
             }
         }
     }
-    let fields = all.fields();
+    let fields = all.fields()?;
     match inputs.first() {
         Some(first) if fields.is_empty() => Err(IngestError::damaged(&first.path, "no columns found; give a schema")),
         _ => Ok(Arc::new(Schema::new(fields))),

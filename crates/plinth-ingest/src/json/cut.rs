@@ -11,7 +11,7 @@ use super::bits::{Between, Level, Scan, Stop};
 use super::outer::{Halt, Outer};
 use super::path::Root;
 use crate::error::{IngestError, Result};
-use crate::text::buffer::{Buffer, Cut};
+use crate::text::buffer::{Buffer, Chunk, Cut};
 use crate::text::feed::Pieces;
 use crate::text::out::EXCERPT;
 use crate::text::stream::Input;
@@ -53,7 +53,7 @@ pub(crate) struct Piece {
     pub(crate) offset: u64,
     /// Bytes of the file as stored that were read for it.
     pub(crate) stored: u64,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Chunk,
     pub(crate) framing: Framing,
 }
 
@@ -103,7 +103,7 @@ impl Cutter {
         let outside = |root: Root| State::Outside(Outer::new(root, cutting.depth));
         let state = match &cutting.root {
             Some(root) => outside(root.clone()),
-            None => match shape(&buffer.bytes, cutting.level) {
+            None => match shape(buffer.bytes(), cutting.level) {
                 Shape::Array => outside(Root::default()),
                 Shape::Lines => State::Lines,
                 Shape::Values => State::Values(Scan::new(cutting.level, Between::Nothing)),
@@ -115,8 +115,8 @@ impl Cutter {
     /// Has the buffer hold `goal` bytes, and gives the length of what is to be looked at, and whether nothing follows that.
     fn view(&mut self, goal: usize) -> Result<(usize, bool)> {
         self.buffer.fill(goal)?;
-        let len = goal.min(self.buffer.bytes.len());
-        Ok((len, self.buffer.ended && len == self.buffer.bytes.len()))
+        let len = goal.min(self.buffer.bytes().len());
+        Ok((len, self.buffer.ended && len == self.buffer.bytes().len()))
     }
 
     /// What to look at next where `goal` bytes hold no boundary.
@@ -133,7 +133,7 @@ impl Cutter {
                 self.state = State::Done;
                 return Ok((len > 0).then(|| self.cut(len, Framing::Lines)));
             }
-            let new = self.buffer.bytes.get(self.scanned..len).unwrap_or_default();
+            let new = self.buffer.bytes().get(self.scanned..len).unwrap_or_default();
             if let Some(end) = memchr::memrchr(b'\n', new) {
                 return Ok(Some(self.cut(self.scanned + end + 1, Framing::Lines)));
             }
@@ -151,7 +151,7 @@ impl Cutter {
             // Only the end of the file is no boundary here.
             Stop::More(0) | Stop::End(_) => {
                 self.state = State::Done;
-                let len = self.buffer.bytes.len();
+                let len = self.buffer.bytes().len();
                 Ok((len > 0).then(|| self.cut(len, Framing::Values)))
             }
             Stop::More(_) => self.oversized(Some(Between::Nothing)).map(Some),
@@ -174,8 +174,8 @@ impl Cutter {
                 Ok(Some(piece))
             }
             Stop::More(0) => {
-                let len = self.buffer.bytes.len();
-                if self.buffer.bytes.trim_ascii().is_empty() {
+                let len = self.buffer.bytes().len();
+                if self.buffer.bytes().trim_ascii().is_empty() {
                     return Err(self.broken(Flaw { at: len, what: "the JSON ends too early" }));
                 }
                 Ok(Some(self.cut(len, Framing::Elements { first, last: false })))
@@ -193,7 +193,7 @@ impl Cutter {
             let (State::Values(scan) | State::Elements { scan, .. }) = &mut self.state else {
                 return Ok(Stop::More(0));
             };
-            let view = self.buffer.bytes.get(..len).unwrap_or_default();
+            let view = self.buffer.bytes().get(..len).unwrap_or_default();
             // Late, so that pieces are large, but not so late that there is none.
             match scan.next(view, self.scanned, goal - goal / 16, ended) {
                 Stop::More(at) => self.scanned = at,
@@ -216,7 +216,7 @@ impl Cutter {
     /// The last boundary before a record that is too large.
     fn early_boundary(&mut self, len: usize) -> Stop {
         let (State::Values(scan) | State::Elements { scan, .. }) = &mut self.state else { return Stop::More(0) };
-        let view = self.buffer.bytes.get(..len).unwrap_or_default();
+        let view = self.buffer.bytes().get(..len).unwrap_or_default();
         let mut again = fresh(scan, self.cutting.level);
         let mut found = Stop::More(1);
         let mut at = 0;
@@ -241,14 +241,14 @@ impl Cutter {
 
     /// Passes over the record the buffer starts with, which is larger than a record may be. It is a line, or a value.
     fn oversized(&mut self, between: Option<Between>) -> Result<Piece> {
-        let excerpt = self.buffer.bytes.get(..EXCERPT.min(self.cutting.record)).unwrap_or_default().to_vec();
+        let excerpt = self.buffer.bytes().get(..EXCERPT.min(self.cutting.record)).unwrap_or_default().to_vec();
         let (line, offset) = (self.buffer.line, self.buffer.offset);
         let mut scan = between.map(|between| Scan::new(self.cutting.level, between));
         // What ends it, and the last bytes before that: a carriage return is part of a line's end.
         let mut before = 0;
         self.scanned = 0;
         loop {
-            let bytes = self.buffer.bytes.as_slice();
+            let bytes = self.buffer.bytes();
             let ended = self.buffer.ended;
             let stop = match &mut scan {
                 None => match memchr::memchr(b'\n', bytes) {
@@ -277,9 +277,9 @@ impl Cutter {
             if let Some(end) = end {
                 let framing = Framing::Oversized(end.saturating_sub(offset));
                 let (path, stored) = (Arc::clone(&self.buffer.path), std::mem::take(&mut self.stored));
-                return Ok(Piece { path, line, offset, stored, bytes: excerpt, framing });
+                return Ok(Piece { path, line, offset, stored, bytes: excerpt.into(), framing });
             }
-            self.buffer.fill(self.buffer.bytes.len() + self.cutting.target.max(64))?;
+            self.buffer.fill(self.buffer.bytes().len() + self.cutting.target.max(64))?;
         }
     }
 
@@ -291,7 +291,7 @@ impl Cutter {
         loop {
             let (len, ended) = self.view(goal)?;
             let State::Outside(outer) = &mut self.state else { return Ok(None) };
-            let view = self.buffer.bytes.get(..len).unwrap_or_default();
+            let view = self.buffer.bytes().get(..len).unwrap_or_default();
             let halt = match outer.next(view, self.scanned) {
                 Ok(halt) => halt,
                 Err(flaw) => return Err(self.broken(flaw)),
@@ -344,10 +344,10 @@ impl Cutter {
         let Flaw { at, what } = flaw;
         // So that the message does not depend on how much was read; what can't be read is not in it.
         let _ = self.buffer.fill(at.saturating_add(SHOWN));
-        let before = self.buffer.bytes.get(..at).unwrap_or_default();
+        let before = self.buffer.bytes().get(..at).unwrap_or_default();
         let line = self.buffer.line + memchr::memchr_iter(b'\n', before).count() as u64;
         let offset = self.buffer.offset + at as u64;
-        let rest = crate::error::excerpt(self.buffer.bytes.get(at..).unwrap_or_default());
+        let rest = crate::error::excerpt(self.buffer.bytes().get(at..).unwrap_or_default());
         let what = format!("line {line} (byte {offset}): broken JSON around the rows: {what}: {rest}");
         IngestError::damaged(&self.buffer.path, what)
     }

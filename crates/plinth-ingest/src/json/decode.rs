@@ -1,9 +1,12 @@
 //! Pieces to batches, and to what a schema is inferred from.
 
 use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::Flaw;
+use super::alike::Runs;
 use super::bits::{Between, Level, Scan, Stop};
 use super::cut::{Framing, Piece};
 use super::infer::Samples;
@@ -20,6 +23,11 @@ trait Take {
     fn take(&mut self, walk: &mut Walk<'_>) -> Result<Option<Fault>, Flaw>;
     /// What became of the record that was taken; answers whether more are wanted.
     fn done<'p>(&mut self, place: impl FnOnce() -> Place<'p>, what: Taken) -> Result<bool>;
+    /// May take records after the sound one at `record`, its separator included, and says where the next starts and whether
+    /// it is wanted.
+    fn more(&mut self, _: &[u8], record: Range<usize>) -> Result<(usize, bool)> {
+        Ok((record.end, true))
+    }
 }
 
 /// What became of a record.
@@ -80,7 +88,7 @@ impl<'a> Records<'a> {
         let framing = self.piece.framing;
         let lines = framing == Framing::Lines;
         let bytes = self.piece.bytes.get(from..).unwrap_or_default();
-        let (text, whole) = match std::str::from_utf8(bytes) {
+        let (text, whole) = match simdutf8::compat::from_utf8(bytes) {
             Ok(text) => (text, true),
             Err(e) => {
                 let valid = bytes.get(..e.valid_up_to()).map(std::str::from_utf8);
@@ -146,6 +154,7 @@ impl<'a> Records<'a> {
                 }
             };
             let broken = matches!(what, Taken::Broken(_));
+            let sound = matches!(what, Taken::Sound);
             let what = if extent.end.saturating_sub(start) > self.limit {
                 // Taken or not, there is a row to be left out.
                 Taken::Broken(too_large(self.limit).into())
@@ -157,11 +166,21 @@ impl<'a> Records<'a> {
             }
             promised = extent.next > extent.end;
             start = extent.next;
+            if sound && promised && framing != Framing::Values {
+                let (next, wanted) = to.more(text.as_bytes(), extent.start..start)?;
+                if !wanted {
+                    return Ok(None);
+                }
+                if next > start {
+                    walk.seek(next);
+                    start = next;
+                }
+            }
             if broken {
                 if start > text.len() || (start == text.len() && !whole) {
                     return Ok((from + start < self.piece.bytes.len() || promised).then_some(from + start));
                 }
-                walk.seek(start, lines);
+                walk.seek(start);
             }
         }
     }
@@ -238,17 +257,20 @@ pub(super) struct Decoder {
     rows: Rows,
     tools: Tools,
     level: Level,
+    runs: Runs,
 }
 
 impl Decoder {
     pub(super) fn new(plan: Arc<Plan>, rows: Rows, level: Level, depth: usize) -> Self {
-        Self { plan, rows, tools: Tools::new(level, depth), level }
+        Self { plan, rows, tools: Tools::new(depth), level, runs: Runs::new(level) }
     }
 }
 
 /// Records on their way to batches.
 struct Decoding<'a> {
     rows: &'a mut Rows,
+    runs: &'a mut Runs,
+    plan: &'a Plan,
     out: Out<'a>,
 }
 
@@ -263,16 +285,35 @@ impl Take for Decoding<'_> {
         // Some records are refused before they are rows.
         let row = self.rows.len() > self.out.keep.len();
         match what {
-            Taken::Sound => self.out.keep.append(true),
+            Taken::Sound => self.out.keep.append_non_null(),
             Taken::Fault(fault) if row => self.out.row(fault, place)?,
             Taken::Fault(Fault { why, .. }) => self.out.broken(place(), why)?,
             Taken::Broken(why) => {
                 if row {
-                    self.out.keep.append(false);
+                    self.out.keep.append_null();
                 }
                 self.out.broken(place(), why)?;
             }
         }
+        self.give_if_full()
+    }
+
+    #[inline]
+    fn more(&mut self, text: &[u8], record: Range<usize>) -> Result<(usize, bool)> {
+        if !self.runs.is_due() {
+            return Ok((record.end, true));
+        }
+        let most = self.plan.batch_rows.saturating_sub(self.rows.len());
+        let (rows, next) = self.rows.push_alike(self.runs, text, record, self.plan.record, most);
+        self.out.keep.append_n_non_nulls(rows);
+        Ok((next, self.give_if_full()?))
+    }
+}
+
+impl Decoding<'_> {
+    /// Hands on what there is if that is much, and says whether more is wanted.
+    #[inline]
+    fn give_if_full(&mut self) -> Result<bool> {
         if self.out.is_full(self.rows.len(), self.rows.listed()) {
             let unknown = self.rows.take_unknown();
             self.out.give(self.rows.finish(), unknown)?;
@@ -283,11 +324,11 @@ impl Take for Decoding<'_> {
 
 impl Worker<Piece, Decoded, IngestError> for Decoder {
     fn run(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Decoded>) -> bool) -> Result<()> {
-        let Self { plan, rows, tools, level } = self;
+        let Self { plan, rows, tools, level, runs } = self;
         let out = Out::new(plan, &piece.path, piece.stored, give);
-        let mut decoding = Decoding { rows, out };
+        let mut decoding = Decoding { rows, runs, plan, out };
         Records::new(piece, plan.record, *level).run(tools, &mut decoding)?;
-        let Decoding { rows, mut out } = decoding;
+        let Decoding { rows, mut out, .. } = decoding;
         for (at, seen) in rows.seen().into_iter().enumerate() {
             if seen {
                 plan.saw(at);
@@ -314,13 +355,12 @@ pub(super) struct Sampler {
 
 impl Sampler {
     pub(super) fn new(record: usize, level: Level, depth: usize) -> Self {
-        Self { tools: Tools::new(level, depth), record, level }
+        Self { tools: Tools::new(depth), record, level }
     }
 
     /// Takes at most `limit` records of a piece and says how many it took.
     pub(super) fn look(&mut self, piece: &Piece, limit: u64, to: &mut Samples) -> u64 {
-        let lines = piece.framing == Framing::Lines;
-        let mut sampling = Sampling { samples: to, lines, taken: 0, limit };
+        let mut sampling = Sampling { samples: to, path: &piece.path, taken: 0, limit };
         // It raises no errors.
         let _ = Records::new(piece, self.record, self.level).run(&mut self.tools, &mut sampling);
         sampling.taken
@@ -329,7 +369,7 @@ impl Sampler {
 
 struct Sampling<'a> {
     samples: &'a mut Samples,
-    lines: bool,
+    path: &'a Path,
     taken: u64,
     limit: u64,
 }
@@ -339,12 +379,20 @@ impl Take for Sampling<'_> {
         // Twice, so that broken records say nothing.
         let start = walk.at();
         walk.skip()?;
-        walk.seek(start, self.lines);
+        walk.seek(start);
         self.samples.json(walk)?;
         Ok(None)
     }
 
-    fn done<'p>(&mut self, _: impl FnOnce() -> Place<'p>, _: Taken) -> Result<bool> {
+    fn done<'p>(&mut self, place: impl FnOnce() -> Place<'p>, what: Taken) -> Result<bool> {
+        if let Taken::Broken(why) = what {
+            let path = self.path;
+            self.samples.broken(|| {
+                let Place { line, offset, raw, .. } = place();
+                let shown = crate::error::excerpt(raw);
+                IngestError::damaged(path, format!("no columns found: line {line} (byte {offset}): {why}: {shown}"))
+            });
+        }
         self.taken += 1;
         Ok(self.taken < self.limit)
     }

@@ -32,7 +32,7 @@ fn decoder_of(fields: arrow_schema::Fields, collect: bool) -> Decoder {
 
 fn piece(text: String) -> Piece {
     let path = Arc::from(Path::new("x.ndjson"));
-    Piece { path, line: 1, offset: 0, stored: 7, bytes: text.into_bytes(), framing: Framing::Lines }
+    Piece { path, line: 1, offset: 0, stored: 7, bytes: text.into_bytes().into(), framing: Framing::Lines }
 }
 
 #[test]

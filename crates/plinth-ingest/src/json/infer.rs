@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::walk::{Kind, Walk};
 use super::{Flaw, VALUE};
-use crate::error::Result;
+use crate::error::{IngestError, Result};
 use crate::text::COLUMNS;
 use crate::text::infer::{NESTED, Objects, Seen, check_width};
 
@@ -15,11 +15,13 @@ pub(super) struct Samples {
     objects: Objects,
     /// Records that are no objects.
     others: Option<Seen>,
+    /// What was wrong with the first record that could not be read.
+    broken: Option<IngestError>,
 }
 
 impl Default for Samples {
     fn default() -> Self {
-        Self { objects: Objects::new(COLUMNS), others: None }
+        Self { objects: Objects::new(COLUMNS), others: None, broken: None }
     }
 }
 
@@ -38,6 +40,12 @@ impl Samples {
         if let Some(others) = other.others {
             self.others.get_or_insert_default().unite(others);
         }
+        self.broken = self.broken.take().or(other.broken);
+    }
+
+    /// Takes note of a record that can't be read.
+    pub(super) fn broken(&mut self, error: impl FnOnce() -> IngestError) {
+        self.broken.get_or_insert_with(error);
     }
 
     /// Bytes of memory it takes, about.
@@ -50,11 +58,16 @@ impl Samples {
         check_width(path, &self.objects)
     }
 
-    /// The columns: those of objects, or one for records that are none.
-    pub(super) fn fields(self) -> Fields {
-        match self.others {
+    /// The columns: those of objects, or one for records that are none. Where there are none, what was wrong with the first
+    /// record, if anything was.
+    pub(super) fn fields(self) -> Result<Fields> {
+        let fields = match self.others {
             Some(others) if self.objects.is_empty() => others.fields(VALUE),
             _ => self.objects.fields(),
+        };
+        match self.broken {
+            Some(error) if fields.is_empty() => Err(error),
+            _ => Ok(fields),
         }
     }
 }

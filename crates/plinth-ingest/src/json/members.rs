@@ -133,6 +133,29 @@ impl Members {
         Ok(misfit)
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Which member a key is.
+    pub(super) fn place(&self, key: &str) -> Option<usize> {
+        self.by_name.get(key).copied()
+    }
+
+    /// The values of all members, if they all are doubles. Who appends as many to each says so to [`Self::appended`].
+    pub(super) fn doubles(&mut self) -> Option<Vec<&mut Vec<f64>>> {
+        self.members.iter_mut().map(|member| member.node.doubles()).collect()
+    }
+
+    /// So many objects were begun that had all members.
+    pub(super) fn appended(&mut self, count: usize) {
+        self.objects += count as u64;
+        for member in &mut self.members {
+            member.seen = self.objects;
+            member.node.appended(count);
+        }
+    }
+
     pub(super) fn pad(&mut self) {
         self.objects += 1;
         self.members.iter_mut().for_each(|member| member.node.pad());

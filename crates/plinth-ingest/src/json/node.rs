@@ -15,7 +15,7 @@ use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 
 use super::Flaw;
 use super::members::Members;
-use super::number::{float, integer};
+use super::number::{float, integer, usual_float};
 use super::record::{Path, Record};
 use super::walk::{Kind, Walk};
 use crate::text::scalar::{Column, LONG_INTEGER, OUTSIDE, Spelling, column, spelling, whole_number};
@@ -105,8 +105,34 @@ impl Node {
     }
 
     /// Appends the next value, and says whether the record's first misfit is in it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, walk: &mut Walk<'_>, record: &mut Record<'_>, path: Path<'_>) -> Result<bool, Flaw> {
+        if let Shape::Floats(values) = &mut self.shape
+            && let Some((value, end)) = usual_float(walk.text().as_bytes(), walk.at())
+        {
+            walk.scalar(end)?;
+            values.push(value);
+            self.valid.append_non_null();
+            return Ok(false);
+        }
+        self.push_other(walk, record, path)
+    }
+
+    /// The values, if they are doubles. Who appends some says so to [`Self::appended`].
+    pub(super) fn doubles(&mut self) -> Option<&mut Vec<f64>> {
+        match &mut self.shape {
+            Shape::Floats(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    pub(super) fn appended(&mut self, count: usize) {
+        self.valid.append_n_non_nulls(count);
+    }
+
+    /// As [`Self::push`], where it is not the usual double.
+    #[inline(never)]
+    fn push_other(&mut self, walk: &mut Walk<'_>, record: &mut Record<'_>, path: Path<'_>) -> Result<bool, Flaw> {
         match &mut self.shape {
             Shape::Floats(values) if matches!(walk.peek(), b'-' | b'0'..=b'9') => {
                 let number = float(walk.text(), walk.at())?;

@@ -49,6 +49,88 @@ pub(crate) fn integer(bytes: &[u8], start: usize) -> Option<(i64, usize)> {
     Some((if negative { -value } else { value }, at))
 }
 
+const POWERS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+
+/// How many of eight bytes, the first of which is the lowest, are digits before the first that is none.
+#[inline(always)]
+fn leading_digits(word: u64) -> usize {
+    // Digits are 0 to 9 now, and with 118 added still below 128. What is carried goes to later bytes only.
+    let folded = word ^ 0x3030_3030_3030_3030;
+    let others = (folded | folded.wrapping_add(0x7676_7676_7676_7676)) & 0x8080_8080_8080_8080;
+    others.trailing_zeros() as usize / 8
+}
+
+/// The value of eight digits; bytes of zero count as the digit.
+#[inline(always)]
+pub(super) fn value_of(word: u64) -> u64 {
+    // Pairs, then pairs of pairs, then the two halves.
+    let pairs = (word & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul((10 << 8) + 1) >> 8;
+    let fours = (pairs & 0x00ff_00ff_00ff_00ff).wrapping_mul((100 << 16) + 1) >> 16;
+    (fours & 0x0000_ffff_0000_ffff).wrapping_mul((10_000 << 32) + 1) >> 32
+}
+
+/// Bytes that the usual numbers take, and what follows them.
+const USUAL: usize = 40;
+
+/// The double that starts at `start` and where it ends, if it is spelled as most are: up to seven digits before the point,
+/// no more than nineteen in all, no exponent. `None` says nothing about it.
+///
+/// How many digits there are on each side of the point is counted, not branched on: it can't be predicted.
+#[inline(always)]
+#[allow(clippy::cast_precision_loss, reason = "numbers of up to seven digits are doubles")]
+pub(crate) fn usual_float(bytes: &[u8], start: usize) -> Option<(f64, usize)> {
+    // Checked once, so that nothing below needs to be; masks say so to the compiler.
+    let window: &[u8; USUAL] = bytes.get(start..)?.first_chunk()?;
+    let word = |at: usize| {
+        window.get(at & 31..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
+    };
+    let negative = window.first() == Some(&b'-');
+    let first = usize::from(negative);
+    let whole = word(first);
+    let count = leading_digits(whole);
+    let leading_zero = (count > 1) & (whole & 0xff == u64::from(b'0'));
+    if (count == 0) | (count == 8) | leading_zero {
+        return None;
+    }
+    let mut digits = value_of(whole << (64 - 8 * count));
+    let mut at = first + count;
+    let mut fraction = 0;
+    if word(at) & 0xff == u64::from(b'.') {
+        let point = at + 1;
+        at = point;
+        loop {
+            let part = word(at);
+            let count = leading_digits(part);
+            if count == 8 {
+                digits = digits.wrapping_mul(100_000_000).wrapping_add(value_of(part));
+                at += 8;
+                if at > point + 16 {
+                    return None;
+                }
+                continue;
+            }
+            if count != 0 {
+                let power = POWERS.get(count & 7).copied().unwrap_or(1);
+                digits = digits.wrapping_mul(power).wrapping_add(value_of(part << (64 - 8 * count)));
+                at += count;
+            }
+            break;
+        }
+        fraction = at - point;
+    }
+    // A point without digits behind it is none of the usual, nor is an exponent.
+    if (at - first > 20) | matches!(word(at) & 0xff, 0x65 | 0x45) | ((fraction == 0) & (at - first != count)) {
+        return None;
+    }
+    let value = if fraction == 0 {
+        let value = digits as f64;
+        if negative { -value } else { value }
+    } else {
+        exact(digits, -i64::try_from(fraction).ok()?, negative)?
+    };
+    Some((value, start + at))
+}
+
 /// A number as a double, and what it is made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Float {
@@ -66,12 +148,10 @@ pub(crate) fn float(text: &str, start: usize) -> Result<Float, Flaw> {
     let negative = bytes.get(start) == Some(&b'-');
     let first = start + usize::from(negative);
     let (mut at, mut digits) = (first, 0_u64);
-    while let Some(digit) = digit(bytes, at) {
-        digits = digits.wrapping_mul(10).wrapping_add(u64::from(digit));
-        at += 1;
-    }
+    run_of_digits(bytes, &mut at, &mut digits);
     let whole = at - first;
-    if whole == 0 || (whole > 1 && bytes.get(first) == Some(&b'0')) {
+    let zero = bytes.get(first) == Some(&b'0');
+    if (whole == 0) | ((whole > 1) & zero) {
         return number_end(bytes, start).and(Err(Flaw { at: first, what: "expected a digit" }));
     }
     let (mut count, mut exponent) = (whole, 0_i64);
@@ -80,14 +160,7 @@ pub(crate) fn float(text: &str, start: usize) -> Result<Float, Flaw> {
         plain = false;
         at += 1;
         let point = at;
-        while let Some(eight) = eight_digits(bytes, at) {
-            digits = digits.wrapping_mul(100_000_000).wrapping_add(eight);
-            at += 8;
-        }
-        while let Some(digit) = digit(bytes, at) {
-            digits = digits.wrapping_mul(10).wrapping_add(u64::from(digit));
-            at += 1;
-        }
+        run_of_digits(bytes, &mut at, &mut digits);
         let fraction = at - point;
         if fraction == 0 {
             return Err(Flaw { at, what: "expected a digit" });
@@ -99,7 +172,6 @@ pub(crate) fn float(text: &str, start: usize) -> Result<Float, Flaw> {
         plain = false;
         let end = number_end(bytes, start)?;
         let power = text.get(at + 1..end).map(str::parse::<i32>);
-        // Powers that are no such integer are slow ones too.
         exponent += power.and_then(Result::ok).map_or(i64::from(i32::MAX), i64::from);
         at = end;
     }
@@ -109,6 +181,21 @@ pub(crate) fn float(text: &str, start: usize) -> Result<Float, Flaw> {
         None => slow(text, start, at)?,
     };
     Ok(Float { value, end: at, long_integer: plain && digits_beyond_double(digits, count) })
+}
+
+/// Takes the digits at `at`, if there are any.
+#[inline(always)]
+fn run_of_digits(bytes: &[u8], at: &mut usize, digits: &mut u64) {
+    while let Some(word) = bytes.get(*at..).and_then(|rest| rest.first_chunk()).map(|word| u64::from_le_bytes(*word))
+        && leading_digits(word) == 8
+    {
+        *digits = digits.wrapping_mul(100_000_000).wrapping_add(value_of(word));
+        *at += 8;
+    }
+    while let Some(digit) = digit(bytes, *at) {
+        *digits = digits.wrapping_mul(10).wrapping_add(u64::from(digit));
+        *at += 1;
+    }
 }
 
 #[inline(always)]
@@ -127,21 +214,6 @@ fn slow(text: &str, start: usize, end: usize) -> Result<f64, Flaw> {
 fn digit(bytes: &[u8], at: usize) -> Option<u8> {
     let digit = bytes.get(at)?.wrapping_sub(b'0');
     (digit < 10).then_some(digit)
-}
-
-/// Eight digits at once, if there are eight.
-#[inline(always)]
-fn eight_digits(bytes: &[u8], at: usize) -> Option<u64> {
-    let word = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
-    // A digit's high half is 3, and is still 3 with 6 added.
-    let high = |word: u64| word & 0xf0f0_f0f0_f0f0_f0f0;
-    if high(word) != 0x3030_3030_3030_3030 || high(word.wrapping_add(0x0606_0606_0606_0606)) != 0x3030_3030_3030_3030 {
-        return None;
-    }
-    // Pairs, then pairs of pairs, then the two halves.
-    let pairs = (word & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul((10 << 8) + 1) >> 8;
-    let fours = (pairs & 0x00ff_00ff_00ff_00ff).wrapping_mul((100 << 16) + 1) >> 16;
-    Some((fours & 0x0000_ffff_0000_ffff).wrapping_mul((10_000 << 32) + 1) >> 32)
 }
 
 /// Powers of ten that are doubles.
@@ -192,13 +264,14 @@ const fn fives() -> [u128; 83] {
 /// `digits * 10^exponent`, rounded to the nearest double, ties to even; `None` where another way has to be taken.
 #[inline(always)]
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as explained")]
-fn exact(digits: u64, exponent: i64, negative: bool) -> Option<f64> {
-    let sign = if negative { -1.0 } else { 1.0 };
+pub(super) fn exact(digits: u64, exponent: i64, negative: bool) -> Option<f64> {
+    let sign = u64::from(negative) << 63;
     if digits <= 1 << 53 && (-22..=22).contains(&exponent) {
         // Both are doubles, so the one operation is the one rounding.
         let tens = *TENS.get(usize::try_from(exponent.unsigned_abs()).ok()?)?;
         let digits = digits as f64;
-        return Some(sign * if exponent < 0 { digits / tens } else { digits * tens });
+        let value = if exponent < 0 { digits / tens } else { digits * tens };
+        return Some(f64::from_bits(value.to_bits() | sign));
     }
     if digits == 0 || !(SMALLEST..=LARGEST).contains(&exponent) {
         return None;
@@ -227,7 +300,7 @@ fn exact(digits: u64, exponent: i64, negative: bool) -> Option<f64> {
     let binary = binary + i64::from(carried as u32);
     // No exponent of the table comes near the ends of the range.
     let bits = (binary as u64) << 52 | (mantissa >> carried) & ((1 << 52) - 1);
-    Some(sign * f64::from_bits(bits))
+    Some(f64::from_bits(bits | sign))
 }
 
 #[cfg(test)]
@@ -241,6 +314,14 @@ mod tests {
         let expected: f64 = text.parse().unwrap();
         assert_eq!((parsed.value.to_bits(), parsed.end), (expected.to_bits(), text.len()), "{text}");
         assert_eq!(number_end(text.as_bytes(), 0).unwrap(), text.len());
+        for after in [",", "}", ".", "5"] {
+            let padded = format!(" {text}{after}{}", "7".repeat(USUAL));
+            if let Some((value, end)) = usual_float(padded.as_bytes(), 1)
+                && end == text.len() + 1
+            {
+                assert_eq!(value.to_bits(), expected.to_bits(), "{text}");
+            }
+        }
     }
 
     #[test]
@@ -318,6 +399,42 @@ mod tests {
                 same(&format!("{}e-{power}", u128::from(odd) * u128::from(five)));
             }
         }
+    }
+
+    #[test]
+    fn usual_doubles_are_taken_at_once_and_others_left() {
+        let taken = |text: &str| usual_float(format!("{text}{}", " ".repeat(USUAL)).as_bytes(), 0).map(|(_, end)| end);
+        for usual in [
+            "0",
+            "-0",
+            "7",
+            "1234567",
+            "-0.5",
+            "0.25",
+            "179.1234567890123456",
+            "0.12345678901234567",
+            "1.123456789012345678",
+        ] {
+            assert_eq!(taken(usual), Some(usual.len()), "{usual}");
+        }
+        for other in [
+            "12345678",
+            "1.",
+            "-",
+            "",
+            "01",
+            "-01.5",
+            "00",
+            "1e5",
+            "1.5E5",
+            "1.1234567890123456789",
+            "12.1234567890123456789",
+            ".5",
+            "x",
+        ] {
+            assert_eq!(taken(other), None, "{other}");
+        }
+        assert_eq!(usual_float(b"1.5", 0), None);
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Records to columns.
 
+use std::ops::Range;
+
 use arrow_array::ArrayRef;
 use arrow_array::builder::StringViewBuilder;
 use arrow_schema::{ArrowError, Field, Fields, SchemaRef};
 
 use super::Flaw;
+use super::alike::Runs;
 use super::members::Members;
 use super::node::{LEVELS, width};
 use super::record::{Fault, Path, Record, Rules, UnknownKeys};
@@ -95,6 +98,24 @@ impl Rows {
         taken.map(|_| fault)
     }
 
+    /// Takes records that are spelled as the one that was taken last, where that can be told at a glance: at most `most`. Says how
+    /// many, and where the next starts.
+    pub(crate) fn push_alike(
+        &mut self,
+        runs: &mut Runs,
+        text: &[u8],
+        record: Range<usize>,
+        limit: usize,
+        most: usize,
+    ) -> (usize, usize) {
+        if self.extra.is_some() {
+            return (0, record.end);
+        }
+        let taken = runs.take(&mut self.members, text, record, limit, most);
+        self.rows += taken.0;
+        taken
+    }
+
     /// Per column, whether any record had it.
     pub(crate) fn seen(&self) -> Vec<bool> {
         let mut seen: Vec<bool> = self.members.seen().collect();
@@ -134,7 +155,6 @@ mod tests {
     use arrow_schema::{DataType, Schema};
 
     use super::*;
-    use crate::json::bits::Level;
     use crate::json::walk::Tools;
 
     #[test]
@@ -144,7 +164,7 @@ mod tests {
         let lists = DataType::List(Arc::new(Field::new_list_field(list, true)));
         let schema = Arc::new(Schema::new(vec![Field::new("a", lists, true)]));
         let mut rows = Rows::new(&schema, Rules { given: true, unknown: Unknown::Error }, 1).unwrap();
-        let mut tools = Tools::new(Level::best(), 100);
+        let mut tools = Tools::new(100);
         let mut push = |rows: &mut Rows, most| {
             rows.most = most;
             // Two inner lists, three structs of a hundred values each.
@@ -185,7 +205,7 @@ mod tests {
             r#""s":{"y":"r","x":5},"d":1.5}"#
         );
         let mut rows = Rows::new(&schema, Rules { given: true, unknown: Unknown::Error }, 1).unwrap();
-        let mut tools = Tools::new(Level::best(), 100);
+        let mut tools = Tools::new(100);
         let mut keep = Vec::new();
         // Without its first bracket it is no row.
         for end in 1..=good.len() {

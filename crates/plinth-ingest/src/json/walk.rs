@@ -2,8 +2,10 @@
 //!
 //! A [`Walk`] takes values one after the other and checks what it takes, whether anybody wants it or not. It never calls
 //! itself: how deep values are nested is counted, not felt.
+//!
+//! It looks at the bytes themselves, eight at a time in strings and between tokens. To look their places up in bitmaps made
+//! before took half as long again: most tokens are expected keys and numbers, which say themselves where they end.
 
-use super::bits::{Level, Tokens};
 use super::number::number_end;
 use super::string::{Escapes, escapes, unescape};
 use super::{Flaw, TOO_DEEP};
@@ -22,7 +24,6 @@ pub(crate) enum Kind {
 /// What walks need and leave to the next.
 #[derive(Debug)]
 pub(crate) struct Tools {
-    tokens: Tokens,
     /// Per open bracket of a value that is skipped, whether it is a brace.
     open: Vec<bool>,
     unescaped: String,
@@ -31,8 +32,8 @@ pub(crate) struct Tools {
 
 impl Tools {
     /// For values nested `depth` deep at most.
-    pub(crate) fn new(level: Level, depth: usize) -> Self {
-        Self { tokens: Tokens::new(level), open: Vec::new(), unescaped: String::new(), depth }
+    pub(crate) fn new(depth: usize) -> Self {
+        Self { open: Vec::new(), unescaped: String::new(), depth }
     }
 }
 
@@ -41,7 +42,11 @@ impl Tools {
 pub(crate) struct Walk<'a> {
     text: &'a str,
     tools: &'a mut Tools,
+    /// Whether line feeds between values are tokens.
+    lines: bool,
     depth: usize,
+    /// Where to look for the next token.
+    next: usize,
     /// The first byte after what was taken last.
     end: usize,
 }
@@ -52,20 +57,34 @@ const UNCLOSED: &str = "a string that is never closed";
 impl<'a> Walk<'a> {
     /// At the start of a text; with `lines`, line feeds between values are tokens.
     pub(crate) fn new(text: &'a str, tools: &'a mut Tools, lines: bool) -> Self {
-        tools.tokens.seek(0, lines);
-        Self { text, tools, depth: 0, end: 0 }
+        Self { text, tools, lines, depth: 0, next: 0, end: 0 }
     }
 
     /// Goes on at a byte outside of strings and values.
-    pub(crate) fn seek(&mut self, at: usize, lines: bool) {
-        self.tools.tokens.seek(at, lines);
-        (self.depth, self.end) = (0, at);
+    pub(crate) fn seek(&mut self, at: usize) {
+        (self.depth, self.next, self.end) = (0, at, at);
     }
 
     /// Where the next token is; the text's length if there is none.
     #[inline(always)]
     pub(crate) fn at(&mut self) -> usize {
-        self.tools.tokens.peek(self.text.as_bytes())
+        if self.byte(self.next) <= b' ' {
+            self.pass_spaces();
+        }
+        self.next
+    }
+
+    fn pass_spaces(&mut self) {
+        let text = self.text.as_bytes();
+        loop {
+            match text.get(self.next) {
+                // Where lines are indented there are many.
+                Some(b' ') if text.get(self.next..).unwrap_or_default().starts_with(&[b' '; 8]) => self.next += 8,
+                Some(b' ' | b'\t' | b'\r') => self.next += 1,
+                Some(b'\n') if !self.lines => self.next += 1,
+                _ => return,
+            }
+        }
     }
 
     /// The first byte of the next token; zero at the end.
@@ -100,8 +119,8 @@ impl<'a> Walk<'a> {
     /// Passes over a token of one byte.
     #[inline(always)]
     pub(crate) fn pass(&mut self) {
-        self.end = self.at() + 1;
-        self.tools.tokens.pass();
+        self.next = self.at() + 1;
+        self.end = self.next;
     }
 
     #[cold]
@@ -134,8 +153,7 @@ impl<'a> Walk<'a> {
             b'0'..=b'9' => return Err(Flaw { at: end, what: "a number with a leading zero" }),
             _ => return Err(Flaw { at: end, what: "expected a JSON value, or nothing more of it" }),
         }
-        self.tools.tokens.pass();
-        self.end = end;
+        (self.next, self.end) = (end, end);
         Ok(())
     }
 
@@ -161,22 +179,35 @@ impl<'a> Walk<'a> {
     #[inline(always)]
     fn quoted(&mut self) -> Result<(&'a str, Escapes), Flaw> {
         let start = self.at();
-        self.tools.tokens.pass();
-        let end = self.at();
-        if end >= self.text.len() {
-            return Err(Flaw { at: start, what: UNCLOSED });
+        match stop(self.text.as_bytes(), start + 1) {
+            (end, b'"') => {
+                (self.next, self.end) = (end + 1, end + 1);
+                Ok((self.between(start + 1, end), Escapes::None))
+            }
+            (special, _) => self.unplain(start, special),
         }
-        let special = self.tools.tokens.special();
-        self.tools.tokens.pass();
-        self.end = end + 1;
+    }
+
+    /// As [`Self::quoted`], of a string that starts at `start` and holds a byte to look at, or no end.
+    #[inline(never)]
+    fn unplain(&mut self, start: usize, special: usize) -> Result<(&'a str, Escapes), Flaw> {
+        let bytes = self.text.as_bytes();
+        let mut end = special;
+        loop {
+            let found = memchr::memchr2(b'"', b'\\', bytes.get(end..).unwrap_or_default());
+            end += found.ok_or(Flaw { at: start, what: UNCLOSED })?;
+            if bytes.get(end) == Some(&b'"') {
+                break;
+            }
+            end += 2;
+        }
         let inner = self.between(start + 1, end);
-        if !special {
-            return Ok((inner, Escapes::None));
-        }
-        let escapes = escapes(inner, start + 1).map_err(|flaw| match self.tools.tokens.is_cut(inner) {
+        // A string that goes beyond its line is not closed, whatever is in it.
+        let escapes = escapes(inner, start + 1).map_err(|flaw| match self.lines && inner.contains('\n') {
             true => Flaw { at: start, what: UNCLOSED },
             false => flaw,
         })?;
+        (self.next, self.end) = (end + 1, end + 1);
         Ok((inner, escapes))
     }
 
@@ -209,7 +240,11 @@ impl<'a> Walk<'a> {
     #[inline(always)]
     pub(crate) fn expected_key(&mut self, spelled: &Spelled) -> bool {
         let at = self.at();
-        spelled.is_at(self.text.as_bytes(), at) && self.tools.tokens.pass_three()
+        let found = spelled.is_at(self.text.as_bytes(), at);
+        if found {
+            self.next = at + spelled.bytes.len();
+        }
+        found
     }
 
     /// Takes an opening bracket, and the closing one if it follows at once: then there is nothing in it.
@@ -218,7 +253,7 @@ impl<'a> Walk<'a> {
         if self.depth == self.tools.depth {
             return Err(self.flaw(TOO_DEEP));
         }
-        self.tools.tokens.pass();
+        self.next = self.at() + 1;
         if self.peek() == close {
             self.pass();
             return Ok(false);
@@ -232,7 +267,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn more(&mut self, close: u8) -> Result<bool, Flaw> {
         match self.peek() {
             b',' => {
-                self.tools.tokens.pass();
+                self.next += 1;
                 Ok(true)
             }
             byte if byte == close => {
@@ -289,6 +324,31 @@ impl<'a> Walk<'a> {
                 self.tools.open.pop();
             }
         }
+    }
+}
+
+/// The first byte from `at` on that a string does not hold as it is: a quote, a backslash, a control character; zero at the
+/// end.
+#[inline(always)]
+fn stop(text: &[u8], mut at: usize) -> (usize, u8) {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const TOPS: u64 = ONES << 7;
+    while let Some(word) = text.get(at..).and_then(|rest| rest.first_chunk()) {
+        let word = u64::from_le_bytes(*word);
+        // The top bit of each byte below a limit of at most 128; right up to the first such byte.
+        let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+        let same = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+        let found = (same(b'"') | same(b'\\') | below(word, 0x20)) & TOPS;
+        if found != 0 {
+            at += (found.trailing_zeros() / 8) as usize;
+            break;
+        }
+        at += 8;
+    }
+    let rest = text.get(at..).unwrap_or_default();
+    match rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
+        Some(found) => (at + found, rest.get(found).copied().unwrap_or(0)),
+        None => (text.len(), 0),
     }
 }
 

@@ -63,7 +63,7 @@ type Positions = Vec<Option<usize>>;
 
 /// Goes through the records of a piece; the callback answers whether it wants more.
 fn records(piece: &Piece, cutting: Cutting, mut record: impl FnMut(u64, u64, &[u8]) -> Result<bool>) -> Result<()> {
-    let bytes = piece.bytes.as_slice();
+    let bytes = &*piece.bytes;
     let mut boundaries = Boundaries::new(cutting.dialect);
     let (mut start, mut line) = (0, piece.line);
     while start < bytes.len() {
@@ -160,7 +160,7 @@ impl Decoder {
                 Ok(rows.push(fields.iter(text), columns, &layout.nulls))
             });
             match taken {
-                Ok(None) => out.keep.append(true),
+                Ok(None) => out.keep.append_non_null(),
                 Ok(Some(fault)) => out.row(fault, place)?,
                 Err(why) => out.broken(place(), why)?,
             }

@@ -8,7 +8,7 @@ use super::split::{Cutting, Piece};
 /// The lines of a piece as arrays of at most so many values, if each of them is a value as it is: text without quotes,
 /// delimiters and carriage returns, of the right size, and not empty, which may stand for a null.
 pub(super) fn values(piece: &Piece, cutting: Cutting, most: usize) -> Option<Vec<StringViewArray>> {
-    let bytes = piece.bytes.as_slice();
+    let bytes = &*piece.bytes;
     let (delimiter, quote) = (cutting.dialect.delimiter, cutting.dialect.quote.unwrap_or(b'\r'));
     if bytes.is_empty() || memchr::memchr3(delimiter, quote, b'\r', bytes).is_some() {
         return None;
@@ -90,7 +90,7 @@ mod tests {
     fn taken(text: &[u8], most: usize) -> Option<Vec<Vec<String>>> {
         let dialect = Dialect { delimiter: b',', quote: Some(b'"') };
         let cutting = Cutting { target: 1 << 20, record: 40, dialect, header: false };
-        let (path, bytes) = (Arc::from(Path::new("words")), text.to_vec());
+        let (path, bytes) = (Arc::from(Path::new("words")), text.to_vec().into());
         let piece = Piece { path, names: Arc::default(), line: 1, offset: 0, stored: 0, bytes, oversized: None };
         let values = |array: StringViewArray| array.iter().map(|value| value.unwrap().to_owned()).collect();
         Some(super::values(&piece, cutting, most)?.into_iter().map(values).collect())

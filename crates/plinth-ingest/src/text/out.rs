@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
-use arrow_buffer::BooleanBufferBuilder;
+use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::ahead::Item;
@@ -103,8 +103,8 @@ pub(crate) struct Place<'a> {
 pub(crate) struct Out<'a> {
     plan: &'a Plan,
     path: &'a Path,
-    /// Per row, whether it is sound.
-    pub(crate) keep: BooleanBufferBuilder,
+    /// Per row, whether it is sound: as a rule all are, which takes no memory.
+    pub(crate) keep: NullBufferBuilder,
     bad: Vec<BadRecord>,
     bad_bytes: usize,
     /// Bytes of the file that the piece accounts for, until they are handed on.
@@ -121,7 +121,7 @@ impl<'a> Out<'a> {
         stored: u64,
         give: &'a mut dyn FnMut(Item<Decoded>) -> bool,
     ) -> Self {
-        let keep = BooleanBufferBuilder::new(0);
+        let keep = NullBufferBuilder::new(0);
         Self { plan, path, keep, bad: Vec::new(), bad_bytes: 0, stored: Some(stored), wanted: true, give }
     }
 
@@ -165,7 +165,9 @@ impl<'a> Out<'a> {
 
     /// Hands on what there is.
     pub(crate) fn give(&mut self, columns: Result<Vec<ArrayRef>, ArrowError>, unknown: UnknownKeys) -> Result<()> {
-        let batch = columns.and_then(|columns| kept(&self.plan.schema, columns, &self.keep.finish()));
+        let rows = self.keep.len();
+        let keep = self.keep.finish();
+        let batch = columns.and_then(|columns| kept(&self.plan.schema, columns, rows, keep));
         let batch = batch.map_err(|e| IngestError::damaged(self.path, e.to_string()))?;
         self.give_batch(Some(batch), unknown);
         Ok(())
@@ -188,12 +190,16 @@ impl<'a> Out<'a> {
 fn kept(
     schema: &SchemaRef,
     columns: Vec<ArrayRef>,
-    keep: &arrow_buffer::BooleanBuffer,
+    rows: usize,
+    keep: Option<NullBuffer>,
 ) -> Result<RecordBatch, ArrowError> {
-    let rows = keep.count_set_bits();
-    let (all, keep) = (rows == keep.len(), BooleanArray::new(keep.clone(), None));
+    let rows = keep.as_ref().map_or(rows, |keep| rows - keep.null_count());
+    let keep = keep.map(|keep| BooleanArray::new(keep.into_inner(), None));
     let finish = |(column, field): (ArrayRef, &arrow_schema::FieldRef)| {
-        let kept = if all { column } else { arrow_select::filter::filter(&column, &keep)? };
+        let kept = match &keep {
+            None => column,
+            Some(keep) => arrow_select::filter::filter(&column, keep)?,
+        };
         // With the bad rows gone, parts that must not be null are not.
         if kept.data_type() == field.data_type() { Ok(kept) } else { arrow_cast::cast(&kept, field.data_type()) }
     };

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::buffer::{Buffer, Cut};
+use super::buffer::{Buffer, Chunk, Cut};
 use super::csv::{Boundaries, Dialect, Fields, without_line_end};
 use super::feed::Pieces;
 use super::out::EXCERPT;
@@ -29,7 +29,7 @@ pub(crate) struct Piece {
     /// Bytes of the file as stored that were read for it.
     pub(crate) stored: u64,
     /// Whole records; of an oversized record its beginning.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Chunk,
     /// The length of the one record that is too large to be read.
     pub(crate) oversized: Option<u64>,
 }
@@ -71,7 +71,7 @@ impl Cutter {
     }
 
     fn check_line_ends(&self) -> Result<()> {
-        let head = self.buffer.bytes.as_slice();
+        let head = self.buffer.bytes();
         let carriage_returns = memchr::memchr2(b'\n', b'\r', head).is_some_and(|at| {
             let next = head.get(at + 1);
             head.get(at) == Some(&b'\r') && next.is_some_and(|b| *b != b'\n') && !head.contains(&b'\n')
@@ -87,25 +87,25 @@ impl Cutter {
     fn read_names(&mut self) -> Result<()> {
         let header = self.cutting.header;
         let end = loop {
-            match self.boundaries.next(&self.buffer.bytes, self.scanned, self.buffer.ended) {
+            match self.boundaries.next(self.buffer.bytes(), self.scanned, self.buffer.ended) {
                 Ok(end) => break end,
                 Err(scanned) => self.scanned = scanned,
             }
             if self.buffer.ended {
-                break self.buffer.bytes.len();
+                break self.buffer.bytes().len();
             }
-            if self.buffer.bytes.len() > self.cutting.record {
+            if self.buffer.bytes().len() > self.cutting.record {
                 let limit = self.cutting.record;
                 return Err(IngestError::damaged(
                     &self.buffer.path,
                     format!("the first line is longer than {limit} bytes"),
                 ));
             }
-            self.buffer.fill(self.buffer.bytes.len().saturating_mul(2).max(64))?;
+            self.buffer.fill(self.buffer.bytes().len().saturating_mul(2).max(64))?;
         };
         self.boundaries.quoted = false;
         self.scanned = 0;
-        let record = without_line_end(self.buffer.bytes.get(..end).unwrap_or_default());
+        let record = without_line_end(self.buffer.bytes().get(..end).unwrap_or_default());
         let bad = |what: &str| {
             let excerpt = crate::error::excerpt(record);
             IngestError::damaged(&self.buffer.path, format!("line 1: {what}: {excerpt}"))
@@ -159,14 +159,14 @@ impl Cutter {
 
     /// Passes over the record the buffer starts with, which is larger than a record may be.
     fn oversized(&mut self) -> Result<Piece> {
-        let excerpt = self.buffer.bytes.get(..EXCERPT.min(self.cutting.record)).unwrap_or_default().to_vec();
+        let excerpt = self.buffer.bytes().get(..EXCERPT.min(self.cutting.record)).unwrap_or_default().to_vec();
         let (line, offset) = (self.buffer.line, self.buffer.offset);
         loop {
-            let end = self.boundaries.next(&self.buffer.bytes, self.scanned, self.buffer.ended);
+            let end = self.boundaries.next(self.buffer.bytes(), self.scanned, self.buffer.ended);
             // What comes after a byte depends on the byte before it at most.
             let (taken, found) = match end {
                 Ok(end) => (end, true),
-                Err(_) if self.buffer.ended => (self.buffer.bytes.len(), true),
+                Err(_) if self.buffer.ended => (self.buffer.bytes().len(), true),
                 Err(scanned) => {
                     self.scanned = scanned;
                     (scanned.saturating_sub(1), false)
@@ -181,10 +181,10 @@ impl Cutter {
                 (piece.line, piece.offset) = (line, offset);
                 let line_end = piece.bytes.len() - without_line_end(&piece.bytes).len();
                 piece.oversized = Some(self.buffer.offset - offset - line_end as u64);
-                piece.bytes = excerpt;
+                piece.bytes = excerpt.into();
                 return Ok(piece);
             }
-            self.buffer.fill(self.buffer.bytes.len() + self.cutting.target.max(64))?;
+            self.buffer.fill(self.buffer.bytes().len() + self.cutting.target.max(64))?;
         }
     }
 }
@@ -196,10 +196,10 @@ impl Pieces for Cutter {
         let mut goal = self.cutting.target;
         loop {
             self.buffer.fill(goal)?;
-            let (end, scanned) = self.boundaries.last(&self.buffer.bytes, self.scanned, self.buffer.ended);
+            let (end, scanned) = self.boundaries.last(self.buffer.bytes(), self.scanned, self.buffer.ended);
             self.scanned = scanned;
             if self.buffer.ended {
-                let everything = self.buffer.bytes.len();
+                let everything = self.buffer.bytes().len();
                 // A file of which there is only a header still says what columns it has.
                 let wanted = everything > 0 || !self.given;
                 return Ok(wanted.then(|| self.cut(everything)));
@@ -207,12 +207,12 @@ impl Pieces for Cutter {
             if let Some(end) = end {
                 return Ok(Some(self.cut(end)));
             }
-            if self.buffer.bytes.len() > self.cutting.record.saturating_add(LINE_END) {
+            if self.buffer.bytes().len() > self.cutting.record.saturating_add(LINE_END) {
                 return self.oversized().map(Some);
             }
             goal = self
                 .buffer
-                .bytes
+                .bytes()
                 .len()
                 .saturating_mul(2)
                 .min(self.cutting.record.saturating_add(LINE_END + 1))

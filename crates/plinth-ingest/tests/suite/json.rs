@@ -246,6 +246,84 @@ proptest! {
     }
 }
 
+/// A record of doubles, spelled like others as a rule.
+fn alike() -> impl Strategy<Value = String> {
+    let number = prop_oneof![
+        12 => "-?(0|[1-9][0-9]{0,2})\\.[0-9]{1,16}",
+        2 => "-?[0-9]{1,9}(\\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?",
+        1 => "null|\"x\"|1\\.|-|01\\.5|\\{\\}|\\[1\\]| ",
+    ];
+    let spelling = prop_oneof![
+        16 => Just(["{\"a\":", ",\"b\":", "}"]),
+        2 => Just([" {\"a\": ", " , \"b\": ", " }"]),
+        2 => Just(["{\"b\":", ",\"a\":", "}"]),
+        1 => prop::sample::select(vec![
+            ["{\"a\":", ",\"a\":", "}"],
+            ["{\"a\":", ",\"c\":", "}"],
+            ["{\"a\":", ",\"b\":", ",\"c\":\"x\"}"],
+            ["{\"c\":{},\"a\":", ",\"b\":", "}"],
+            ["{\"a\" :", ",\"b\":", "}"],
+            ["{\"a\":", ";\"b\":", "}"],
+            ["{\"a\":", ",\"b\":", "]"],
+            ["{\"\\u0061\":", ",\"b\":", "}"],
+        ]),
+    ];
+    (spelling, number.clone(), number).prop_map(|([a, b, end], x, y)| format!("{a}{x}{b}{y}{end}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn records_that_are_spelled_alike_are_what_they_are_one_by_one(
+        records in prop::collection::vec(alike(), 1..40), array: bool, threads in 1_usize..3, piece in 100_usize..2_000, level in 0_usize..3,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let run = |text: &str, piece_bytes, level| {
+            let path = write(dir.path(), "x.json", text);
+            let rejects = dir.path().join("rejects");
+            let options = SourceOptions {
+                schema: schema(&[("a", DataType::Float64), ("b", DataType::Float64)]),
+                json: JsonOptions { unknown: Unknown::Report, ..JsonOptions::default() },
+                rejects: Rejects::Collect { to: rejects.clone(), max: None },
+                threads, piece_bytes, level,
+                ..SourceOptions::default()
+            };
+            let (rows, unknown) = match open(&[path], &options) {
+                Ok(mut source) => {
+                    let rows = drain(source.as_mut()).map_or_else(|e| vec![e], |rows| lines(&rows));
+                    (rows, source.unknown_keys().values().sum())
+                }
+                Err(e) => (vec![e.to_string()], 0),
+            };
+            let unknown: u64 = unknown;
+            (rows, unknown, std::fs::read_to_string(rejects).unwrap_or_default().lines().count())
+        };
+        let level = Level::all().get(level).copied();
+        // Both columns are in every file; nothing else is spelled so.
+        let first = "{\"b\" :0,\"a\" :0}";
+        let whole = match array {
+            true => format!("[{first},{}]", records.join(",\n")),
+            false => format!("{first}\n{}\n", records.join("\n")),
+        };
+        let (rows, unknown, rejected) = run(&whole, Some(piece), level);
+        // One by one nothing is learned.
+        let mut expected = (Vec::new(), 0, 0);
+        for record in &records {
+            let text = if array { format!("[{first},{record}]") } else { format!("{first}\n{record}") };
+            let (rows, unknown, rejected) = run(&text, None, None);
+            expected.0.extend(rows.into_iter().skip(1));
+            expected.1 += unknown;
+            expected.2 += rejected;
+        }
+        // Brackets that do not match may join records of an array.
+        if !(array && whole.contains("]\n") | whole.contains("],")) {
+            prop_assert_eq!(rows.into_iter().skip(1).collect::<Vec<_>>(), expected.0, "{}", whole);
+            prop_assert_eq!((unknown, rejected), (expected.1, expected.2), "{}", whole);
+        }
+    }
+}
+
 /// Whether rows, rejects and the error at the end are those of the text read in one piece.
 fn same_however_cut(bytes: &[u8], threads: usize, piece: usize, limit: usize) -> Result<(), TestCaseError> {
     let dir = tempfile::tempdir().unwrap();
@@ -316,6 +394,25 @@ fn a_document_is_told_from_lines() {
     assert!(e.contains("line 2 (byte 8): not a JSON object: 2"), "{e}");
     let e = error(&[write(dir.path(), "x.json", "{\"a\":1}\n{\"a\":\n2}\n")], &SourceOptions::default());
     assert!(e.contains("line 2 (byte 8): broken JSON: the JSON ends too early (at byte 5 of the record)"), "{e}");
+}
+
+#[test]
+fn a_file_without_a_sound_record_says_what_is_wrong_with_the_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let deep = format!("{{\"a\":{}1{}}}\n", "[".repeat(2_000), "]".repeat(2_000));
+    for (text, what) in [
+        (deep.as_str(), "line 1 (byte 0): broken JSON: nested too deep (at byte 1028 of the record)"),
+        ("\n{\"a\":01}\n", "line 2 (byte 1): broken JSON: a number with a leading zero"),
+        ("{\"a\":tru}", "line 1 (byte 0): broken JSON: expected a JSON value"),
+    ] {
+        for sample in [Sample::Rows(10), Sample::Everything] {
+            let options = SourceOptions { sample, threads: 2, ..SourceOptions::default() };
+            let e = error(&[write(dir.path(), "x.json", text)], &options);
+            assert!(e.contains("no columns found") && e.contains(what), "{e}");
+        }
+    }
+    let e = error(&[write(dir.path(), "x.json", "{}\n")], &SourceOptions::default());
+    assert!(e.contains("no columns found; give a schema"), "{e}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The portable kernel: eight bytes at a time in a word.
 
-use super::{BLOCK, Brackets, Bytes, Carry, Kernel, Scan, Stop};
+use super::{BLOCK, Brackets, Kernel, Scan, Stop};
 
 struct Scalar;
 
@@ -32,24 +32,6 @@ fn gather(block: &[u8; BLOCK], of: impl Fn(u64) -> u64) -> u64 {
 
 impl Kernel for Scalar {
     #[inline(always)]
-    fn bytes(block: &[u8; BLOCK]) -> Bytes {
-        let brackets = |word: u64| {
-            let folded = word | (ONES * 0x20);
-            equal(folded, b'{') | equal(folded, b'}')
-        };
-        Bytes {
-            quotes: gather(block, |word| equal(word, b'"')),
-            backslashes: gather(block, |word| equal(word, b'\\')),
-            operators: gather(block, |word| brackets(word) | equal(word, b',') | equal(word, b':')),
-            spaces: gather(block, |word| {
-                equal(word, b' ') | equal(word, b'\n') | equal(word, b'\t') | equal(word, b'\r')
-            }),
-            controls: gather(block, |word| zeros(word & (ONES * 0xe0))),
-            line_feeds: gather(block, |word| equal(word, b'\n')),
-        }
-    }
-
-    #[inline(always)]
     fn brackets(block: &[u8; BLOCK]) -> Brackets {
         Brackets {
             quotes: gather(block, |word| equal(word, b'"')),
@@ -59,10 +41,6 @@ impl Kernel for Scalar {
             commas: gather(block, |word| equal(word, b',')),
         }
     }
-}
-
-pub(super) fn tokens(window: &[u8], lines: bool, carry: &mut Carry, starts: &mut [u32], count: &mut usize) -> bool {
-    super::tokens::<Scalar>(window, lines, carry, starts, count)
 }
 
 pub(super) fn scan(state: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
