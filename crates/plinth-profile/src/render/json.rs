@@ -94,7 +94,7 @@ fn roofline(roofline: &Roofline) -> Value {
         Bound::Parallelism => "parallelism",
     };
     let limits: Vec<_> = roofline.limits.iter().map(limit).collect();
-    json!({ "bound": bound, "verdict": roofline.verdict, "limits": limits })
+    json!({ "bound": bound, "verdict": roofline.verdict, "note": roofline.note, "limits": limits })
 }
 
 fn limit(limit: &Limit) -> Value {

@@ -167,9 +167,9 @@ fn what_was_not_measured_is_no_limit() {
 fn a_machine_is_measured_and_marked() {
     let measured = Ceilings::measure(2, Duration::from_millis(100));
     let memory = measured.memory.unwrap();
-    assert!(memory.per_second > 1e8 && !memory.by_thread && memory.origin == Origin::Now, "{memory:?}");
+    assert!(memory.per_second > 0.0 && !memory.by_thread && memory.origin == Origin::Now, "{memory:?}");
     let decode = measured.decode("anything").unwrap();
-    assert!(decode.per_second > 1e7 && decode.by_thread && decode.origin == Origin::Now, "{decode:?}");
+    assert!(decode.per_second > 0.0 && decode.by_thread && decode.origin == Origin::Now, "{decode:?}");
     // What a probe found goes first.
     let both = ceilings().or(&measured);
     assert_eq!((both.memory, both.decode("fsst")), (ceilings().memory, ceilings().decode("fsst")));
