@@ -285,7 +285,9 @@ fn same_however_cut(bytes: &[u8], threads: usize, piece: usize, limit: usize) ->
 
 #[test]
 fn what_is_before_a_value_in_brackets_counts_as_part_of_it() {
-    for text in ["{\"a\":0}{\"a\":}\n1\n{\"a\" {\"a\":0}{\"a\":0}\n{\"a\":}{\"a\":\\}\n", "{} 1 1 {\"a\":1} 2 {\"a\":2}"] {
+    for text in
+        ["{\"a\":0}{\"a\":}\n1\n{\"a\" {\"a\":0}{\"a\":0}\n{\"a\":}{\"a\":\\}\n", "{} 1 1 {\"a\":1} 2 {\"a\":2}"]
+    {
         for limit in 1..20 {
             same_however_cut(text.as_bytes(), 1, 1, limit).unwrap();
         }
