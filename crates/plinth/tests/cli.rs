@@ -5,6 +5,7 @@ mod common;
 mod lookup;
 #[cfg(target_os = "linux")]
 mod probe;
+mod profile;
 
 use std::path::Path;
 use std::process::Stdio;

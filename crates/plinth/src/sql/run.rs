@@ -12,6 +12,7 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
 use datafusion::sql::parser::Statement;
 use futures::channel::{mpsc, oneshot};
 use futures::{FutureExt, SinkExt, Stream, StreamExt};
+use plinth_profile::{Profiler, Stage};
 
 use crate::error::{Failure, Result};
 use crate::session::{Params, Session};
@@ -25,12 +26,13 @@ pub(crate) async fn start(
     session: &Arc<Session>,
     statement: Statement,
     params: &Params,
+    profiler: &Profiler,
 ) -> Result<SendableRecordBatchStream> {
-    let (session, params) = (Arc::clone(session), params.clone());
+    let (session, params, profiler) = (Arc::clone(session), params.clone(), profiler.clone());
     let (started, schema) = oneshot::channel();
     let (mut sender, batches) = mpsc::channel(AHEAD);
     let task = SpawnedTask::spawn(async move {
-        let mut stream = match session.execute_with(statement, &params).await {
+        let mut stream = match profiler.around(Stage::Plan, session.execute_with(statement, &params)).await {
             Ok(stream) => stream,
             Err(failure) => return drop(started.send(Err(failure))),
         };
