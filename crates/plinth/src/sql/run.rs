@@ -31,7 +31,10 @@ pub(crate) async fn start(
     let (session, params, profiler) = (Arc::clone(session), params.clone(), profiler.clone());
     let (started, schema) = oneshot::channel();
     let (mut sender, batches) = mpsc::channel(AHEAD);
-    let task = SpawnedTask::spawn(async move {
+    // Planning is not handing over rows, though it happens on the way.
+    profiler.part_of(Stage::Plan.into(), None);
+    let around = profiler.clone();
+    let task = SpawnedTask::spawn(around.around(Stage::Output, async move {
         let mut stream = match profiler.around(Stage::Plan, session.execute_with(statement, &params)).await {
             Ok(stream) => stream,
             Err(failure) => return drop(started.send(Err(failure))),
@@ -44,7 +47,7 @@ pub(crate) async fn start(
                 return;
             }
         }
-    });
+    }));
     match schema.await {
         Ok(schema) => Ok(Box::pin(Rows { schema: schema?, batches, task: Some(task) })),
         // The panic hook has told what happened.
