@@ -33,8 +33,8 @@ pub(crate) async fn start(
     let (mut sender, batches) = mpsc::channel(AHEAD);
     // Planning is not handing over rows, though it happens on the way.
     profiler.part_of(Stage::Plan.into(), None);
-    let around = profiler.clone();
-    let task = SpawnedTask::spawn(around.around(Stage::Output, async move {
+    let output = profiler.clone();
+    let work = async move {
         let mut stream = match profiler.around(Stage::Plan, session.execute_with(statement, &params)).await {
             Ok(stream) => stream,
             Err(failure) => return drop(started.send(Err(failure))),
@@ -47,7 +47,8 @@ pub(crate) async fn start(
                 return;
             }
         }
-    }));
+    };
+    let task = SpawnedTask::spawn(async move { output.around(Stage::Output, work).await });
     match schema.await {
         Ok(schema) => Ok(Box::pin(Rows { schema: schema?, batches, task: Some(task) })),
         // The panic hook has told what happened.
