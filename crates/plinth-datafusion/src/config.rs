@@ -11,6 +11,8 @@ extensions_options! {
         pub parquet_scan: String, default = "plinth".to_owned()
         /// When filters are evaluated: `auto`, `after-decode`, `interleaved` or `filter-first`.
         pub pushdown: String, default = "auto".to_owned()
+        /// Whether statements are profiled; `plinth_profile()` shows the last one's.
+        pub profile: bool, default = false
     }
 }
 

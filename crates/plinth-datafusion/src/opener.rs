@@ -13,13 +13,14 @@ use datafusion_physical_expr_adapter::rewrite::rewrite_input_file_name_in_projec
 use futures::{FutureExt, StreamExt};
 use plinth_format::scan::source::ColumnSource;
 use plinth_format::{DynamicFilter, Scan};
-use tokio::task::spawn_blocking;
+use plinth_profile::{Pause, Profiler, Stage, scope};
 
 use crate::columns::FileColumns;
 use crate::error::{from_format, from_join};
 use crate::handles::{Handles, Remote};
 use crate::metrics::{PartitionMetrics, ScanReporter};
 use crate::predicates::Predicates;
+use crate::profile::spawn_blocking;
 use crate::projection::FileProjection;
 
 /// What to do with every file of a partition.
@@ -63,7 +64,9 @@ impl FileOpener for PlinthOpener {
 impl PlinthOpener {
     /// Starts the scan of a part; `None` if no row group starts in it.
     fn start(&self, part: &PartitionedFile) -> Result<Option<Batches<impl ColumnSource + use<>>>> {
+        let opening = scope(Stage::Open);
         let file = self.handles.open(&self.remote, part)?;
+        drop(opening);
         let first = part.range.as_ref().is_none_or(|range| range.start == 0);
         let groups = match &part.range {
             Some(range) => {
@@ -110,16 +113,22 @@ pub(crate) struct Batches<S: ColumnSource> {
     scan: Option<Scan<S>>,
     projection: FileProjection,
     reporter: ScanReporter,
+    /// While it waits for storage.
+    pause: Option<Pause>,
 }
 
 impl<S: ColumnSource> Batches<S> {
     pub(crate) fn new(scan: Scan<S>, projection: FileProjection, reporter: ScanReporter) -> Self {
-        Self { scan: Some(scan), projection, reporter }
+        Self { scan: Some(scan), projection, reporter, pause: None }
     }
 
     pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Option<Result<RecordBatch>>> {
         let Some(scan) = &mut self.scan else { return Poll::Ready(None) };
-        let Poll::Ready(next) = scan.poll_batch(waker) else { return Poll::Pending };
+        self.pause = None;
+        let Poll::Ready(next) = scan.poll_batch(waker) else {
+            self.pause = Some(Profiler::current().pause());
+            return Poll::Pending;
+        };
         self.reporter.report();
         let batch = next.map(|batch| self.projection.apply(&batch.map_err(from_format)?));
         if !matches!(batch, Some(Ok(_))) {

@@ -21,12 +21,14 @@ use datafusion_physical_plan::{
 };
 use futures::StreamExt;
 use plinth_format::{FileSummary, Writer, WriterOptions};
+use plinth_profile::{Stage, scope};
 use plinth_table::Appender;
 use tokio::sync::mpsc;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::JoinSet;
 
 use crate::error::{from_format, from_join};
 use crate::location;
+use crate::profile::spawn_blocking;
 
 /// Batches that may wait between the engine and the writer, besides one a partition.
 const IN_FLIGHT: usize = 2;
@@ -176,7 +178,11 @@ async fn feed(streams: Vec<SendableRecordBatchStream>, to_writer: mpsc::Sender<M
 /// Writes until the end; `None` if the input stopped before it, in which case the writer is dropped and takes its
 /// temporary file along.
 fn write_all(mut writer: impl Output, mut batches: mpsc::Receiver<Message>) -> Result<Option<Publish>> {
-    while let Some(message) = batches.blocking_recv() {
+    let mut next = || {
+        let _join = scope(Stage::Join);
+        batches.blocking_recv()
+    };
+    while let Some(message) = next() {
         match message {
             Message::Batch(lane, batch) => writer.write_lane(lane, &batch).map_err(from_format)?,
             Message::End => return writer.complete().map(Some).map_err(from_format),

@@ -122,6 +122,18 @@ impl Column {
         Ok(Self { values: Values::Views { views: views.into(), buffers }, ..self.clone() })
     }
 
+    /// Bytes of its values; of text and binaries, of what they hold.
+    pub fn bytes(&self) -> u64 {
+        match &self.values {
+            Values::Bool(values) => values.len().div_ceil(8) as u64,
+            Values::Fixed(values) => values.len() as u64,
+            // The first four bytes of a view are the length.
+            Values::Views { views, .. } => {
+                views.iter().map(|view| u64::try_from(view & 0xffff_ffff).unwrap_or(0)).sum()
+            }
+        }
+    }
+
     /// Whether some of it lies in the block it was decoded from.
     pub fn borrows(&self, block: &Buffer) -> bool {
         let values = match &self.values {

@@ -12,6 +12,7 @@ use plinth_encoding::expr::{Path, Scalar};
 use plinth_encoding::postings::Postings;
 use plinth_encoding::{EncodingError, Physical};
 use plinth_io::{BlockKey, Io, LocalFile, Source};
+use plinth_profile::{Stage, scope};
 
 use crate::error::{FormatError, Result};
 use crate::footer::{Footer, TAIL_LEN, read_tail};
@@ -114,6 +115,7 @@ impl File {
     /// # Errors
     /// As [`File::open`].
     pub fn from_source_with(source: Arc<dyn Source>, options: &OpenOptions) -> Result<Self> {
+        let _open = scope(Stage::Open);
         let len = source.byte_len();
         let name = source.name().to_owned();
         if len < TAIL_LEN as u64 {
@@ -335,7 +337,9 @@ impl Inner {
         if let Some(meta) = known.meta.get() {
             return Ok(meta);
         }
+        let scope = scope(Stage::Metadata);
         let section = &self.footer.streams[stream];
+        scope.bytes(u64::from(section.len));
         let place = format!("column {:?}: metadata", known.name);
         let bytes = self.section(section, &place)?;
         self.metadata_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
@@ -357,6 +361,8 @@ impl Inner {
             return Ok(Some(dictionary));
         }
         let Some(meta) = &self.stream_meta(stream)?.dictionary else { return Ok(None) };
+        let scope = scope(Stage::Metadata.of("dictionary"));
+        scope.bytes(u64::from(meta.index.len));
         let place = format!("column {:?}: dictionary", known.name);
         let index = self.section(&meta.index, &format!("{place} index"))?;
         let blocks =
@@ -377,6 +383,7 @@ impl Inner {
         }
         let meta = self.stream_meta(stream)?;
         let (Some(dictionary), Some(at)) = (&meta.dictionary, &meta.postings) else { return Ok(None) };
+        let _open = scope(Stage::Metadata.of("postings"));
         let place = format!("column {:?}: postings", known.name);
         let directory = self.section(&at.directory, &format!("{place}: directory"))?;
         let groups = Groups { source: Arc::clone(&self.source), place: place.clone(), offset: at.offset };
@@ -412,6 +419,8 @@ struct DictionaryBlocks {
 impl BlockSource for DictionaryBlocks {
     fn block(&self, i: usize) -> plinth_encoding::Result<Buffer> {
         let section = self.sections.get(i).ok_or_else(|| EncodingError::corrupt(format!("there is no block {i}")))?;
+        let read = scope(Stage::Metadata.of("dictionary"));
+        read.bytes(u64::from(section.len));
         let place = format!("{} block {i} (offset {}, {} bytes)", self.place, section.offset, section.len);
         read_one(&*self.source, section.range())
             .and_then(|bytes| verify(self.source.name(), &place, &bytes, section.checksum).map(|()| bytes))

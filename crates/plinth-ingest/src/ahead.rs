@@ -10,6 +10,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use plinth_profile::{Anchor, Profiler, Stage, scope};
+
 /// Items the current task may have waiting whatever the bytes.
 const CURRENT_AHEAD: usize = 2;
 
@@ -29,6 +31,11 @@ pub(crate) trait Worker<P, T, E>: Send + 'static {
 
     /// The error that stands for a panic: in a piece, or in the feed.
     fn panicked(&self, piece: Option<&P>) -> E;
+
+    /// What profiles charge the work to.
+    fn anchor(&self) -> Anchor {
+        Stage::Structure.into()
+    }
 }
 
 struct Queue<T, E> {
@@ -77,9 +84,9 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
         let feed = Arc::new(Mutex::new(feed));
         let mut this = Self { shared: Arc::clone(&shared), threads: Vec::with_capacity(workers.len()) };
         for (at, worker) in workers.into_iter().enumerate() {
-            let (shared, feed) = (Arc::clone(&shared), Arc::clone(&feed));
+            let (shared, feed, profiler) = (Arc::clone(&shared), Arc::clone(&feed), Profiler::current());
             let thread = std::thread::Builder::new().name(format!("{THREAD_NAME}-{at}"));
-            this.threads.push(thread.spawn(move || shared.work(worker, &feed))?);
+            this.threads.push(thread.spawn(move || shared.work(worker, &feed, &profiler))?);
         }
         Ok(this)
     }
@@ -146,11 +153,22 @@ impl<T, E> Shared<T, E> {
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State<T, E>>) -> MutexGuard<'a, State<T, E>> {
+        let _join = scope(Stage::Join);
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work<P, F: Iterator<Item = Result<P, E>>>(&self, mut worker: impl Worker<P, T, E>, feed: &Mutex<F>) {
-        while let Some((task, piece)) = self.take(&worker, feed) {
+    fn work<P, F: Iterator<Item = Result<P, E>>>(
+        &self,
+        mut worker: impl Worker<P, T, E>,
+        feed: &Mutex<F>,
+        profiler: &Profiler,
+    ) {
+        let take = |worker: &_| {
+            let _read = profiler.scope(Stage::Read);
+            self.take(worker, feed)
+        };
+        while let Some((task, piece)) = take(&worker) {
+            let _work = profiler.scope(worker.anchor());
             let result = piece.and_then(|piece| {
                 let run = || worker.run(&piece, &mut |item| self.give(task, item));
                 std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(worker.panicked(Some(&piece))))
@@ -169,7 +187,9 @@ impl<T, E> Shared<T, E> {
         worker: &impl Worker<P, T, E>,
         feed: &Mutex<F>,
     ) -> Option<(usize, Result<P, E>)> {
+        let waiting = scope(Stage::Join);
         let mut feed = feed.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(waiting);
         let mut state = self.lock();
         while !state.cancelled && !state.ended && state.next >= state.current.saturating_add(self.ahead) {
             state = self.wait(state);

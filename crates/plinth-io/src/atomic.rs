@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_buffer::Buffer;
+use plinth_profile::{Stage, scope};
 
 use crate::error::{IoError, Result};
 use crate::source::read_exact_at;
@@ -91,6 +92,8 @@ impl AtomicFile {
     /// # Errors
     /// If the file system refuses, for instance because it is full.
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
+        let write = scope(Stage::Write);
+        write.bytes(bytes.len() as u64);
         self.file.write_all(bytes).map_err(|e| {
             let action = format!("write {} bytes at {}", bytes.len(), self.position);
             IoError::os(&self.target, action, e)
@@ -137,6 +140,7 @@ impl AtomicFile {
     /// # Errors
     /// If the file system refuses.
     pub fn sync(&self) -> Result<()> {
+        let _sync = scope(Stage::Sync);
         self.file.sync_all().map_err(|e| IoError::os(&self.target, "sync", e))
     }
 
@@ -159,6 +163,7 @@ impl AtomicFile {
             }
         }
         self.committed = true;
+        let _sync = scope(Stage::Sync);
         sync_folder(folder_of(&self.target))
             .map_err(|e| IoError::Unsynced { path: self.target.display().to_string(), reason: Arc::new(e) })?;
         Ok(self.position)

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
+use plinth_profile::{Profiler, Stage, scope};
+
 use crate::arena::{Arena, Held, Need};
 use crate::budget::MemoryBudget;
 use crate::cache::BlockCache;
@@ -267,17 +269,24 @@ impl Io {
         let direct = if way == Way::Cached { None } else { file.direct()? };
         for ((wanted, mut extent), reply) in pieces.into_iter().zip(replies) {
             let (from, end) = (wanted.offset - wanted.lead as u64, wanted.lead + wanted.len);
-            if look && read_resident(&cached, &mut extent[..end], from) {
-                inner.counters.cached_bytes.fetch_add(wanted.len as u64, Relaxed);
-                reply.send(wanted.cut(extent, end));
-                continue;
+            if look {
+                let resident = scope(Stage::PageCache);
+                if read_resident(&cached, &mut extent[..end], from) {
+                    resident.bytes(wanted.len as u64);
+                    inner.counters.cached_bytes.fetch_add(wanted.len as u64, Relaxed);
+                    reply.send(wanted.cut(extent, end));
+                    continue;
+                }
             }
             let file = Arc::clone(direct.as_ref().unwrap_or(&cached));
             let counter = if direct.is_some() { &inner.counters.direct_bytes } else { &inner.counters.queued_bytes };
             counter.fetch_add(wanted.len as u64, Relaxed);
-            jobs.push(Job { file, cached: Arc::clone(&cached), offset: from, extent, wanted, reply });
+            let profiler = Profiler::current();
+            jobs.push(Job { file, cached: Arc::clone(&cached), offset: from, extent, wanted, reply, profiler });
         }
         if !jobs.is_empty() {
+            let submit = scope(Stage::Submit);
+            submit.bytes(jobs.iter().map(|job: &Job| job.wanted.len as u64).sum());
             if way != Way::Cached && direct.is_none() {
                 inner.no_direct.call_once(|| {
                     log::warn!("{name}: its file system has no direct reads: reading through the page cache instead");

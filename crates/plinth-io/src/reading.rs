@@ -4,6 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use arrow_buffer::Buffer;
+use plinth_profile::{Stage, scope};
 
 use crate::error::{IoError, Result};
 
@@ -106,6 +107,10 @@ impl Reading {
     /// Waits until all are done or one has failed.
     pub fn until_done(&self) {
         let mut state = self.shared.lock();
+        if state.is_done() {
+            return;
+        }
+        let _wait = scope(Stage::Wait);
         while !state.is_done() {
             state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

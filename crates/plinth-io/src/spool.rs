@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use arrow_buffer::Buffer;
+use plinth_profile::{Stage, scope};
 
 use crate::error::{IoError, Result};
 use crate::source::read_exact_at;
@@ -29,6 +30,8 @@ impl Spool {
     /// # Errors
     /// If the folder can't be written to or the device is full.
     pub fn append(&mut self, bytes: &[u8]) -> Result<Range<u64>> {
+        let write = scope(Stage::Write.of("scratch"));
+        write.bytes(bytes.len() as u64);
         let file = match &mut self.file {
             Some(file) => file,
             none => none.insert(
@@ -49,6 +52,8 @@ impl Spool {
     pub fn read(&self, range: &Range<u64>) -> Result<Buffer> {
         let fail = |e| IoError::os(&self.folder, "read from the scratch file in it", e);
         let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        let read = scope(Stage::Read.of("scratch"));
+        read.bytes(len as u64);
         let mut bytes = vec![0; len];
         match &self.file {
             Some(file) => read_exact_at(file, &mut bytes, range.start).map_err(fail)?,

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arrow_buffer::Buffer;
+use plinth_profile::{Profiler, Stage};
 
 use crate::error::{IoError, Result};
 use crate::reading::Reply;
@@ -22,6 +23,8 @@ pub(crate) struct Job {
     pub(crate) extent: Extent,
     pub(crate) wanted: Wanted,
     pub(crate) reply: Reply,
+    /// Of the query that asks.
+    pub(crate) profiler: Profiler,
 }
 
 /// Which of the bytes read were asked for, and what to call them if they can't be read.
@@ -57,7 +60,8 @@ impl Wanted {
 impl Job {
     /// Reads on the calling thread.
     pub(crate) fn run(self) {
-        let Self { file, cached, offset, mut extent, wanted, reply } = self;
+        let Self { file, cached, offset, mut extent, wanted, reply, profiler } = self;
+        let _drive = profiler.scope(Stage::Drive);
         if reply.is_cancelled() {
             return;
         }
@@ -178,6 +182,8 @@ pub(crate) fn read_one_by_one(queue: &Queue) {
 pub(crate) mod ring {
     use std::sync::Arc;
 
+    use plinth_profile::{Profiler, Stage};
+
     use super::{Job, Queue, Wanted, page_end};
     use crate::reading::Reply;
     use crate::ring::{Direction, Ring, Transfer};
@@ -185,7 +191,7 @@ pub(crate) mod ring {
     use crate::source::read_aligned;
 
     /// What a transfer's end is answered with.
-    type Token = (Wanted, Reply, Arc<std::fs::File>);
+    type Token = (Wanted, Reply, Arc<std::fs::File>, Profiler);
 
     /// How a ring is driven.
     #[derive(Clone, Copy, Debug)]
@@ -222,7 +228,7 @@ pub(crate) mod ring {
             let given_up = ring.give_up();
             drop(ring);
             // What it did not do is done here, in memory that no ring ever had.
-            for (wanted, reply, cached) in given_up.into_iter().filter(|(_, reply, _)| !reply.is_cancelled()) {
+            for (wanted, reply, cached, _) in given_up.into_iter().filter(|(_, reply, ..)| !reply.is_cancelled()) {
                 let read = read_aligned(&cached, wanted.offset, wanted.len);
                 reply.send(read.map_err(|e| wanted.failed(e)));
             }
@@ -242,6 +248,8 @@ pub(crate) mod ring {
     fn run(queue: &Queue, drive: Drive, ring: &mut Ring<Token>) -> std::io::Result<()> {
         let mut register = drive.register && ring.features().buffer_table;
         let (mut jobs, mut released) = (Vec::new(), Vec::new());
+        // Of the query that asked last: what is done for several at once is not taken apart.
+        let mut profiler = Profiler::off();
         loop {
             let idle = {
                 let mut state = queue.lock();
@@ -259,6 +267,12 @@ pub(crate) mod ring {
                 state.asleep = usize::from(idle && ring.requests() < drive.depth);
                 idle
             };
+            if let Some(job) = jobs.last() {
+                profiler = job.profiler.clone();
+            } else if idle && ring.requests() == 0 {
+                profiler = Profiler::off();
+            }
+            let _drive = profiler.scope(Stage::Drive);
             for job in jobs.drain(..).filter(|job: &Job| !job.reply.is_cancelled()) {
                 if register {
                     register = register_slab(ring, job.extent.slab());
@@ -286,13 +300,13 @@ pub(crate) mod ring {
     }
 
     fn transfer(job: Job) -> Transfer<Token> {
-        let Job { file, cached, offset, extent, wanted, reply } = job;
+        let Job { file, cached, offset, extent, wanted, reply, profiler } = job;
         let len = page_end(wanted.lead + wanted.len, extent.len());
-        Transfer { file, offset, extent, len, direction: Direction::Read, token: (wanted, reply, cached) }
+        Transfer { file, offset, extent, len, direction: Direction::Read, token: (wanted, reply, cached, profiler) }
     }
 
     fn finish(transfer: Transfer<Token>, moved: std::io::Result<usize>) {
-        let Transfer { offset, extent, token: (wanted, reply, cached), .. } = transfer;
+        let Transfer { offset, extent, token: (wanted, reply, cached, profiler), .. } = transfer;
         match moved {
             Ok(moved) if moved >= wanted.lead + wanted.len => reply.send(wanted.cut(extent, moved)),
             Err(e) if e.raw_os_error() != Some(libc::EINVAL) => {
@@ -300,7 +314,7 @@ pub(crate) mod ring {
                 reply.send(Err(wanted.failed(e)));
             }
             // Cut short, or the device wants other alignments than all known ones.
-            _ => Job { file: Arc::clone(&cached), cached, offset, extent, wanted, reply }.run(),
+            _ => Job { file: Arc::clone(&cached), cached, offset, extent, wanted, reply, profiler }.run(),
         }
     }
 }

@@ -69,6 +69,8 @@ pub enum Sleeps {
     Mostly,
     /// It waits for other threads.
     Always,
+    /// Its thread is there to wait in the stead of others, who count what they wait: of its time only the processor's counts.
+    Apart,
 }
 
 stages! {
@@ -88,6 +90,8 @@ stages! {
     Submit = "submit", FromDevice, Sometimes;
     /// Taking resident blocks from a cache.
     PageCache = "page cache", FromPageCache, Never;
+    /// What the threads of the I/O engine do.
+    Drive = "drive reads", Nothing, Apart;
     /// Waiting for storage. It has no bytes: those were counted when they were asked for.
     Wait = "wait", Nothing, Mostly;
     /// Waiting for other threads, whose work is their own scopes'.
@@ -100,8 +104,8 @@ stages! {
     Filter = "filter", Memory, Never;
     /// Bringing selected values together.
     Gather = "gather", Memory, Never;
-    /// An operator of a query engine.
-    Operator = "operator", Memory, Never;
+    /// An operator of a query engine; its rows and bytes are those it gave, whether it made them or passed them on.
+    Operator = "operator", Nothing, Never;
     /// Showing or writing results.
     Output = "output", Memory, Never;
     /// Reading foreign files.

@@ -182,6 +182,17 @@ impl Block {
         }
     }
 
+    /// It was another node's after all.
+    pub(crate) fn turn_span(&self, span: u32, node: u32) {
+        if span == NO_SPAN {
+            return;
+        }
+        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(span) = usize::try_from(span).ok().and_then(|span| spans.get_mut(span)) {
+            span.node = node;
+        }
+    }
+
     pub(crate) fn spans(&self) -> Vec<Span> {
         self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -48,7 +48,7 @@
 //! - Around blocks, windows and batches, not around values: a scope takes some 35 ns while a profiler runs, the outermost of a thread 300.
 //! - Not across an `await`: the guard can't be sent, so the compiler says so where futures are. Around each `poll` instead.
 //! - A task's outermost scope is opened by the profiler it carries ([`Profiler::scope`]); what is called from there uses [`scope`]. Work
-//!   handed to other threads takes [`Profiler::current`] along.
+//!   handed to other threads takes [`Profiler::current`] along, or [`Place::current`].
 //! - A thread that waits for others does so in [`Stage::Join`], else its sleep would look like work.
 //! - Each byte once: those asked of a device at [`Stage::Submit`], none at [`Stage::Wait`]; decoded ones at [`Stage::Decode`].
 //!   [`Stage::moves`] says which limit a stage's bytes go against.
@@ -79,4 +79,4 @@ pub use clock::{Clock, Faults, ManualClock};
 pub use profile::{Hardware, Profile, Row, Span, Worker};
 pub use profiler::{Pause, Profiler, ProfilerOptions};
 pub use roofline::{Bound, Ceiling, Ceilings, Limit, Origin, Resource, Roofline};
-pub use scope::{Scope, scope};
+pub use scope::{Place, Scope, scope};

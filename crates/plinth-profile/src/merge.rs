@@ -37,7 +37,7 @@ impl Merged {
 #[derive(Debug)]
 struct Tree(Vec<Merged>);
 
-pub(crate) fn merge(shared: &Shared, blocks: &[Arc<Block>], labels: &HashMap<Anchor, String>) -> Profile {
+pub(crate) fn merge(shared: &Shared, blocks: &[Arc<Block>]) -> Profile {
     let clock = &shared.clock;
     let finished = clock.ticks();
     let wall = clock.nanoseconds(finished.saturating_sub(shared.started));
@@ -52,9 +52,10 @@ pub(crate) fn merge(shared: &Shared, blocks: &[Arc<Block>], labels: &HashMap<Anc
         ..Profile::default()
     };
     let mut tree = Tree(vec![Merged::new(Stage::Other.into(), 0)]);
+    let names = shared.names();
     let (mut places, mut named, mut own) = (Vec::new(), 0, 0);
     for block in blocks {
-        let nodes = tree.add(block, clock, shared.detailed);
+        let nodes = tree.add(block, clock, shared.detailed, &names.parts);
         let (time, cpu) = nodes.iter().skip(1).fold((0, 0), |(time, cpu), node| (time + node.time, cpu + node.cpu));
         named += cpu;
         own += block.cpu.get();
@@ -77,7 +78,7 @@ pub(crate) fn merge(shared: &Shared, blocks: &[Arc<Block>], labels: &HashMap<Anc
     profile.other = Duration::from_nanos(cpu.map_or(0, |cpu| cpu - named));
     let most = wall.saturating_mul(crate::units::count_of(shared.threads));
     profile.idle = Duration::from_nanos(cpu.map_or(0, |cpu| most.saturating_sub(cpu)));
-    let rows = tree.rows(&mut profile, labels);
+    let rows = tree.rows(&mut profile, &names.labels);
     for (worker, (block, nodes)) in blocks.iter().zip(&places).enumerate() {
         for span in block.spans() {
             let node = usize::try_from(span.node).ok().and_then(|at| nodes.get(at));
@@ -115,20 +116,35 @@ struct Placed {
 
 impl Tree {
     /// Adds what a thread recorded; says where each of its nodes went.
-    fn add(&mut self, block: &Block, clock: &Clock, detailed: bool) -> Vec<Placed> {
+    fn add(
+        &mut self,
+        block: &Block,
+        clock: &Clock,
+        detailed: bool,
+        parts: &HashMap<Anchor, Option<Anchor>>,
+    ) -> Vec<Placed> {
         let nodes: Vec<_> = (0..block.len()).filter_map(|at| block.node(at)).collect();
-        let times: Vec<u64> = nodes.iter().map(|node| clock.nanoseconds(node.ticks.get())).collect();
+        let mut times: Vec<u64> = nodes.iter().map(|node| clock.nanoseconds(node.ticks.get())).collect();
+        let sleeps: Vec<Sleeps> = nodes.iter().map(|node| node.anchor().0.stage.sleeps()).collect();
         let cpus = if detailed {
             nodes.iter().map(|node| node.cpu.get()).collect()
         } else {
-            let sleeps: Vec<Sleeps> = nodes.iter().map(|node| node.anchor().0.stage.sleeps()).collect();
             shares(&times, &sleeps, block.cpu.get())
         };
+        for ((time, sleeps), cpu) in times.iter_mut().zip(sleeps).zip(&cpus) {
+            if sleeps == Sleeps::Apart {
+                *time = *cpu;
+            }
+        }
         let mut placed: Vec<Placed> = Vec::with_capacity(nodes.len());
         for (at, (node, (time, cpu))) in nodes.iter().zip(times.into_iter().zip(cpus)).enumerate() {
             let (anchor, above) = node.anchor();
             let above = usize::try_from(above).ok().and_then(|above| placed.get(above)).map_or(0, |above| above.place);
-            let place = if at == 0 { 0 } else { self.child(above, anchor) };
+            let place = match at {
+                0 => 0,
+                _ if parts.contains_key(&anchor) => self.part(anchor, parts),
+                _ => self.child(above, anchor),
+            };
             placed.push(Placed { place, time, cpu });
             let Some(merged) = self.0.get_mut(place) else { continue };
             merged.hits += node.hits.get();
@@ -140,6 +156,14 @@ impl Tree {
             merged.faults.major += node.major.get();
         }
         placed
+    }
+
+    /// The place of an anchor of which it was said what it is part of.
+    fn part(&mut self, anchor: Anchor, parts: &HashMap<Anchor, Option<Anchor>>) -> usize {
+        let path = std::iter::successors(Some(anchor), |anchor| parts.get(anchor).copied().flatten());
+        // No longer than there are parts: whoever says that two are parts of each other gets some order.
+        let path: Vec<Anchor> = path.take(parts.len() + 1).collect();
+        path.into_iter().rev().fold(0, |above, anchor| self.child(above, anchor))
     }
 
     fn child(&mut self, above: usize, anchor: Anchor) -> usize {
@@ -218,7 +242,7 @@ impl Tree {
 /// left went to what sometimes does, and so on. The shares add up to it, unless it exceeds all times together.
 fn shares(times: &[u64], sleeps: &[Sleeps], mut cpu: u64) -> Vec<u64> {
     let mut shares = vec![0; times.len()];
-    for rank in [Sleeps::Never, Sleeps::Sometimes, Sleeps::Mostly, Sleeps::Always] {
+    for rank in [Sleeps::Never, Sleeps::Sometimes, Sleeps::Mostly, Sleeps::Always, Sleeps::Apart] {
         let of_rank = || times.iter().zip(sleeps).enumerate().filter(|(_, (_, sleeps))| **sleeps == rank);
         let whole: u64 = of_rank().map(|(_, (time, _))| *time).sum();
         let mut part = Part { to: cpu.min(whole), of: whole, done: 0 };

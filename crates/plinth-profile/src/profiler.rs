@@ -1,11 +1,12 @@
 //! One profiler for one query or import, handed along with it.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use crate::anchor::Anchor;
+use crate::anchor::{Anchor, Stage};
 use crate::block::Block;
 use crate::clock::{Clock, Faults};
 use crate::merge;
@@ -66,6 +67,25 @@ impl Default for ProfilerOptions {
 #[derive(Clone, Debug, Default)]
 pub struct Profiler(Option<Arc<Shared>>);
 
+/// What is known of numbered anchors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) labels: HashMap<Anchor, String>,
+    /// What each is part of.
+    pub(crate) parts: HashMap<Anchor, Option<Anchor>>,
+    known: HashMap<(Stage, String), Anchor>,
+    numbers: u32,
+}
+
+impl Names {
+    fn number(&mut self, stage: Stage, label: &str) -> Anchor {
+        let anchor = stage.nth(self.numbers);
+        self.numbers = self.numbers.saturating_add(1);
+        self.labels.insert(anchor, label.to_owned());
+        anchor
+    }
+}
+
 /// What all threads that work for a profiler share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -82,7 +102,7 @@ pub(crate) struct Shared {
     /// Ticks that tasks were suspended for storage.
     pub(crate) paused: AtomicU64,
     blocks: Mutex<Vec<Arc<Block>>>,
-    labels: Mutex<HashMap<Anchor, String>>,
+    names: Mutex<Names>,
     over: AtomicBool,
 }
 
@@ -105,7 +125,7 @@ impl Profiler {
             clock,
             paused: AtomicU64::new(0),
             blocks: Mutex::default(),
-            labels: Mutex::default(),
+            names: Mutex::default(),
             over: AtomicBool::new(false),
         })))
     }
@@ -142,11 +162,45 @@ impl Profiler {
         Pause(self.0.as_ref().map(|shared| (shared.clone(), shared.clock.ticks())))
     }
 
-    /// Says what a numbered anchor is, for people: the conjunct, the operator.
+    /// Says what a numbered anchor is, for people. Numbers of one's own may meet those of [`Profiler::anchor`].
     pub fn label(&self, anchor: Anchor, label: impl Into<String>) {
         if let Some(shared) = &self.0 {
-            shared.labels.lock().unwrap_or_else(PoisonError::into_inner).insert(anchor, label.into());
+            shared.lock_names().labels.insert(anchor, label.into());
         }
+    }
+
+    /// A part of a stage that its label tells from the others: the same for the same label.
+    pub fn anchor(&self, stage: Stage, label: &str) -> Anchor {
+        let Some(shared) = &self.0 else { return stage.nth(0) };
+        let mut names = shared.lock_names();
+        if let Some(known) = names.known.get(&(stage, label.to_owned())) {
+            return *known;
+        }
+        let new = names.number(stage, label);
+        names.known.insert((stage, label.to_owned()), new);
+        new
+    }
+
+    /// One more part of a stage, whatever others are called.
+    pub fn another(&self, stage: Stage, label: &str) -> Anchor {
+        self.0.as_ref().map_or(stage.nth(0), |shared| shared.lock_names().number(stage, label))
+    }
+
+    /// Says what an anchor is part of, or that it is part of nothing: there the tree shows it, whatever scopes it was opened within,
+    /// on whichever thread.
+    pub fn part_of(&self, anchor: Anchor, above: Option<Anchor>) {
+        if let Some(shared) = &self.0 {
+            shared.lock_names().parts.insert(anchor, above);
+        }
+    }
+
+    /// Opens a scope around each poll of a future.
+    pub fn around<F: Future>(&self, anchor: impl Into<Anchor>, future: F) -> impl Future<Output = F::Output> {
+        let (profiler, anchor, mut future) = (self.clone(), anchor.into(), Box::pin(future));
+        poll_fn(move |context| {
+            let _scope = profiler.scope(anchor);
+            future.as_mut().poll(context)
+        })
     }
 
     /// What was recorded so far, on all threads, those that have ended included. What a scope that is open on another thread did
@@ -155,8 +209,7 @@ impl Profiler {
         let Some(shared) = &self.0 else { return Profile::default() };
         scope::flush(shared);
         let blocks = shared.blocks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let labels = shared.labels.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        merge::merge(shared, &blocks, &labels)
+        merge::merge(shared, &blocks)
     }
 
     /// Ends the recording, for all clones: a last [`snapshot`](Profiler::snapshot).
@@ -177,6 +230,14 @@ impl Shared {
         let block = Arc::new(Block::new(name, self.spans));
         blocks.push(block.clone());
         block
+    }
+
+    pub(crate) fn names(&self) -> Names {
+        self.lock_names().clone()
+    }
+
+    fn lock_names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn end(&self) {

@@ -9,7 +9,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-use crate::anchor::Anchor;
+use crate::anchor::{Anchor, Stage};
 use crate::block::{Block, NO_SPAN, ROOT};
 use crate::clock::{Clock, Faults};
 use crate::profiler::{Profiler, Shared};
@@ -143,13 +143,17 @@ pub(crate) fn scope_for(shared: &Arc<Shared>, anchor: Anchor) -> Scope {
     Scope::new(open.ok().flatten(), anchor)
 }
 
-/// The profiler this thread works for.
-pub(crate) fn current() -> Option<Arc<Shared>> {
+/// The profiler this thread works for, and the innermost scope's anchor.
+fn current() -> Option<(Arc<Shared>, Anchor)> {
     if RUNNING.load(Relaxed) == 0 {
         return None;
     }
-    let shared = THREAD.try_with(|thread| Some(thread.try_borrow().ok()?.bindings.last()?.shared.clone()));
-    shared.ok().flatten()
+    let current = THREAD.try_with(|thread| {
+        let thread = thread.try_borrow().ok()?;
+        let binding = thread.bindings.last()?;
+        Some((binding.shared.clone(), binding.block.node(binding.node)?.anchor().0))
+    });
+    current.ok().flatten()
 }
 
 /// Charges this thread's time up to now, if it works for this profiler.
@@ -362,6 +366,15 @@ impl Scope {
         self.bytes.set(self.bytes.get().saturating_add(bytes));
     }
 
+    /// Charges what was done since the scope began, or since the last one within it ended, and what is done from now on, to another
+    /// part: which one it is may be known only afterwards, such as the encoding that was chosen.
+    #[inline]
+    pub fn turns_out(&mut self, anchor: impl Into<Anchor>) {
+        if let Some(open) = &self.open {
+            self.open = turn(open, &anchor.into());
+        }
+    }
+
     /// Whether anything is recorded: where finding out how many rows or bytes there are costs something, ask first.
     #[inline]
     pub fn is_recording(&self) -> bool {
@@ -381,6 +394,22 @@ impl Drop for Scope {
 }
 
 #[inline(never)]
+fn turn(open: &Open, anchor: &Anchor) -> Option<Open> {
+    let opened = open.unpack();
+    let turned = THREAD.try_with(|thread| {
+        let mut thread = thread.try_borrow_mut().ok()?;
+        let binding = thread.bindings.last_mut().filter(|binding| binding.serial == opened.binding)?;
+        let innermost = opened.own && Some(binding.depth) == opened.depth.checked_add(1);
+        let parent = binding.block.node(opened.node).filter(|_| innermost)?.anchor().1;
+        binding.node = binding.block.child(parent, anchor)?;
+        binding.block.turn_span(opened.span, binding.node);
+        Some(binding.node)
+    });
+    let node = turned.ok().flatten().unwrap_or(opened.node);
+    Some(Opened { node, ..opened }.pack())
+}
+
+#[inline(never)]
 fn end(open: &Open, rows: u64, bytes: u64) {
     let _ = THREAD.try_with(|thread| {
         thread.try_borrow_mut().ok()?.close(&open.unpack(), rows, bytes);
@@ -397,6 +426,45 @@ impl std::fmt::Debug for Scope {
 impl Profiler {
     /// The profiler this thread works for: to be taken along to another thread. Without one, a profiler that records nothing.
     pub fn current() -> Self {
-        Self::of(current())
+        Self::of(current().map(|(shared, _)| shared))
+    }
+}
+
+/// Where a thread is: for which profiler it works, and on what. To be taken along by work that others do in its stead.
+///
+/// ```
+/// use plinth_profile::{Place, Profiler, ProfilerOptions, Stage};
+///
+/// let profiler = Profiler::start(ProfilerOptions::default());
+/// let operator = profiler.scope(Stage::Operator.nth(3));
+/// let place = Place::current();
+/// std::thread::spawn(move || {
+///     let _operator = place.scope(); // the same, on another thread
+/// })
+/// .join()
+/// .unwrap();
+/// drop(operator);
+/// assert_eq!(profiler.finish().rows[0].hits, 2);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Place(Option<(Profiler, Anchor)>);
+
+impl Place {
+    /// Where this thread is; nowhere, if it works for no profiler.
+    pub fn current() -> Self {
+        Self(current().map(|(shared, anchor)| (Profiler::of(Some(shared)), anchor)))
+    }
+
+    /// What the thread worked on, if it did for a profiler.
+    pub fn anchor(&self) -> Option<Anchor> {
+        self.0.as_ref().map(|(_, anchor)| *anchor)
+    }
+
+    /// Opens a scope for the same work.
+    pub fn scope(&self) -> Scope {
+        match &self.0 {
+            Some((profiler, anchor)) => profiler.scope(*anchor),
+            None => Scope::none(Stage::Other.into()),
+        }
     }
 }

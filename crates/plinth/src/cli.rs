@@ -10,6 +10,7 @@ use plinth_format::Access;
 use plinth_format::sort::SortKey;
 use plinth_ingest::Sample;
 
+use crate::profile::ProfileArgs;
 use crate::units::parse_bytes;
 
 /// Columnar tables on SSD, answered with SQL.
@@ -95,6 +96,8 @@ pub(crate) struct ImportArgs {
     /// No progress bar and no summary
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) profile: ProfileArgs,
     #[command(flatten)]
     pub(crate) source: SourceArgs,
 }
@@ -253,6 +256,8 @@ pub(crate) struct SqlArgs {
     /// Print the seconds of each run of the last statement as the last line on standard error
     #[arg(long, value_name = "FORMAT")]
     pub(crate) timings: Option<Timings>,
+    #[command(flatten)]
+    pub(crate) profile: ProfileArgs,
 }
 
 /// How Plinth files are read.
@@ -301,7 +306,7 @@ impl IoArgs {
     /// If the profile of the device that was asked for can't be read.
     pub(crate) fn options(&self, folder: Option<&Path>) -> Result<IoOptions, ProfileError> {
         let mut default = IoOptions::default();
-        if let Some(device) = self.profile(folder)? {
+        if let Some(device) = self.device(folder)? {
             default = default.suited_to(&device);
         }
         let with = |part| !self.io_without.contains(&part);
@@ -320,14 +325,23 @@ impl IoArgs {
         })
     }
 
-    fn profile(&self, folder: Option<&Path>) -> Result<Option<DeviceProfile>, ProfileError> {
-        if let Some(path) = &self.device {
-            return DeviceProfile::read(path).map(Some);
+    /// What a probe found of the device.
+    ///
+    /// # Errors
+    /// If its profile was asked for and can't be read.
+    pub(crate) fn device(&self, folder: Option<&Path>) -> Result<Option<DeviceProfile>, ProfileError> {
+        match &self.device {
+            Some(path) => DeviceProfile::read(path).map(Some),
+            None => Ok(folder.and_then(device_of)),
         }
-        let found = folder.map(|folder| folder.join(PROFILE_NAME)).filter(|path| path.exists());
-        // Nobody asked for it, so that it can't be read is no reason to do nothing.
-        Ok(found.and_then(|path| DeviceProfile::read(path).inspect_err(|e| log::warn!("{e}")).ok()))
     }
+}
+
+/// What a probe found of the device of a folder, if it left its profile there.
+pub(crate) fn device_of(folder: &Path) -> Option<DeviceProfile> {
+    let path = folder.join(PROFILE_NAME);
+    // Nobody asked for it, so that it can't be read is no reason to do nothing.
+    path.exists().then(|| DeviceProfile::read(path).inspect_err(|e| log::warn!("{e}")).ok()).flatten()
 }
 
 /// How rows are printed.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use plinth_encoding::Effort;
 use plinth_format::Access;
 use plinth_ingest::{SourceOptions, inputs};
+use plinth_profile::Profiler;
 
 use crate::cli::DemoArgs;
 use crate::error::{Failure, Result};
@@ -103,6 +104,7 @@ fn import(name: String, files: Vec<PathBuf>, folder: &Path, threads: usize) -> R
         sort_by: Vec::new(),
         index: Vec::new(),
         quiet: false,
+        profiler: Profiler::off(),
     };
     let report = job.run()?;
     Ok(Pair {

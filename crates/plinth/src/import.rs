@@ -12,9 +12,10 @@ use plinth_encoding::Effort;
 use plinth_format::sort::{SortKey, SortOptions, Sorter};
 use plinth_format::{File, WriterOptions};
 use plinth_ingest::{BatchSource, IngestError, Rejects, Sample, SourceOptions};
+use plinth_profile::{Profiler, Stage};
 use plinth_table::TableFolder;
 
-use crate::cli::ImportArgs;
+use crate::cli::{ImportArgs, device_of};
 use crate::error::{Failure, Result, catching};
 use crate::progress::Progress;
 use crate::{interrupt, machine, units};
@@ -39,7 +40,12 @@ pub(crate) fn run(args: &ImportArgs) -> Result {
     };
     interrupt::listen()?;
     let threads = args.threads.unwrap_or_else(machine::threads);
+    let device = device_of(&target.folder());
+    let profiling = args.profile.profiling(threads, device);
+    let title = format!("import to {}", target.path().display());
+    let profiler = profiling.as_ref().map_or(Profiler::off(), |profiling| profiling.start(title));
     let job = Job {
+        profiler: profiler.clone(),
         inputs: args.inputs.clone(),
         source: args.source.options()?,
         target,
@@ -58,7 +64,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result {
         }
         report.notes.iter().for_each(|note| println_stderr(note));
     }
-    Ok(())
+    profiling.map_or(Ok(()), |profiling| profiling.show(profiler.finish()))
 }
 
 /// Keys that the columns lack, the most frequent first.
@@ -91,6 +97,8 @@ pub(crate) struct Job {
     pub(crate) sort_by: Vec<SortKey>,
     pub(crate) index: Vec<String>,
     pub(crate) quiet: bool,
+    /// Who hears where the time goes.
+    pub(crate) profiler: Profiler,
 }
 
 /// What an import did.
@@ -143,7 +151,9 @@ impl Job {
     }
 
     fn attempt(&self, options: &SourceOptions, shares: Shares, progress: &Progress) -> Result<Report, Stopped> {
+        let opening = self.profiler.scope(Stage::Open);
         let mut source = catching(|| plinth_ingest::open(&self.inputs, options))?;
+        drop(opening);
         let schema = source.schema().clone();
         let totals = source.totals();
         progress.expect(totals.bytes.unwrap_or(0));
@@ -155,16 +165,22 @@ impl Job {
             ..WriterOptions::default()
         };
         let writer = writer.within(shares.writer, 1);
-        let mut output = self.target.create(&schema, writer)?;
+        let mut output = {
+            let _open = self.profiler.scope(Stage::Open);
+            self.target.create(&schema, writer)?
+        };
         let mut probe = TextProbe::new(source.as_ref());
         if self.sort_by.is_empty() {
-            read(source.as_mut(), &mut probe, progress, |batch| output.write(batch))?;
+            self.read(source.as_mut(), &mut probe, progress, |batch| output.write(batch))?;
         } else {
             self.sort(source.as_mut(), &schema, shares, &mut probe, progress, &mut output)?;
         }
         interrupt::check()?;
         progress.say("sorting dictionaries, writing");
-        let summary = output.finish()?;
+        let summary = {
+            let _write = self.profiler.scope(Stage::Write);
+            output.finish()?
+        };
         Ok(Report {
             to: self.target.path().to_path_buf(),
             rows: summary.rows,
@@ -215,9 +231,12 @@ impl Job {
             folder: self.target.folder(),
             cancelled: interrupt::flag(),
         };
+        let sort = self.profiler.scope(Stage::Sort);
         let mut sorter = Sorter::new(schema, &self.sort_by, options).map_err(Failure::from)?;
-        read(source, probe, progress, |batch| Ok(sorter.push(batch)?))?;
+        drop(sort);
+        self.read(source, probe, progress, |batch| Ok(sorter.push(batch)?))?;
         let rows = source.position().rows;
+        let _build = self.profiler.scope(Stage::Build);
         for batch in sorter.finish().map_err(Failure::from)? {
             interrupt::check()?;
             output.write(&batch.map_err(Failure::from)?)?;
@@ -225,23 +244,32 @@ impl Job {
         }
         Ok(())
     }
-}
 
-/// Reads everything.
-fn read(
-    source: &mut dyn BatchSource,
-    probe: &mut TextProbe,
-    progress: &Progress,
-    mut take: impl FnMut(&arrow_array::RecordBatch) -> Result,
-) -> Result<(), Stopped> {
-    while let Some(batch) = source.next_batch()? {
-        interrupt::check()?;
-        probe.look(&batch);
-        take(&batch)?;
-        let position = source.position();
-        progress.show(position.bytes, Some(position.rows));
+    /// Reads everything.
+    fn read(
+        &self,
+        source: &mut dyn BatchSource,
+        probe: &mut TextProbe,
+        progress: &Progress,
+        mut take: impl FnMut(&arrow_array::RecordBatch) -> Result,
+    ) -> Result<(), Stopped> {
+        let mut bytes = 0;
+        loop {
+            let read = self.profiler.scope(Stage::Read);
+            let Some(batch) = source.next_batch()? else { return Ok(()) };
+            interrupt::check()?;
+            probe.look(&batch);
+            let position = source.position();
+            read.rows(batch.num_rows() as u64);
+            read.bytes(position.bytes.saturating_sub(bytes));
+            bytes = position.bytes;
+            drop(read);
+            let build = self.profiler.scope(Stage::Build);
+            take(&batch)?;
+            drop(build);
+            progress.show(position.bytes, Some(position.rows));
+        }
     }
-    Ok(())
 }
 
 /// Why an attempt ended.

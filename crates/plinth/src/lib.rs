@@ -32,6 +32,30 @@
 //! # }
 //! ```
 //!
+//! Where the time and the bytes of a scan or an import go, a [`profile::Profiler`] tells:
+//!
+//! ```no_run
+//! use plinth::profile::{Ceilings, Profiler, ProfilerOptions, Stage};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let profiler = Profiler::start(ProfilerOptions { title: "all of UserID".into(), ..Default::default() });
+//! {
+//!     let _scan = profiler.scope(Stage::Scan); // this thread works for the profiler now
+//!     for batch in plinth::File::open("hits.plinth")?.scan().select(["UserID"]).build()? {
+//!         batch?;
+//!     }
+//! }
+//! let mut profile = profiler.finish();
+//! profile.compare(&Ceilings::measure(profile.threads, std::time::Duration::from_millis(200)));
+//! for row in &profile.rows {
+//!     println!("{:indent$}{}: {:?}, {} values, {} bytes", "", row.name, row.time, row.rows, row.bytes, indent = 2 * row.depth);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The feature `tracing` makes each stage a span of the `tracing` crate, too.
+//!
 //! Parquet comes in through [`ingest`]. SQL is the command-line program's part: `plinth sql`.
 
 pub use plinth_encoding::expr;
@@ -39,3 +63,4 @@ pub use plinth_encoding::{Effort, EncodingError};
 pub use plinth_format::*;
 pub use plinth_ingest as ingest;
 pub use plinth_io::{Io, IoMode, IoOptions, MemoryBudget};
+pub use plinth_profile as profile;

@@ -16,6 +16,7 @@ mod machine;
 mod notes;
 #[cfg_attr(not(target_os = "linux"), path = "probe_elsewhere.rs")]
 mod probe;
+mod profile;
 mod progress;
 mod reading;
 mod session;

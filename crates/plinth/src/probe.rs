@@ -81,6 +81,12 @@ pub(crate) fn run(args: &ProbeArgs) -> Result {
     Ok(())
 }
 
+/// Bytes of values a second that one thread decodes, by encoding, measured for about so long.
+pub(crate) fn decode_speeds(time: Duration) -> Vec<(String, u64)> {
+    let speeds = decode::measure(time).unwrap_or_default();
+    speeds.iter().map(|speed| (speed.encoding.to_owned(), speed.rate())).collect()
+}
+
 fn measure(args: &ProbeArgs, folder: PathBuf, bytes: u64, time: Duration) -> Result<Findings> {
     let progress = Progress::new(1_000, args.quiet);
     progress.step(0.0, "decoding");

@@ -6,6 +6,7 @@ mod each;
 mod engine;
 mod joins;
 mod params;
+mod profiles;
 mod read;
 mod statements;
 mod stop;
@@ -29,7 +30,9 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion_session::SessionStore;
-use plinth_datafusion::{BudgetPool, FileOptions, NamelessSpills, ParquetScans, PlinthConfig};
+use plinth_datafusion::{
+    BudgetPool, FileOptions, NamelessSpills, ParquetScans, PlinthConfig, ProfileOperators, profile_tasks,
+};
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_io::{Io, IoOptions, MemoryBudget};
 
@@ -39,6 +42,7 @@ use database::Database;
 
 pub(crate) use engine::plinth_files;
 pub(crate) use params::Params;
+use profiles::Profiles;
 pub(crate) use statements::parse;
 pub(crate) use watch::{Done, Watch};
 
@@ -69,6 +73,8 @@ pub(crate) struct Session {
     database: Arc<Database>,
     files: FileOptions,
     watch: Arc<Watch>,
+    profiles: Arc<Profiles>,
+    threads: usize,
 }
 
 impl Session {
@@ -114,6 +120,9 @@ impl Session {
         rules.push(Arc::new(windows::ChargeWindows));
         rules.push(Arc::new(dense::DenseSorts));
         rules.push(Arc::clone(&watch) as _);
+        rules.push(Arc::new(ProfileOperators));
+        // What operators spawn is theirs; if somebody else follows the tasks of this process, it is nobody's.
+        let _ = profile_tasks();
         let mut state: SessionState = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
@@ -133,7 +142,9 @@ impl Session {
         state.table_factories_mut().insert("PLINTH".to_owned(), Arc::new(DefaultTableFactory::new()));
         let context = SessionContext::new_with_state(state);
         by_path.session_store().with_state(context.state_weak_ref());
-        Ok(Self { context, database, files, watch })
+        let profiles = Arc::<Profiles>::default();
+        context.register_udtf("plinth_profile", Arc::clone(&profiles) as _);
+        Ok(Self { context, database, files, watch, profiles, threads: options.threads })
     }
 
     /// The engine's session: its tables and functions.

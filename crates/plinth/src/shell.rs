@@ -16,6 +16,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{Format, SqlArgs};
 use crate::error::{Failure, Result};
+use crate::profile::Profiling;
 use crate::session::{Params, Session, SessionOptions, block_on, parse};
 use crate::sql::gather::Limits;
 use crate::sql::grid::{Paint, cut};
@@ -34,10 +35,12 @@ const DEPTH: usize = 16;
 /// Reads, runs and prints until the user leaves.
 pub(crate) fn run(args: &SqlArgs, options: &SessionOptions) -> Result {
     let session = Arc::new(Session::new(options)?);
+    let device = args.io.device(args.db.as_deref()).map_err(Failure::new)?;
     let terminal = std::io::stdout().is_terminal();
     let mut shell = Shell {
         threads: options.threads,
         params: Params::new(args.param.iter().cloned()),
+        profiling: args.profile.profiling(options.threads, device),
         format: args.format,
         file: None,
         printer: Printer::new(sql::default_format(args.format, None), Output::stdout()),
@@ -96,6 +99,7 @@ struct Shell {
     session: Arc<Session>,
     threads: usize,
     params: Params,
+    profiling: Option<Profiling>,
     /// What the user asked for.
     format: Option<Format>,
     /// Where rows go, if not to the screen.
@@ -140,19 +144,24 @@ impl Shell {
         let look = self.look();
         let started = Instant::now();
         let running = interrupt::statement();
-        let printing = sql::print(&self.session, statement, &self.params, &mut self.printer, &look);
+        let profiler = self.session.profiler(&statement, self.profiling.as_ref());
+        let printing = sql::print(&self.session, statement, &self.params, &profiler, &mut self.printer, &look);
         let result = block_on(self.threads, async {
             let rows = printing.await?;
             Ok((rows, started.elapsed()))
         });
         drop(running);
+        let profile = self.session.profiled(&profiler);
         let result = result.and_then(|done| self.printer.flush().map(|()| done));
         match result {
             Ok((rows, elapsed)) => {
                 let done = rows.map_or("done".to_owned(), |rows| units::counted(rows, "row"));
                 let time = if self.timing { format!(" in {}", units::duration(elapsed)) } else { String::new() };
                 eprintln!("{}", self.paint.style("2", &format!("{done}{time}")));
-                Ok(())
+                match (&self.profiling, profile) {
+                    (Some(profiling), Some(profile)) => profiling.show(profile),
+                    _ => Ok(()),
+                }
             }
             Err(_) if self.printer.output().is_broken() => Err(Failure::BrokenPipe),
             Err(failure) => {

@@ -18,9 +18,11 @@ use std::time::{Duration, Instant};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::parser::Statement;
 use futures::StreamExt;
+use plinth_profile::{Profile, Profiler, Stage};
 
 use crate::cli::{Format, SqlArgs, Timings};
 use crate::error::{Failure, Result};
+use crate::profile::Profiling;
 use crate::progress::QueryProgress;
 use crate::session::{Params, Session, SessionOptions, block_on, parse};
 use crate::{interrupt, machine, shell, units};
@@ -59,7 +61,9 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
         Some(path) => Output::file(path)?,
         None => Output::stdout(),
     };
+    let device = args.io.device(args.db.as_deref()).map_err(Failure::new)?;
     let batch = Batch {
+        profiling: args.profile.profiling(options.threads, device),
         params: Params::new(args.param.iter().cloned()),
         repeat: args.repeat,
         summary: terminal && args.timings.is_none() && format == Format::Table,
@@ -68,12 +72,15 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
     refuse_binary(format, &out)?;
     let mut printer = Printer::new(format, out);
     let result = block_on(options.threads, batch.run(&options, statements, &mut printer));
-    let seconds = match result {
+    let (seconds, profile) = match result {
         // The writer below wraps the error of a pipe nobody reads until it can't be told apart.
         Err(Failure::Message(_)) if printer.output().is_broken() => return Err(Failure::BrokenPipe),
         other => other?,
     };
     printer.finish()?;
+    if let (Some(profiling), Some(profile)) = (&batch.profiling, profile) {
+        profiling.show(profile)?;
+    }
     if let Some(Timings::Json) = args.timings {
         eprintln!("{}", timings(&seconds));
     }
@@ -83,6 +90,7 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
 /// Statements that run one after the other, without anybody there to answer.
 struct Batch {
     params: Params,
+    profiling: Option<Profiling>,
     repeat: u32,
     summary: bool,
     look: Look,
@@ -94,18 +102,20 @@ impl Batch {
         options: &SessionOptions,
         statements: Vec<Statement>,
         printer: &mut Printer,
-    ) -> Result<Vec<Duration>> {
+    ) -> Result<(Vec<Duration>, Option<Profile>)> {
         let session = Arc::new(Session::new(options)?);
-        let mut seconds = Vec::new();
+        let (mut seconds, mut profile) = (Vec::new(), None);
         let last = statements.len().saturating_sub(1);
         for (at, statement) in statements.into_iter().enumerate() {
             let runs = if at == last { self.repeat } else { 1 };
             for run in 1..=runs {
                 let started = Instant::now();
+                let profiler = session.profiler(&statement, self.profiling.as_ref());
                 let rows = if run == runs {
-                    print(&session, statement.clone(), &self.params, printer, &self.look).await?.unwrap_or(0)
+                    let rows = print(&session, statement.clone(), &self.params, &profiler, printer, &self.look);
+                    rows.await?.unwrap_or(0)
                 } else {
-                    let mut stream = run::start(&session, statement.clone(), &self.params).await?;
+                    let mut stream = run::start(&session, statement.clone(), &self.params, &profiler).await?;
                     let mut rows = 0;
                     while let Some(batch) = stream.next().await {
                         rows += batch?.num_rows() as u64;
@@ -113,6 +123,7 @@ impl Batch {
                     rows
                 };
                 let elapsed = started.elapsed();
+                profile = session.profiled(&profiler);
                 if at == last {
                     seconds.push(elapsed);
                 }
@@ -123,7 +134,7 @@ impl Batch {
             }
         }
         printer.flush()?;
-        Ok(seconds)
+        Ok((seconds, profile))
     }
 }
 
@@ -132,6 +143,7 @@ pub(crate) async fn print(
     session: &Arc<Session>,
     statement: Statement,
     params: &Params,
+    profiler: &Profiler,
     printer: &mut Printer,
     look: &Look,
 ) -> Result<Option<u64>> {
@@ -139,14 +151,14 @@ pub(crate) async fn print(
     let progress = QueryProgress::new(move || watched.watch().done());
     let writes = writes(&statement);
     let result = async {
-        let stream = run::start(session, statement, params).await?;
+        let stream = run::start(session, statement, params, profiler).await?;
         if writes && printer.holds_one() {
             drain(stream).await
         } else {
             printer.print(stream, look, &|| progress.clear()).await
         }
     };
-    let result = result.await;
+    let result = profiler.around(Stage::Output, result).await;
     session.watch().forget();
     result
 }

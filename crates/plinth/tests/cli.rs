@@ -5,6 +5,7 @@ mod common;
 mod lookup;
 #[cfg(target_os = "linux")]
 mod probe;
+mod profile;
 mod read;
 
 use std::path::Path;

@@ -16,6 +16,7 @@ use plinth_encoding::expr::Path;
 use plinth_format::scan::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Possible, Rows, ScanColumn};
 use plinth_format::{FormatError, Result, ScanMetrics};
 use plinth_io::{Held, Io, IoError, Need, Reading, Request, Reservation, Source};
+use plinth_profile::{Anchor, Stage, scope};
 
 use super::BLOCK_ROWS;
 use super::arrays::{compacted, selected};
@@ -27,6 +28,9 @@ use super::predicate::{Answers, Asked, Predicate};
 use super::resolved::{Resolved, page_locations};
 use super::tape::Tape;
 use super::zones::{StatisticsOf, Zones};
+
+/// What profiles charge decoding to, whatever the encoding.
+const DECODE: Anchor = Stage::Decode.of("parquet");
 
 /// Ranges closer than this are read as one.
 const READ_GAP: u64 = 16 << 10;
@@ -328,6 +332,8 @@ impl ParquetColumns {
         let Some(chunk) = self.nested.get_mut(&(column, at.group)) else {
             return Err(FormatError::InvalidArgument("no such chunk".to_owned()));
         };
+        let decode = scope(DECODE);
+        decode.rows(rows as u64);
         chunk.block(at.block, rows).map_err(self.file.fail(&resolved, group))
     }
 
@@ -340,7 +346,9 @@ impl ParquetColumns {
         if resolved.is_flat && !self.forward {
             let (rows, group) = (self.rows(at)?, self.group(at.group)?);
             self.count(column, at);
+            let decode = scope(DECODE);
             let array = self.leaf_chunk(column, at.group)?.array(&rows, selection);
+            array.iter().for_each(|array| decode.rows(array.len() as u64));
             return array.map_err(self.file.fail(&resolved, group));
         }
         Kept { values: self.nested_block(column, at)?, rows: None }.select(selection)
@@ -387,7 +395,10 @@ impl ParquetColumns {
         let (rows, group) = (self.rows(at)?, self.group(at.group)?);
         let fail = self.file.fail(&resolved, group);
         let chunk = self.leaf_chunk(leaf.column, at.group)?;
+        let decode = scope(DECODE);
         let parts = chunk.rows(&rows).map_err(fail)?;
+        decode.rows(rows.len() as u64);
+        drop(decode);
         let dictionary = chunk.dictionary().cloned();
         let mut answers = self.answers.remove(&(leaf.id, at.group)).unwrap_or_default();
         let (mut masks, mut row, mut on_values) = (Vec::with_capacity(parts.len()), 0, false);

@@ -19,7 +19,6 @@ use plinth_encoding::expr::Expr;
 use plinth_format::scan::{LOOK_AHEAD, Learned, Plan};
 use plinth_format::{DynamicFilter, Scan, ScanMetrics};
 use plinth_io::{Io, LocalFile, Source};
-use tokio::task::spawn_blocking;
 
 use super::arrays::guarded;
 use super::columns::{ParquetColumns, ParquetFile, one_line};
@@ -31,6 +30,7 @@ use crate::location;
 use crate::metrics::{PartitionMetrics, ScanReporter};
 use crate::opener::Batches;
 use crate::predicates::Predicates;
+use crate::profile::spawn_blocking;
 use crate::projection::FileProjection;
 use crate::store::StoreFile;
 

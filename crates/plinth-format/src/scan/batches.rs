@@ -3,6 +3,7 @@
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::concat::concat_batches;
+use plinth_profile::{Stage, scope};
 
 use super::executor::{Executor, Step};
 use super::source::ColumnSource;
@@ -78,6 +79,8 @@ impl Batches {
 
     /// Takes `rows` rows from those that wait.
     fn emit(&mut self, rows: usize) -> Result<RecordBatch> {
+        let gather = scope(Stage::Gather);
+        gather.rows(rows as u64);
         let mut taken = Vec::new();
         let mut missing = rows;
         let mut rest = Vec::new();

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use arrow_buffer::{BooleanBuffer, Buffer};
 use plinth_encoding::{Block, Column, EncodingError, Memory, Physical};
 use plinth_io::{Held, Io, Need, Reading, Request};
+use plinth_profile::{Stage, scope};
 
 use super::ScanMetrics;
 use super::predicate::rank_bits;
@@ -209,6 +210,8 @@ impl Blocks {
             self.loaded.entry(at).or_default().bytes.insert(stream, Fetched { bytes, read: None });
         }
         let buffers = reading.wait()?;
+        let check = scope(Stage::Checksum);
+        check.bytes(parts.iter().map(|part| part.range.end - part.range.start).sum());
         for Part { at, stream, range, checksum, read } in parts {
             let (Some(whole), Some(buffer), Some(held)) = (reads.get(read), buffers.get(read), held.get(read)) else {
                 return Err(FormatError::InvalidArgument("a read returned too few buffers".into()));
@@ -315,7 +318,13 @@ impl Blocks {
         if !self.loaded.entry(at).or_default().once.insert(stream) {
             self.metrics.blocks_decoded_again.fetch_add(1, Relaxed);
         }
+        let decode = scope(Stage::Decode.of(opened.encoding().name()));
         let column = opened.decode(selection).map_err(self.fail(stream, at))?;
+        if decode.is_recording() {
+            decode.rows(column.len as u64);
+            decode.bytes(column.bytes());
+        }
+        drop(decode);
         let fetched = self.fetched(stream, at)?;
         // Values that need no decoding stay where they were read, unless too much of that memory is with consumers.
         let lent_out = || fetched.read.is_some() && self.file.source.io().is_some_and(Io::is_lent_out);

@@ -14,6 +14,7 @@ use plinth_encoding::postings::Codes;
 use plinth_encoding::{Column, EncodingError, Mask, Physical, Test, Values, Verdict, evaluate_column};
 
 use plinth_io::Need;
+use plinth_profile::{Stage, scope};
 
 use super::blocks::{Blocks, Decoded, Depth, Fetch};
 use super::predicate::call_on;
@@ -21,6 +22,7 @@ use super::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Located, Possible
 use crate::assemble::{DecodeStream, assemble, leaf};
 use crate::error::{FormatError, Result};
 use crate::lookup::{Access, located, pays, scan_cost};
+use crate::shred::VIEW_BYTES;
 use crate::types::{Logical, Node};
 
 /// A file's columns while one scan reads them.
@@ -510,6 +512,9 @@ fn from_codes(
     dictionary: &Dictionary,
 ) -> plinth_encoding::Result<ArrayRef> {
     let len = ids.len();
+    let gather = scope(Stage::Gather);
+    gather.rows(len as u64);
+    gather.bytes((len * node.physical().fixed_width().unwrap_or(VIEW_BYTES)) as u64);
     let values = match &nulls {
         Some(nulls) if nulls.null_count() == len => return Ok(new_null_array(&node.arrow_type(), len)),
         Some(nulls) => {

@@ -16,6 +16,7 @@ use arrow_array::ArrayRef;
 use arrow_buffer::BooleanBuffer;
 use plinth_encoding::expr::{Expr, Path};
 use plinth_io::{MemoryBudget, Need, Reading};
+use plinth_profile::{Stage, scope};
 
 use super::filter::{Conjunct, Undecided, filter, sample};
 use super::indexed::{Choice, Indexed, choose};
@@ -117,9 +118,11 @@ impl<S: ColumnSource> Executor<S> {
         let output = plan.columns.iter().map(|path| source.resolve(path)).collect::<Result<Vec<_>>>()?;
         source.put_out(&output);
         let conjuncts = bind_all(&plan.predicate, &mut source)?;
-        let conjuncts = conjuncts.into_iter().map(|(slot, bound)| Arc::new(Conjunct { slot, bound })).collect();
+        let conjunct = |(slot, bound)| Arc::new(Conjunct { slot, bound, anchor: plan.learned.anchor(slot) });
+        let conjuncts = conjuncts.into_iter().map(conjunct).collect();
         let dynamic = plan.dynamic.into_iter().enumerate();
-        let dynamic = dynamic.map(|(i, filter)| Dynamic::new(filter, plan.learned.dynamic_slot(i))).collect();
+        let slot = |i| plan.learned.dynamic_slot(i);
+        let dynamic = dynamic.map(|(i, filter)| Dynamic::new(filter, slot(i), plan.learned.anchor(slot(i)))).collect();
         Ok(Self {
             source,
             output,
@@ -233,7 +236,9 @@ impl<S: ColumnSource> Executor<S> {
 
     /// Moves to the next row group and drops the blocks that zone maps rule out. False if there is none.
     fn next_group(&mut self) -> Result<bool> {
+        let _prune = scope(Stage::Prune);
         if self.indexed.is_none() {
+            let _lookup = scope(Stage::Lookup);
             let groups = self.groups.clone();
             self.indexed = Some(Indexed::find(&self.source, &self.conjuncts, groups, &self.metrics)?);
         }

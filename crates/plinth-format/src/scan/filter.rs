@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_buffer::BooleanBuffer;
+use plinth_profile::{Anchor, scope};
 
 use super::learned::{Learned, Order};
 use super::predicate::Bound;
@@ -16,6 +17,8 @@ use crate::error::{FormatError, Result};
 pub(super) struct Conjunct<L> {
     pub(super) slot: usize,
     pub(super) bound: Bound<L>,
+    /// What profiles charge it to.
+    pub(super) anchor: Anchor,
 }
 
 /// The conjuncts that a block has to be asked, and the rows that are left of it.
@@ -96,6 +99,10 @@ fn ask<S: ColumnSource>(
     selection: &BooleanBuffer,
     narrows: bool,
 ) -> Result<Answer> {
+    let filter = scope(conjunct.anchor);
+    if filter.is_recording() {
+        filter.rows(selection.count_set_bits() as u64);
+    }
     let ran = Cell::default();
     let began = Instant::now();
     match conjunct.bound.evaluate(source, &Rows::new(at, selection, narrows, &ran)) {

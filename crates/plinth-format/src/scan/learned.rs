@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use arrow_buffer::BooleanBuffer;
 use plinth_encoding::expr::Expr;
+use plinth_profile::{Anchor, Profiler, Stage};
 
 use super::Arm;
 use super::source::Ran;
@@ -169,6 +170,12 @@ impl Learned {
     pub(super) fn fits(&self, names: &[String], optional: usize) -> bool {
         let known = self.conjuncts.iter().filter(|conjunct| !conjunct.optional).map(|conjunct| &conjunct.name);
         known.eq(names) && self.conjuncts.len() == names.len() + optional
+    }
+
+    /// What profiles charge a conjunct to.
+    pub(super) fn anchor(&self, slot: usize) -> Anchor {
+        let name = self.conjuncts.get(slot).map_or("", |conjunct| &conjunct.name);
+        Profiler::current().anchor(Stage::Filter, name)
     }
 
     /// The number of the `i`th dynamic filter.

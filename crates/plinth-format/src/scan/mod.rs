@@ -25,6 +25,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Field, Schema, SchemaRef};
 use plinth_encoding::expr::{Expr, Path};
+use plinth_profile::{Stage, scope};
 
 pub(crate) use columns::{FunctionCache, answers};
 pub use executor::Plan;
@@ -390,9 +391,13 @@ impl<S: ColumnSource> Scan<S> {
     /// # Errors
     /// If the file can't be read or is damaged, or a predicate fails on a row that passes all others.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk>> {
+        let scan = scope(Stage::Scan);
         loop {
             match self.executor.step()? {
-                Step::Chunk(chunk) => return Ok(Some(chunk)),
+                Step::Chunk(chunk) => {
+                    scan.rows(chunk.rows as u64);
+                    return Ok(Some(chunk));
+                }
                 Step::End => return Ok(None),
                 Step::Waiting => self.executor.wait(),
             }
@@ -405,9 +410,13 @@ impl<S: ColumnSource> Scan<S> {
     /// # Errors
     /// As [`Scan::next_chunk`].
     pub fn poll_batch(&mut self, waker: &Waker) -> Poll<Option<Result<RecordBatch>>> {
+        let scan = scope(Stage::Scan);
         loop {
             match self.batches.next(&mut self.executor) {
-                Ok(Next::Batch(batch)) => return Poll::Ready(Some(Ok(batch))),
+                Ok(Next::Batch(batch)) => {
+                    scan.rows(batch.num_rows() as u64);
+                    return Poll::Ready(Some(Ok(batch)));
+                }
                 Ok(Next::End) => return Poll::Ready(None),
                 Ok(Next::Waiting) => {
                     if self.executor.waits_for().is_some_and(|reading| reading.poll(waker).is_pending()) {
@@ -424,9 +433,13 @@ impl<S: ColumnSource> Iterator for Scan<S> {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        let scan = scope(Stage::Scan);
         loop {
             match self.batches.next(&mut self.executor) {
-                Ok(Next::Batch(batch)) => return Some(Ok(batch)),
+                Ok(Next::Batch(batch)) => {
+                    scan.rows(batch.num_rows() as u64);
+                    return Some(Ok(batch));
+                }
                 Ok(Next::End) => return None,
                 Ok(Next::Waiting) => self.executor.wait(),
                 Err(error) => return Some(Err(error)),

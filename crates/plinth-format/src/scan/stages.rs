@@ -7,6 +7,7 @@ use std::time::Duration;
 use arrow_buffer::BooleanBuffer;
 use plinth_encoding::expr::Expr;
 use plinth_io::{MemoryBudget, Reservation};
+use plinth_profile::Anchor;
 
 use super::DynamicFilter;
 use super::filter::{Conjunct, Undecided};
@@ -72,18 +73,20 @@ pub(super) struct Dynamic<L> {
     version: u64,
     /// Its number among all conjuncts.
     slot: usize,
+    anchor: Anchor,
     pub(super) bound: Option<Arc<Conjunct<L>>>,
 }
 
 impl<L> Dynamic<L> {
-    pub(super) fn new(filter: Arc<dyn DynamicFilter>, slot: usize) -> Self {
-        Self { filter, version: 0, slot, bound: None }
+    pub(super) fn new(filter: Arc<dyn DynamicFilter>, slot: usize, anchor: Anchor) -> Self {
+        Self { filter, version: 0, slot, anchor, bound: None }
     }
 
     /// Takes a newer version, if there is one; says so.
     pub(super) fn refresh<S: ColumnSource<Leaf = L>>(&mut self, source: &mut S) -> Result<bool> {
         let Some((version, expr)): Option<(u64, Expr)> = self.filter.newer_than(self.version) else { return Ok(false) };
-        self.bound = Some(Arc::new(Conjunct { slot: self.slot, bound: bind(&expr, source)? }));
+        let bound = bind(&expr, source)?;
+        self.bound = Some(Arc::new(Conjunct { slot: self.slot, bound, anchor: self.anchor }));
         self.version = version;
         Ok(true)
     }

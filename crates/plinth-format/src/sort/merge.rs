@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use plinth_io::Spool;
+use plinth_profile::{Stage, scope};
 
 use super::keys::{HEAD, Keys, Place, head, rest};
 use super::losers::Losers;
@@ -39,6 +40,7 @@ impl SortedRows {
         let thread = std::thread::Builder::new()
             .name("plinth-merge".to_owned())
             .spawn(move || {
+                let _sort = shared.profiler.scope(Stage::Sort);
                 if let Err(e) = merge_all(&shared, runs, spool, &give) {
                     // Nobody waits for the reason if this fails.
                     let _ = give.send(Err(e));
@@ -58,6 +60,7 @@ impl Iterator for SortedRows {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        let _join = scope(Stage::Join);
         if let Ok(batch) = self.batches.as_ref()?.recv() {
             return Some(batch);
         }
@@ -105,6 +108,7 @@ fn merge_all(
     let batch_bytes = (shared.options.merge_bytes / 16).max(1 << 10);
     let mut merge = Merge::new(shared, &spool, runs)?;
     while let Some(batch) = merge.next(batch_bytes)? {
+        let _join = scope(Stage::Join);
         if give.send(Ok(batch)).is_err() {
             return Err(FormatError::Cancelled);
         }

@@ -20,6 +20,7 @@ use std::thread::JoinHandle;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use plinth_io::Spool;
+use plinth_profile::{Profiler, Stage, scope};
 
 use crate::error::{FormatError, Result};
 use crate::shred::normalise;
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) ranking: Ranking,
     pub(crate) options: SortOptions,
     pub(crate) pool: rayon::ThreadPool,
+    /// Of whoever started the sort.
+    pub(crate) profiler: Profiler,
     /// Set when nobody wants the rows any more.
     pub(crate) abandoned: Arc<AtomicBool>,
 }
@@ -109,7 +112,8 @@ impl Sorter {
             .build()
             .map_err(|e| FormatError::InvalidArgument(format!("cannot start {} threads: {e}", options.threads)))?;
         let spool = Spool::new(&options.folder);
-        let shared = Arc::new(Shared { schema: compact, ranking, options, pool, abandoned: Arc::default() });
+        let (profiler, abandoned) = (Profiler::current(), Arc::default());
+        let shared = Arc::new(Shared { schema: compact, ranking, options, pool, profiler, abandoned });
         Ok(Self { shared, stored, gathered: Vec::new(), bytes: 0, rows: 0, spilling: None, spool, runs: Vec::new() })
     }
 
@@ -119,6 +123,8 @@ impl Sorter {
     /// If they do not fit the schema, the scratch file's device is full, or sorting was cancelled.
     pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         self.shared.check_cancelled()?;
+        let sort = self.shared.profiler.scope(Stage::Sort);
+        sort.rows(batch.num_rows() as u64);
         if batch.num_columns() != self.stored.len() {
             return Err(fail(format!("a batch of {} columns for {}", batch.num_columns(), self.stored.len())));
         }
@@ -166,7 +172,10 @@ impl Sorter {
         (self.bytes, self.rows) = (0, 0);
         let (shared, spool) = (Arc::clone(&self.shared), std::mem::replace(&mut self.spool, Spool::new("")));
         let spilling = std::thread::Builder::new().name("plinth-spill".to_owned());
-        let spilling = spilling.spawn(move || run::spill(&shared, gathered, spool));
+        let spilling = spilling.spawn(move || {
+            let _sort = shared.profiler.scope(Stage::Sort);
+            run::spill(&shared, gathered, spool)
+        });
         self.spilling = Some(spilling.map_err(|e| fail(format!("cannot start a thread: {e}")))?);
         Ok(())
     }
@@ -174,6 +183,7 @@ impl Sorter {
     /// Waits for the run under way.
     fn wait(&mut self) -> Result<()> {
         if let Some(spilling) = self.spilling.take() {
+            let _join = scope(Stage::Join);
             let (run, spool) = spilling.join().map_err(|_| fail("the thread that writes a run died"))??;
             self.runs.push(run);
             self.spool = spool;

@@ -10,13 +10,14 @@ use arrow_ipc::writer::{DictionaryTracker, EncodedData, IpcDataGenerator, IpcWri
 use arrow_ipc::{CompressionType, MetadataVersion, root_as_message};
 use arrow_select::interleave::interleave;
 use plinth_io::Spool;
+use plinth_profile::Stage;
 use rayon::prelude::*;
 
 use super::keys::{self, Keys, Place};
 use super::{Shared, SortOptions, fail};
 use crate::error::Result;
 use crate::shred::normalise;
-use crate::writer::weigh;
+use crate::writer::{on_threads, weigh};
 
 /// Chunks of about this many bytes, fewer if memory is short.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -101,19 +102,25 @@ impl Chunk {
 
 /// Sorts what has gathered and writes it as a run. A few chunks are made side by side while those before are written.
 pub(super) fn spill(shared: &Shared, gathered: Vec<(RecordBatch, Keys)>, mut spool: Spool) -> Result<(Run, Spool)> {
-    let order = shared.pool.install(|| keys::order(&gathered));
+    let order = on_threads(&shared.pool, Stage::Sort, || keys::order(&gathered));
     let batches: Vec<&RecordBatch> = gathered.iter().map(|(batch, _)| batch).collect();
     let mut writer = RunWriter::new(shared, &mut spool);
     let pieces: Vec<_> = pieces(&order, &batches, chunk_bytes(&shared.options)).collect();
+    let piece = |places: &&[Place]| {
+        let _encode = shared.profiler.scope(Stage::Encode.of("scratch"));
+        encode_piece(shared, &batches, places)
+    };
     let encode = |pieces: &[&[Place]]| -> Result<Vec<Encoded>> {
-        let encoded: Vec<Vec<Encoded>> =
-            pieces.par_iter().map(|places| encode_piece(shared, &batches, places)).collect::<Result<_>>()?;
+        let encoded: Vec<Vec<Encoded>> = pieces.par_iter().map(piece).collect::<Result<_>>()?;
         Ok(encoded.into_iter().flatten().collect())
     };
     let mut ready: Vec<Encoded> = Vec::new();
     for pieces in pieces.chunks(4 * shared.pool.current_num_threads()) {
-        let write = || ready.into_iter().try_for_each(|chunk| writer.write(chunk));
-        let (written, next) = shared.pool.install(|| rayon::join(write, || encode(pieces)));
+        let write = || {
+            let _write = shared.profiler.scope(Stage::Sort);
+            ready.into_iter().try_for_each(|chunk| writer.write(chunk))
+        };
+        let (written, next) = on_threads(&shared.pool, Stage::Sort, || rayon::join(write, || encode(pieces)));
         written?;
         ready = next?;
     }
@@ -157,10 +164,13 @@ pub(super) fn collect(shared: &Shared, batches: &[&RecordBatch], places: &[Place
 
 /// As [`collect`], columns side by side.
 pub(super) fn collect_side_by_side(shared: &Shared, batches: &[&RecordBatch], places: &[Place]) -> Result<RecordBatch> {
-    let columns = shared.pool.install(|| {
+    let columns = on_threads(&shared.pool, Stage::Gather, || {
         (0..shared.schema.fields().len())
             .into_par_iter()
-            .map(|at| column(shared, batches, places, at))
+            .map(|at| {
+                let _gather = shared.profiler.scope(Stage::Gather);
+                column(shared, batches, places, at)
+            })
             .collect::<Result<_>>()
     })?;
     assemble(shared, columns, places.len())

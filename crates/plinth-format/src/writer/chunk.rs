@@ -3,6 +3,7 @@
 use arrow_buffer::NullBuffer;
 use plinth_encoding::{Column, EncodeOptions, Encoding, Physical, bounds, encode, encode_like};
 use plinth_io::AtomicFile;
+use plinth_profile::{Profiler, Scope, Stage, scope};
 use rayon::prelude::*;
 
 use super::provisional::ProvisionalBlock;
@@ -18,6 +19,17 @@ pub(super) struct EncodedBlock {
     pub(super) nulls: u32,
     pub(super) encoding: u8,
     pub(super) zone: Option<Zone>,
+}
+
+impl EncodedBlock {
+    /// Says what a scope has encoded, and how.
+    pub(super) fn note(&self, scope: &mut Scope) {
+        if let Ok(encoding) = Encoding::try_from(self.encoding) {
+            scope.turns_out(Stage::Encode.of(encoding.name()));
+        }
+        scope.rows(u64::from(self.values));
+        scope.bytes(self.bytes.len() as u64);
+    }
 }
 
 /// A stream's blocks of one row group.
@@ -37,7 +49,12 @@ pub(super) fn encode_blocks(
     zones: bool,
     options: &EncodeOptions,
 ) -> Result<Vec<EncodedBlock>> {
-    blocks.par_iter().map(|column| encode_block(name, physical, column, zones, options, None)).collect()
+    let profiler = Profiler::current();
+    let encode = |column| {
+        let mut scope = profiler.scope(Stage::Encode);
+        encode_block(name, physical, column, zones, options, None).inspect(|block| block.note(&mut scope))
+    };
+    blocks.par_iter().map(encode).collect()
 }
 
 /// Encodes one block, like another one if there is one that was best written so.
@@ -90,6 +107,8 @@ pub(super) fn write_blocks(blocks: Vec<EncodedBlock>, output: &mut AtomicFile) -
             output.pad_to(offset)?;
             output.write_all(&block.bytes)?;
             let EncodedBlock { values, nulls, encoding, zone, bytes } = block;
+            let check = scope(Stage::Checksum);
+            check.bytes(bytes.len() as u64);
             Ok(BlockMeta { offset, len, values, nulls, encoding, checksum: checksum(&bytes), zone })
         })
         .collect()

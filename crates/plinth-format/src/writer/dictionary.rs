@@ -3,6 +3,7 @@
 use plinth_encoding::dictionary::{EncodedDictionary, encode, keys};
 use plinth_encoding::{Bounds, Encoding, Physical};
 use plinth_io::{AtomicFile, Spool};
+use plinth_profile::{Profiler, Stage};
 use rayon::prelude::*;
 
 use super::chunk::{EncodedBlock, encode_block, write_blocks};
@@ -74,14 +75,22 @@ pub(super) fn write_all(
     spool: &Spool,
     options: &WriterOptions,
 ) -> Result<()> {
-    let mut ranked = streams.par_iter_mut().map(|stream| rank(stream)).collect::<Result<Vec<_>>>()?;
+    let profiler = Profiler::current();
+    let sort = |stream: &mut &mut StreamWriter| {
+        let _sort = profiler.scope(Stage::Sort.of("dictionary"));
+        rank(stream)
+    };
+    let mut ranked = streams.par_iter_mut().map(sort).collect::<Result<Vec<_>>>()?;
     // A row group is written while the next one is encoded.
     let mut encoded = Vec::new();
     for group in 0..=row_groups {
         options.check_cancelled()?;
         let (written, next) = rayon::join(
-            || encoded.into_iter().map(|blocks| write_coded(blocks, output)).collect::<Result<Vec<_>>>(),
-            || recode_group(&streams, &ranked, group, spool, options),
+            || {
+                let _write = profiler.scope(Stage::Write);
+                encoded.into_iter().map(|blocks| write_coded(blocks, output)).collect::<Result<Vec<_>>>()
+            },
+            || recode_group(&streams, &ranked, group, spool, options, &profiler),
         );
         encoded = next?;
         for (ranked, blocks) in ranked.iter_mut().zip(&encoded) {
@@ -127,13 +136,16 @@ fn recode_group(
     group: usize,
     spool: &Spool,
     options: &WriterOptions,
+    profiler: &Profiler,
 ) -> Result<Vec<Option<Vec<EncodedBlock>>>> {
     let recode_chunk = |(stream, ranked): (&&mut StreamWriter, &Ranked)| match stream.chunks.get(group) {
         Some(StoredChunk::Spooled(blocks)) => {
             // The first block of each row group is weighed, the others are written as that of the row group before.
             let recode = |(at, block)| {
+                let mut scope = profiler.scope(Stage::Encode);
                 let like = if at == 0 { None } else { ranked.like };
-                recode(stream, block, &ranked.remap, spool, options, like)
+                let recoded = recode(stream, block, &ranked.remap, spool, options, like);
+                recoded.inspect(|block| block.note(&mut scope))
             };
             blocks.par_iter().enumerate().map(recode).collect::<Result<Vec<_>>>().map(Some)
         }

@@ -10,6 +10,7 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use plinth_encoding::postings::{Directory, MOST_ROWS, Share, encode, plan};
 use plinth_encoding::{Block, Effort, Physical, Values};
 use plinth_io::AtomicFile;
+use plinth_profile::{Profiler, Stage};
 use rayon::prelude::*;
 
 use super::stream::{ColumnWriter, StoredChunk, StreamWriter};
@@ -96,11 +97,13 @@ impl Coded<'_> {
         let mut directory = Directory::default();
         let offset = output.position();
         let passes = self.passes(&shares, options);
+        let profiler = Profiler::current();
         for side_by_side in passes.chunks(options.threads.max(1)) {
             options.check_cancelled()?;
             let groups: Vec<Vec<Vec<u8>>> = side_by_side
                 .par_iter()
                 .map(|pass| {
+                    let _build = profiler.scope(Stage::Build.of("postings"));
                     self.gather(pass, &lengths, output).map(|rows| pass.encode(&lengths, &rows, options.effort))
                 })
                 .collect::<Result<_>>()?;
@@ -122,7 +125,9 @@ impl Coded<'_> {
     /// How many rows each code has.
     fn count(&self, codes: usize, output: &AtomicFile, options: &WriterOptions) -> Result<Vec<u64>> {
         let each = self.chunks.len().div_ceil(options.threads.max(1)).max(1);
+        let profiler = Profiler::current();
         let counted = self.chunks.par_chunks(each).map(|chunks| -> Result<Vec<u64>> {
+            let _count = profiler.scope(Stage::Build.of("postings"));
             let mut lengths = vec![0_u64; codes];
             self.for_each_block(chunks, output, |_, codes, nulls| {
                 let mut count = |code: u32| lengths.get_mut(code as usize).map(|length| *length += 1);

@@ -25,6 +25,7 @@ use arrow_cast::can_cast_types;
 use arrow_schema::{DataType, Schema};
 use plinth_encoding::{Effort, EncodeOptions};
 use plinth_io::{AtomicFile, Reservation, Spool};
+use plinth_profile::{Anchor, Profiler, Stage, scope};
 use rayon::prelude::*;
 
 use crate::error::{FormatError, Result};
@@ -233,6 +234,8 @@ impl Writer {
         if self.lanes.len() <= lane {
             self.lanes.resize_with(lane + 1, Lane::default);
         }
+        let build = scope(Stage::Build);
+        build.rows(batch.num_rows() as u64);
         let mut from = 0;
         while from < batch.num_rows() {
             // Until the layout is planned, only as much is taken as planning looks at.
@@ -298,13 +301,15 @@ impl Writer {
             }
         }
         let (columns, options) = (&mut self.columns, &self.options);
-        let encoded: Vec<Vec<EncodedChunk>> = self.pool.install(|| {
-            columns
-                .par_iter_mut()
-                .zip(pieces)
-                .map(|(column, pieces)| column.encode(pieces, layout.block_rows, options))
-                .collect::<Result<_>>()
-        })?;
+        let profiler = Profiler::current();
+        let encode = |(column, pieces): (&mut ColumnWriter, Vec<ArrayRef>)| {
+            let _build = profiler.scope(Stage::Build);
+            column.encode(pieces, layout.block_rows, options)
+        };
+        let encoded: Vec<Vec<EncodedChunk>> = {
+            let _join = scope(Stage::Join);
+            self.pool.install(|| columns.par_iter_mut().zip(pieces).map(encode).collect::<Result<_>>())?
+        };
         for (column, chunks) in self.columns.iter_mut().zip(encoded) {
             for (stream, chunk) in column.streams.iter_mut().zip(chunks) {
                 stream.store(chunk, &mut self.output, &mut self.spool)?;
@@ -316,7 +321,8 @@ impl Writer {
         if !given_up.is_empty() {
             // At once: a dictionary that no longer grows is only in the way of those that do.
             let (output, spool, options) = (&mut self.output, &self.spool, &self.options);
-            self.pool.install(|| dictionary::write_all(given_up, groups, output, spool, options))?;
+            let write = || dictionary::write_all(given_up, groups, output, spool, options);
+            on_threads(&self.pool, Stage::Intern, write)?;
         }
         Ok(())
     }
@@ -350,14 +356,15 @@ impl Writer {
         let (output, spool, options) = (&mut self.output, &self.spool, &self.options);
         let waiting = dictionary::waiting(&mut self.columns);
         let groups = self.row_groups.len();
-        self.pool.install(|| dictionary::write_all(waiting, groups, output, spool, options))?;
+        on_threads(&self.pool, Stage::Intern, || dictionary::write_all(waiting, groups, output, spool, options))?;
 
         // Written as they came, listed lane by lane.
         let mut order: Vec<usize> = (0..groups).collect();
         order.sort_by_key(|&group| self.row_groups[group].lane);
         let (columns, options) = (&mut self.columns, &self.options);
         let rows = |group: usize| self.row_groups[group].rows;
-        self.pool.install(|| index::write_all(columns, &order, rows, &mut self.output, options))?;
+        let write = || index::write_all(columns, &order, rows, &mut self.output, options);
+        on_threads(&self.pool, Stage::Build.of("postings"), write)?;
         let mut streams = Vec::with_capacity(self.tree.streams());
         for stream in self.columns.iter_mut().flat_map(|column| &mut column.streams) {
             let bytes = stream.metadata(&order)?;
@@ -430,6 +437,20 @@ fn own(batch: RecordBatch) -> RecordBatch {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     // The same columns of the same types: this does not fail, and the batch as it was is as right.
     RecordBatch::try_new_with_options(batch.schema(), columns, &options).unwrap_or(batch)
+}
+
+/// Has the threads of a pool do something, and waits for it.
+pub(crate) fn on_threads<T: Send>(
+    pool: &rayon::ThreadPool,
+    anchor: impl Into<Anchor>,
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    let (profiler, anchor) = (Profiler::current(), anchor.into());
+    let _join = scope(Stage::Join);
+    pool.install(|| {
+        let _work = profiler.scope(anchor);
+        work()
+    })
 }
 
 /// Appends a checksummed section.

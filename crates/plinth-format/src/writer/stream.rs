@@ -9,6 +9,7 @@ use arrow_schema::DataType;
 use plinth_encoding::dictionary::{self, Interner};
 use plinth_encoding::{Column, Effort, EncodingError, Physical, Values};
 use plinth_io::{AtomicFile, Spool};
+use plinth_profile::{Profiler, Stage, scope};
 use rayon::prelude::*;
 
 use super::chunk::{EncodedBlock, EncodedChunk, encode_blocks, write_blocks};
@@ -144,6 +145,7 @@ impl ColumnWriter {
             && matches!(stream.mode, Mode::Dictionary)
             && pieces.iter().all(|piece| matches!(piece.data_type(), DataType::Dictionary(..)))
         {
+            let _intern = scope(Stage::Intern);
             let (codes, nulls) = intern_dictionaries(stream, &mut self.page, &self.arrow_type, &pieces)
                 .map_err(|e| FormatError::InvalidArgument(format!("column {:?}: {e}", self.node.name)))?;
             return Ok(vec![provisional(&codes, nulls.as_ref(), block_rows)]);
@@ -155,7 +157,9 @@ impl ColumnWriter {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|e| self.fail(e))?;
         let first = self.node.stream;
+        let profiler = Profiler::current();
         let shred_block = |pieces: &Vec<ArrayRef>| {
+            let _build = profiler.scope(Stage::Build);
             let mut columns: Vec<(usize, Column)> = Vec::with_capacity(self.streams.len());
             let emit = &mut |node: &Node, column| columns.push((node.stream - first, column));
             shred(&self.node, &self.gather(pieces)?, None, emit).map_err(|e| self.fail(e))?;
@@ -265,6 +269,7 @@ impl StreamWriter {
         match self.mode {
             Mode::Direct => self.direct(blocks, options).map(EncodedChunk::Direct),
             Mode::Dictionary => {
+                let _intern = scope(Stage::Intern);
                 let mut interner = self.interner.take().ok_or_else(|| self.fail("no interner"))?;
                 let chunk = self.intern(&mut interner, blocks);
                 self.interner = Some(interner);
@@ -317,7 +322,9 @@ impl StreamWriter {
             return Ok(EncodedChunk::Direct(direct));
         }
         let mut interner = Interner::new(self.physical).map_err(|e| self.fail(e))?;
+        let interning = scope(Stage::Intern);
         let codes = intern_alone(&mut interner, blocks).map_err(|e| self.fail(e))?;
+        drop(interning);
         // As ranks will be encoded.
         let coded: Vec<Column> =
             blocks.iter().zip(&codes).map(|(block, codes)| codes_column(codes.clone(), block.nulls.clone())).collect();
@@ -436,7 +443,9 @@ impl StreamWriter {
 
 /// A row group's provisional codes, cut into blocks.
 fn provisional(codes: &[u32], nulls: Option<&NullBuffer>, block_rows: usize) -> EncodedChunk {
+    let profiler = Profiler::current();
     let block = |(at, codes): (usize, &[u32])| {
+        let _intern = profiler.scope(Stage::Intern);
         let nulls = nulls.map(|nulls| nulls.slice(at * block_rows, codes.len()));
         ProvisionalBlock::new(codes, nulls.as_ref())
     };
@@ -458,8 +467,9 @@ fn intern_together(interner: &mut Interner, blocks: &[Column]) -> Result<Vec<Pro
         All(ProvisionalBlock),
         Some(Vec<u32>, Vec<u32>),
     }
-    let shared = &*interner;
+    let (shared, profiler) = (&*interner, Profiler::current());
     let find = |block: &Column| {
+        let _intern = profiler.scope(Stage::Intern);
         let mut codes = Vec::new();
         let missing = shared.find(block, &mut codes)?;
         Ok(if missing.is_empty() {
@@ -474,9 +484,12 @@ fn intern_together(interner: &mut Interner, blocks: &[Column]) -> Result<Vec<Pro
             interner.intern_rows(block, missing, codes)?;
         }
     }
-    let pack = |(found, block): (Found, &Column)| match found {
-        Found::All(packed) => packed,
-        Found::Some(codes, _) => ProvisionalBlock::new(&codes, block.nulls.as_ref()),
+    let pack = |(found, block): (Found, &Column)| {
+        let _intern = profiler.scope(Stage::Intern);
+        match found {
+            Found::All(packed) => packed,
+            Found::Some(codes, _) => ProvisionalBlock::new(&codes, block.nulls.as_ref()),
+        }
     };
     if found.iter().all(|found| matches!(found, Found::All(_))) {
         return Ok(found.into_iter().zip(blocks).map(pack).collect());
@@ -485,7 +498,11 @@ fn intern_together(interner: &mut Interner, blocks: &[Column]) -> Result<Vec<Pro
 }
 
 fn pack(blocks: &[Column], codes: &[Vec<u32>]) -> Vec<ProvisionalBlock> {
-    let pack = |(block, codes): (&Column, &Vec<u32>)| ProvisionalBlock::new(codes, block.nulls.as_ref());
+    let profiler = Profiler::current();
+    let pack = |(block, codes): (&Column, &Vec<u32>)| {
+        let _intern = profiler.scope(Stage::Intern);
+        ProvisionalBlock::new(codes, block.nulls.as_ref())
+    };
     blocks.par_iter().zip(codes).map(pack).collect()
 }
 

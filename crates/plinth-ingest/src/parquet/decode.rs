@@ -10,6 +10,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Encoding, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use plinth_profile::{Anchor, Stage};
 
 use super::file::{Handle, ParquetFile};
 use super::footer::{load, one_line, reader_options};
@@ -102,6 +103,10 @@ impl Decoder {
 }
 
 impl Worker<usize, (RecordBatch, u64), IngestError> for Decoder {
+    fn anchor(&self) -> Anchor {
+        Stage::Build.of("parquet")
+    }
+
     fn run(&mut self, &task: &usize, give: &mut dyn FnMut(Item<(RecordBatch, u64)>) -> bool) -> Result<()> {
         let tasks = Arc::clone(&self.tasks);
         tasks.get(task).map_or(Ok(()), |task| self.decode(task, give))

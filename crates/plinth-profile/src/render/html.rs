@@ -84,6 +84,9 @@ fn limits(out: &mut String, profile: &Profile, roofline: &Roofline) {
     out.push_str(&chart::bars(profile, roofline));
     let head = ["limit", "moved", "ceiling", "alone", "reached", ""];
     table(out, &head, roofline.limits.iter().map(text::limit));
+    if let Some(note) = &roofline.note {
+        let _ = writeln!(out, "<p class=\"quiet\">Ceilings: {}</p>", escape(note));
+    }
 }
 
 fn table(out: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
@@ -100,9 +103,14 @@ fn table(out: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<String>
 /// The class that colours a stage.
 pub(super) fn colour(stage: Stage) -> &'static str {
     match stage {
-        Stage::Submit | Stage::Wait | Stage::PageCache | Stage::Read | Stage::Write | Stage::Sync | Stage::Checksum => {
-            "storage"
-        }
+        Stage::Submit
+        | Stage::Drive
+        | Stage::Wait
+        | Stage::PageCache
+        | Stage::Read
+        | Stage::Write
+        | Stage::Sync
+        | Stage::Checksum => "storage",
         Stage::Decode | Stage::Encode | Stage::Decompress => "decode",
         Stage::Prune | Stage::Lookup | Stage::Filter | Stage::Intern | Stage::Sort => "find",
         Stage::Operator => "engine",

@@ -92,9 +92,10 @@ fn roofline(roofline: &Roofline) -> Value {
         Bound::Stage(stage) => stage.name(),
         Bound::Latency => "latency",
         Bound::Parallelism => "parallelism",
+        Bound::Crowded => "crowded",
     };
     let limits: Vec<_> = roofline.limits.iter().map(limit).collect();
-    json!({ "bound": bound, "verdict": roofline.verdict, "limits": limits })
+    json!({ "bound": bound, "verdict": roofline.verdict, "note": roofline.note, "limits": limits })
 }
 
 fn limit(limit: &Limit) -> Value {

@@ -27,6 +27,7 @@ impl Profile {
         if let Some(roofline) = &self.roofline {
             lines.push(String::new());
             lines.extend(limits(roofline));
+            lines.extend(roofline.note.as_deref().map(|note| format!("ceilings: {}", one_line(note))));
             lines.push(String::new());
             lines.push(roofline.verdict.clone());
         }

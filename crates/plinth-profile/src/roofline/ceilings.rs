@@ -57,6 +57,8 @@ pub struct Ceilings {
     /// Bytes of values a second, by encoding, as in `Stage::Decode.of(encoding)`. An empty name stands for all that are not
     /// listed.
     pub decode: Vec<(String, Ceiling)>,
+    /// Where this comes from and how far to trust it, for people.
+    pub note: Option<String>,
 }
 
 impl Ceilings {
@@ -82,6 +84,7 @@ impl Ceilings {
             memory: self.memory.or(other.memory),
             checksum: self.checksum.or(other.checksum),
             decode,
+            note: self.note.or_else(|| other.note.clone()),
         }
     }
 }

@@ -78,6 +78,8 @@ pub struct Roofline {
     pub bound: Bound,
     /// The same in one line: what bounds it, and what would help.
     pub verdict: String,
+    /// Where the ceilings come from.
+    pub note: Option<String>,
 }
 
 impl Roofline {
@@ -112,7 +114,7 @@ impl Roofline {
             limits.push(limit(Resource::Processor, crate::units::nanoseconds(cpu), Some(processor)));
         }
         let (bound, verdict) = verdict::verdict(profile, &limits);
-        Self { limits, bound, verdict }
+        Self { limits, bound, verdict, note: ceilings.note.clone() }
     }
 
     /// The limit of a resource, if something was moved against it.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Limit, Origin, Resource};
-use crate::anchor::Stage;
+use crate::anchor::{Sleeps, Stage};
 use crate::profile::Profile;
 use crate::units::{count_of, percent, to_f64};
 
@@ -31,6 +31,8 @@ pub enum Bound {
     Latency,
     /// Threads have nothing to do.
     Parallelism,
+    /// Others have the processors that threads are ready for.
+    Crowded,
 }
 
 pub(super) fn verdict(profile: &Profile, limits: &[Limit]) -> (Bound, String) {
@@ -71,6 +73,19 @@ pub(super) fn verdict(profile: &Profile, limits: &[Limit]) -> (Bound, String) {
         let help =
             "more or larger requests in flight (plinth probe finds how many), more threads, or data in the page cache";
         return (Bound::Latency, format!("latency-bound: threads wait for storage that works{at}; {help}"));
+    }
+    let ready = profile.rows.iter().filter(|row| row.anchor.stage.sleeps() == Sleeps::Never);
+    let ready: Duration = ready.map(|row| row.time.saturating_sub(row.cpu)).sum();
+    let ready = ready.as_secs_f64() / (profile.wall.as_secs_f64() * threads);
+    if ready >= (1.0 - busy) / 2.0 {
+        let help = "a quiet machine: the times above are not the query's alone";
+        return (
+            Bound::Crowded,
+            format!(
+                "crowded: others had the processors {} of the time that threads were ready; {help}",
+                percent(ready)
+            ),
+        );
     }
     let idle = percent(1.0 - busy);
     let help = "more row groups to share out, or fewer steps that one thread must do alone";

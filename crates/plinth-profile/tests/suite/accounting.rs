@@ -272,6 +272,35 @@ fn scopes_left_in_the_wrong_order_lose_no_time() {
 }
 
 #[test]
+fn what_a_part_turns_out_to_be_is_charged_to_it() {
+    let (clock, profiler) = manual();
+    for encoding in ["plain", "alp"] {
+        let mut encode = profiler.scope(Stage::Encode);
+        clock.work(10);
+        drop(scope(Stage::Checksum));
+        clock.work(100);
+        encode.turns_out(Stage::Encode.of(encoding));
+        clock.work(1_000);
+        encode.bytes(7);
+        let mut outer = scope(Stage::Build);
+        let _inner = scope(Stage::Numbers);
+        clock.work(5);
+        // Too late: something else is under way within.
+        outer.turns_out(Stage::Strings);
+    }
+    let profile = profiler.finish();
+    check(&profile);
+    let flat = profile.flat();
+    // What was done before another scope stays where it was.
+    assert_eq!(nanos(row(&flat, "encode").time), 20);
+    for encoding in ["encode plain", "encode alp"] {
+        let row = row(&flat, encoding);
+        assert_eq!((nanos(row.time), row.hits, row.bytes), (1_100, 1, 7));
+    }
+    assert_eq!((nanos(row(&flat, "numbers").time), row(&flat, "build").hits), (10, 2));
+}
+
+#[test]
 fn stages_have_names_of_their_own_and_parts_are_told() {
     let mut names: Vec<_> = Stage::ALL.iter().map(|stage| stage.name()).collect();
     names.sort_unstable();

@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 
-use plinth_profile::{Profiler, Stage, scope};
+use plinth_profile::{Place, Profiler, Stage, scope};
 
 use crate::{check, manual, nanos, on, row, tree};
 
@@ -111,6 +111,95 @@ fn the_current_profiler_goes_along_to_other_threads() {
     check(&profile);
     // Both threads' time: one waited, as far as this clock knows, while the other encoded.
     assert_eq!(row(&profile.rows, "encode").total.as_nanos(), 7);
+}
+
+#[test]
+fn what_others_do_in_an_operators_stead_stands_below_it() {
+    let (clock, profiler) = manual();
+    let operators: Vec<_> = (0..3).map(|_| profiler.another(Stage::Operator, "same")).collect();
+    profiler.part_of(operators[0], None);
+    profiler.part_of(operators[1], Some(operators[0]));
+    profiler.part_of(operators[2], Some(operators[1]));
+    // Each says that it is part of the other: nobody is lost, and nothing hangs.
+    let [ring, knot] = [0, 1].map(|at| profiler.anchor(Stage::Filter, &format!("filter {at}")));
+    profiler.part_of(ring, Some(knot));
+    profiler.part_of(knot, Some(ring));
+    let place = {
+        let _plan = profiler.scope(Stage::Plan);
+        let _top = scope(operators[0]);
+        clock.work(1);
+        let _below = scope(operators[1]);
+        clock.work(10);
+        Place::current()
+    };
+    assert_eq!((place.anchor(), Place::current().anchor()), (Some(operators[1]), None));
+    let (clock_there, profiler_there) = (clock.clone(), profiler.clone());
+    let elsewhere = move || {
+        {
+            let _same = place.scope();
+            clock_there.work(100);
+        }
+        let _leaf = profiler_there.scope(operators[2]);
+        clock_there.work(1_000);
+        drop(_leaf);
+        let _knot = profiler_there.scope(knot);
+        clock_there.work(5);
+    };
+    std::thread::spawn(elsewhere).join().unwrap();
+    assert!(!Place::current().scope().is_recording());
+    let profile = profiler.finish();
+    check(&profile);
+    assert_eq!(
+        tree(&profile)[..3],
+        [(0, "same", 1, 1_111), (1, "same", 110, 1_110), (2, "same", 1_000, 1_000)],
+        "one path, whoever went it"
+    );
+    assert_eq!(row(&profile.flat(), "filter filter 1").time.as_nanos(), 5);
+}
+
+#[test]
+fn the_same_label_is_the_same_part() {
+    let (_, profiler) = manual();
+    let one = profiler.anchor(Stage::Filter, "x > 1");
+    assert_eq!(profiler.anchor(Stage::Filter, "x > 1"), one);
+    assert_ne!(profiler.anchor(Stage::Filter, "x > 2"), one);
+    assert_ne!(profiler.another(Stage::Filter, "x > 1"), one);
+    assert_eq!(Profiler::off().anchor(Stage::Filter, "x"), Stage::Filter.nth(0));
+}
+
+#[test]
+fn a_thread_that_waits_for_others_counts_what_it_computes() {
+    let (clock, profiler) = manual();
+    {
+        let _drive = profiler.scope(Stage::Drive);
+        clock.work(5);
+        clock.sleep(1_000);
+        let _checksum = scope(Stage::Checksum);
+        clock.work(10);
+    }
+    let profile = profiler.finish();
+    check(&profile);
+    assert_eq!(tree(&profile), [(0, "drive reads", 5, 15), (1, "checksum", 10, 10)]);
+    assert_eq!((nanos(profile.waited), nanos(profile.named)), (0, 15));
+}
+
+#[test]
+fn a_futures_polls_are_in_its_scope() {
+    let (clock, profiler) = manual();
+    let mut polls = 0;
+    let future = std::future::poll_fn(|_| {
+        clock.work(10);
+        polls += 1;
+        if polls < 3 { std::task::Poll::Pending } else { std::task::Poll::Ready(7) }
+    });
+    let mut future = std::pin::pin!(profiler.around(Stage::Plan, future));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    while future.as_mut().poll(&mut context).is_pending() {
+        clock.sleep(1_000);
+    }
+    let profile = profiler.finish();
+    check(&profile);
+    assert_eq!((tree(&profile), profile.rows[0].hits), (vec![(0, "plan", 30, 30)], 3));
 }
 
 #[test]

@@ -61,12 +61,6 @@ fn speed(
     let encoded = encode(physical, column, &EncodeOptions { effort }, &mut bytes)?;
     // Copied to where Arrow's alignment holds, as blocks in a file are.
     let bytes = Buffer::from(bytes.as_slice());
-    let size = match &column.values {
-        Values::Fixed(values) => values.len(),
-        Values::Bool(values) => values.len().div_ceil(8),
-        // The first four bytes of a view are the text's length.
-        Values::Views { views, .. } => views.iter().map(|view| usize::try_from(view & 0xffff_ffff).unwrap_or(0)).sum(),
-    };
     let started = Instant::now();
     let mut rounds = 0;
     while rounds < 2 || started.elapsed() < time {
@@ -75,7 +69,7 @@ fn speed(
         rounds += 1;
     }
     let rounds = f64::from(rounds) / started.elapsed().as_secs_f64().max(1e-9);
-    let (size, stored) = (units::to_f64(size as u64), units::to_f64(bytes.len() as u64));
+    let (size, stored) = (units::to_f64(column.bytes()), units::to_f64(bytes.len() as u64));
     Ok(DecodeSpeed {
         encoding: encoded.encoding.name(),
         description: Block::open(physical, &bytes, column.len)?.describe(),

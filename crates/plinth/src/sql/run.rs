@@ -12,6 +12,7 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
 use datafusion::sql::parser::Statement;
 use futures::channel::{mpsc, oneshot};
 use futures::{FutureExt, SinkExt, Stream, StreamExt};
+use plinth_profile::{Profiler, Stage};
 
 use crate::error::{Failure, Result};
 use crate::session::{Params, Session};
@@ -25,12 +26,16 @@ pub(crate) async fn start(
     session: &Arc<Session>,
     statement: Statement,
     params: &Params,
+    profiler: &Profiler,
 ) -> Result<SendableRecordBatchStream> {
-    let (session, params) = (Arc::clone(session), params.clone());
+    let (session, params, profiler) = (Arc::clone(session), params.clone(), profiler.clone());
     let (started, schema) = oneshot::channel();
     let (mut sender, batches) = mpsc::channel(AHEAD);
-    let task = SpawnedTask::spawn(async move {
-        let mut stream = match session.execute_with(statement, &params).await {
+    // Planning is not handing over rows, though it happens on the way.
+    profiler.part_of(Stage::Plan.into(), None);
+    let output = profiler.clone();
+    let work = async move {
+        let mut stream = match profiler.around(Stage::Plan, session.execute_with(statement, &params)).await {
             Ok(stream) => stream,
             Err(failure) => return drop(started.send(Err(failure))),
         };
@@ -42,7 +47,8 @@ pub(crate) async fn start(
                 return;
             }
         }
-    });
+    };
+    let task = SpawnedTask::spawn(async move { output.around(Stage::Output, work).await });
     match schema.await {
         Ok(schema) => Ok(Box::pin(Rows { schema: schema?, batches, task: Some(task) })),
         // The panic hook has told what happened.

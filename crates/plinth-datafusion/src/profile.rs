@@ -1,0 +1,317 @@
+//! Where the time of the engine's operators goes.
+//!
+//! While the thread that plans works for a [`Profiler`], the rule [`ProfileOperators`] puts a wrapper around each operator that opens
+//! a scope around each poll of its streams. To all others the wrapper is the operator. Tasks that an operator spawns are its own
+//! ([`profile_tasks`]); where the tree shows an operator does not depend on which thread ran it.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::SchemaRef;
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_common::{Result, Statistics};
+use datafusion_common_runtime::{JoinSetTracer, set_join_set_tracer};
+use datafusion_execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion_physical_expr::{OrderingRequirements, PhysicalExpr};
+use datafusion_physical_plan::execution_plan::{
+    CardinalityEffect, ChildrenPropertiesMode, InvariantLevel, ReplaceChildrenOptions, replace_children_if_necessary,
+};
+use datafusion_physical_plan::metrics::{Metric, MetricValue, MetricsSet, Time};
+use datafusion_physical_plan::{
+    ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties,
+    StatisticsArgs, displayable,
+};
+use datafusion_session::PhysicalOptimizerRule;
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, StreamExt};
+use plinth_profile::{Anchor, Part, Place, Profile, Profiler, Stage};
+use tokio::task::JoinHandle;
+
+/// Has operators recorded by the profiler that the planning thread works for; without one it changes nothing. It comes after all other
+/// rules.
+#[derive(Debug, Default)]
+pub struct ProfileOperators;
+
+impl PhysicalOptimizerRule for ProfileOperators {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let profiler = Profiler::current();
+        if profiler.is_recording() { wrap(plan, &profiler, None) } else { Ok(plan) }
+    }
+
+    fn name(&self) -> &'static str {
+        "profile_operators"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Wraps an operator and all below it.
+fn wrap(plan: Arc<dyn ExecutionPlan>, profiler: &Profiler, above: Option<Anchor>) -> Result<Arc<dyn ExecutionPlan>> {
+    let label = displayable(plan.as_ref()).one_line().to_string();
+    let anchor = profiler.another(Stage::Operator, label.trim_end());
+    profiler.part_of(anchor, above);
+    let children = plan.children().into_iter().map(|child| wrap(Arc::clone(child), profiler, Some(anchor)));
+    let children = children.collect::<Result<Vec<_>>>()?;
+    let operator = replace_children_if_necessary(plan, children)?;
+    Ok(Arc::new(ProfiledExec { operator, profiler: profiler.clone(), anchor }))
+}
+
+/// An operator whose work is recorded.
+struct ProfiledExec {
+    operator: Arc<dyn ExecutionPlan>,
+    profiler: Profiler,
+    anchor: Anchor,
+}
+
+impl ProfiledExec {
+    fn around(&self, operator: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Self { operator, profiler: self.profiler.clone(), anchor: self.anchor })
+    }
+}
+
+impl fmt::Debug for ProfiledExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.operator.fmt(f)
+    }
+}
+
+impl DisplayAs for ProfiledExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.operator.fmt_as(t, f)
+    }
+}
+
+impl ExecutionPlan for ProfiledExec {
+    fn name(&self) -> &str {
+        self.operator.name()
+    }
+
+    fn downcast_delegate(&self) -> Option<&dyn ExecutionPlan> {
+        Some(self.operator.as_ref())
+    }
+
+    fn schema(&self) -> SchemaRef {
+        self.operator.schema()
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.operator.properties()
+    }
+
+    fn check_invariants(&self, check: InvariantLevel) -> Result<()> {
+        self.operator.check_invariants(check)
+    }
+
+    fn dynamic_expressions_produced(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+        self.operator.dynamic_expressions_produced()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        self.operator.input_distribution_requirements()
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        self.operator.required_input_ordering()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        self.operator.maintains_input_order()
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        self.operator.benefits_from_input_partitioning()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.operator.children()
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self.around(Arc::clone(&self.operator).replace_children(children, options)?))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.operator.apply_expressions(f)
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self.around(Arc::clone(&self.operator).reset_state()?))
+    }
+
+    fn with_new_state(&self, state: Arc<dyn Any + Send + Sync>) -> Option<Arc<dyn ExecutionPlan>> {
+        Some(self.around(self.operator.with_new_state(state)?))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let _scope = self.profiler.scope(self.anchor);
+        let rows = self.operator.execute(partition, context)?;
+        let (schema, profiler) = (rows.schema(), self.profiler.clone());
+        Ok(Box::pin(ProfiledRows { rows: Some(rows), schema, profiler, anchor: self.anchor }))
+    }
+
+    /// The operator's own, and the time that threads spent in it and in the stages of its scan.
+    fn metrics(&self) -> Option<MetricsSet> {
+        let mut metrics = self.operator.metrics().unwrap_or_default();
+        for (name, spent) in times(&self.profiler.snapshot(), self.anchor) {
+            let time = Time::new();
+            time.add_duration(spent);
+            metrics.push(Arc::new(Metric::new(MetricValue::Time { name: name.into(), time }, None)));
+        }
+        Some(metrics)
+    }
+
+    fn statistics_from_inputs(&self, inputs: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        self.operator.statistics_from_inputs(inputs, args)
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        self.operator.child_stats_requests(partition)
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        self.operator.supports_limit_pushdown()
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.operator.fetch()
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        self.operator.cardinality_effect()
+    }
+}
+
+/// The time of an operator, and of stages within it that are no operators.
+fn times(profile: &Profile, anchor: Anchor) -> BTreeMap<String, Duration> {
+    let mut times = BTreeMap::new();
+    for row in &profile.rows {
+        let mut path = std::iter::once(row).chain(profile.above(row));
+        if path.find(|row| row.anchor.stage == Stage::Operator).is_none_or(|operator| operator.anchor != anchor) {
+            continue;
+        }
+        let name = match (row.anchor.stage, row.anchor.part) {
+            (Stage::Operator, _) => "profile_self".to_owned(),
+            (stage, Part::Name(part)) => format!("profile_{stage}_{part}").replace([' ', '-'], "_"),
+            (stage, _) => format!("profile_{stage}").replace(' ', "_"),
+        };
+        *times.entry(name).or_default() += row.time;
+    }
+    times
+}
+
+/// A partition's rows.
+struct ProfiledRows {
+    /// None after its end: what it held is let go of in its scope.
+    rows: Option<SendableRecordBatchStream>,
+    schema: SchemaRef,
+    profiler: Profiler,
+    anchor: Anchor,
+}
+
+impl Stream for ProfiledRows {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        let scope = this.profiler.scope(this.anchor);
+        let Some(rows) = &mut this.rows else { return Poll::Ready(None) };
+        let next = rows.poll_next_unpin(context);
+        match &next {
+            Poll::Ready(Some(Ok(batch))) if scope.is_recording() => {
+                scope.rows(batch.num_rows() as u64);
+                scope.bytes(bytes_of(batch));
+            }
+            Poll::Ready(None) => this.rows = None,
+            _ => {}
+        }
+        next
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rows.as_ref().map_or((0, Some(0)), Stream::size_hint)
+    }
+}
+
+impl RecordBatchStream for ProfiledRows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+impl Drop for ProfiledRows {
+    fn drop(&mut self) {
+        if let Some(rows) = self.rows.take() {
+            let _scope = self.profiler.scope(self.anchor);
+            drop(rows);
+        }
+    }
+}
+
+/// Bytes of a batch's rows.
+fn bytes_of(batch: &RecordBatch) -> u64 {
+    let columns = batch.columns().iter();
+    columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0) as u64).sum()
+}
+
+/// Has the tasks that operators spawn work for the profiler of whoever spawned them, in all of this process: a program says so once, at
+/// its start. False if the engine has a tracer already.
+pub fn profile_tasks() -> bool {
+    set_join_set_tracer(&TaskTracer).is_ok()
+}
+
+struct TaskTracer;
+
+impl JoinSetTracer for TaskTracer {
+    fn trace_future(&self, future: BoxFuture<'static, Box<dyn Any + Send>>) -> BoxFuture<'static, Box<dyn Any + Send>> {
+        let place = Place::current();
+        if place.anchor().is_none() {
+            return future;
+        }
+        let mut future = future;
+        let polled = move |context: &mut Context<'_>| {
+            let _scope = place.scope();
+            future.poll_unpin(context)
+        };
+        std::future::poll_fn(polled).boxed()
+    }
+
+    fn trace_block(
+        &self,
+        work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>,
+    ) -> Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> {
+        let place = Place::current();
+        Box::new(move || {
+            let _scope = place.scope();
+            work()
+        })
+    }
+}
+
+/// Has a thread that may block do something in the stead of whoever asks.
+pub(crate) fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    let place = Place::current();
+    tokio::task::spawn_blocking(move || {
+        let _scope = place.scope();
+        work()
+    })
+}

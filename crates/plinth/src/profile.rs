@@ -1,0 +1,124 @@
+//! `--profile`: where the time and the bytes of a statement or an import went, and how far that was from what the machine can do.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueEnum};
+use plinth_io::probe::DeviceProfile;
+use plinth_profile::{Ceiling, Ceilings, Origin, Profile, Profiler, ProfilerOptions};
+
+use crate::error::Result;
+use crate::sql::output::Output;
+use crate::{probe, units};
+
+/// Scopes of each thread that a trace keeps: 12 MB.
+const SPANS: usize = 500_000;
+
+/// How long to measure what no probe has.
+const MEASURE: Duration = Duration::from_millis(400);
+
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ProfileArgs {
+    /// Show where the time and the bytes went (of the last statement), and how far that was from what the machine can do; on
+    /// standard error unless --profile-to names a file [default: text]
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    profile: Option<ProfileFormat>,
+    /// Write the profile to a file, whose name says the format (.json, .html, else text) where --profile does not
+    #[arg(long, value_name = "FILE")]
+    profile_to: Option<PathBuf>,
+}
+
+/// How profiles are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ProfileFormat {
+    /// A tree, and what limits there are
+    Text,
+    /// One object
+    Json,
+    /// A page with a flame graph that needs nothing else
+    Html,
+    /// What each thread did when, for Perfetto or chrome://tracing
+    Trace,
+}
+
+/// What is to be profiled, and how that is shown.
+#[derive(Debug)]
+pub(crate) struct Profiling {
+    format: ProfileFormat,
+    to: Option<PathBuf>,
+    threads: usize,
+    device: Option<DeviceProfile>,
+}
+
+impl ProfileArgs {
+    /// What was asked for, if anything. `device` is what a probe found.
+    pub(crate) fn profiling(&self, threads: usize, device: Option<DeviceProfile>) -> Option<Profiling> {
+        let by_name = |to: &PathBuf| match to.extension().and_then(|extension| extension.to_str()) {
+            Some("json") => ProfileFormat::Json,
+            Some("html" | "htm") => ProfileFormat::Html,
+            _ => ProfileFormat::Text,
+        };
+        let format = self.profile.filter(|format| *format != ProfileFormat::Text || self.profile_to.is_none());
+        let format = format.or(self.profile_to.as_ref().map(by_name))?;
+        Some(Profiling { format, to: self.profile_to.clone(), threads, device })
+    }
+}
+
+impl Profiling {
+    /// Starts to record.
+    pub(crate) fn start(&self, title: String) -> Profiler {
+        let spans = if self.format == ProfileFormat::Trace { SPANS } else { 0 };
+        Profiler::start(ProfilerOptions { title, threads: self.threads, spans, ..ProfilerOptions::default() })
+    }
+
+    /// Compares with what the machine can do, and shows.
+    pub(crate) fn show(&self, mut profile: Profile) -> Result {
+        profile.compare(&ceilings(self.device.as_ref(), self.threads));
+        let text = match self.format {
+            ProfileFormat::Text => profile.to_text(),
+            ProfileFormat::Json => profile.to_json() + "\n",
+            ProfileFormat::Html => profile.to_html(),
+            ProfileFormat::Trace => profile.to_trace(),
+        };
+        match &self.to {
+            Some(path) => {
+                let mut out = Output::file(path)?;
+                out.write_all(text.as_bytes())?;
+                out.finish()
+            }
+            None => {
+                // A closed standard error is no reason to fail.
+                let _ = std::io::stderr().write_all(text.as_bytes());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What a probe found; without one, what can be found out now.
+fn ceilings(device: Option<&DeviceProfile>, threads: usize) -> Ceilings {
+    let Some(device) = device else {
+        let now = |speed: u64| Ceiling { per_second: units::to_f64(speed), by_thread: true, origin: Origin::Now };
+        let decode = probe::decode_speeds(MEASURE / 2).into_iter().map(|(name, speed)| (name, now(speed))).collect();
+        let note =
+            "measured now, in a moment; `plinth probe DIR` finds the device's, --device FILE names what it wrote";
+        let here = Ceilings { decode, note: Some(note.to_owned()), ..Ceilings::default() };
+        return here.or(&Ceilings::measure(threads, MEASURE / 2));
+    };
+    let shared = |speed: u64| (speed > 0).then(|| Ceiling::shared(units::to_f64(speed)));
+    let by_thread = |speed: u64| (speed > 0).then(|| Ceiling::by_thread(units::to_f64(speed)));
+    let decode = device.decode.iter().filter_map(|(name, speed)| Some((name.clone(), by_thread(*speed)?)));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let age = Duration::from_secs(now.saturating_sub(device.measured_at));
+    let note = format!("plinth probe of {}, grade {}, {} ago", device.device, device.grade, units::duration(age));
+    Ceilings {
+        device_read: shared(device.read_bandwidth),
+        device_write: shared(device.write_bandwidth),
+        page_cache: by_thread(device.page_cache),
+        memory: by_thread(device.memory_read),
+        checksum: by_thread(device.checksum),
+        decode: decode.collect(),
+        note: Some(note),
+    }
+}
