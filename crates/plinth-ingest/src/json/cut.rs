@@ -331,7 +331,7 @@ impl Cutter {
             }
             if len > self.cutting.record {
                 let what = format!(
-                    "line {}: what --root leads to is no array and larger than the {} bytes a record may have",
+                    "line {}: what --root leads to is no array and larger than the {} bytes a record may have (--max-record)",
                     self.buffer.line, self.cutting.record
                 );
                 return Err(IngestError::damaged(&self.buffer.path, what));

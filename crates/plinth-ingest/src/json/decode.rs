@@ -40,7 +40,9 @@ enum Taken {
 }
 
 fn too_large(limit: usize) -> String {
-    format!("larger than the {limit} bytes a record may have; if rows are in an array within it, name that with --root")
+    format!(
+        "larger than the {limit} bytes a record may have (--max-record); if rows are in an array within it, name that with --root"
+    )
 }
 
 /// Where a record is in its piece.

@@ -97,7 +97,7 @@ fn text(record: &[u8], cutting: Cutting) -> Result<&str, String> {
 }
 
 fn too_large(limit: usize) -> String {
-    format!("larger than the {limit} bytes a record may have")
+    format!("larger than the {limit} bytes a record may have (--max-record)")
 }
 
 /// Takes the fields of a record apart and counts them.
