@@ -131,11 +131,11 @@ fn idle_threads_wait_or_have_nothing_to_do() {
     assert!(roofline.verdict.contains("nothing to do 87.5 % of the time"), "{}", roofline.verdict);
     assert_eq!(Roofline::of(&Profile::default(), &ceilings).bound, Bound::Unknown);
     // A stage that never sleeps, and had no processor most of the time.
-    let crowded = profile(2, &[(Stage::Decode.of("fsst"), 10_000_000, 190_000_000, 1_000)], 0);
+    let crowded = profile(1, &[(Stage::Decode.of("fsst"), 10_000_000, 190_000_000, 1_000)], 0);
     let roofline = Roofline::of(&crowded, &ceilings);
     assert_eq!(roofline.bound, Bound::Crowded);
     assert!(
-        roofline.verdict.starts_with("crowded: others had the processors 47.5 % of the time"),
+        roofline.verdict.starts_with("crowded: others had the processors 95.0 % of the time"),
         "{}",
         roofline.verdict
     );
