@@ -332,10 +332,10 @@ mod tests {
             let mask = evaluate_column(physical, &column, &test).unwrap();
             let expected: BooleanArray =
                 values.iter().map(|value| value.as_ref().map(|value| test.holds_bytes(value.as_bytes()))).collect();
-            for row in 0..values.len() {
+            for (row, value) in values.iter().enumerate() {
                 let unknown = mask.is_null.as_ref().is_some_and(|nulls| nulls.value(row));
-                prop_assert_eq!(unknown, values[row].is_none());
-                prop_assert_eq!(!unknown && mask.is_true.value(row), values[row].is_some() && expected.value(row));
+                prop_assert_eq!(unknown, value.is_none());
+                prop_assert_eq!(!unknown && mask.is_true.value(row), value.is_some() && expected.value(row));
             }
         }
     }

@@ -1,5 +1,5 @@
 //! The program from outside: what it prints, how it exits, what it leaves behind.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::cast_possible_wrap)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::cast_possible_wrap, clippy::cast_precision_loss)]
 
 mod common;
 mod lookup;
