@@ -13,7 +13,7 @@ GROUP = 1 << 20
 
 
 def make(target, rows, seed):
-    """A million rows a row group: `at` grows; `r` and `q` are random, `p` is `r` but for one row in ten; `u` is as rare as `r` but in
+    """A million rows a row group: `seq` grows; `r` and `q` are random, `p` is `r` but for one row in ten; `u` is as rare as `r` but in
     runs; text that repeats and text that does not; a struct, a list; and numbers and text that nobody filters."""
     target.parent.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(seed)
@@ -29,7 +29,7 @@ def make(target, rows, seed):
         lengths = random.integers(0, 4, n)
         items = random.integers(0, 1000, int(lengths.sum()))
         columns = {
-            "at": pa.array(np.arange(first, first + n)),
+            "seq": pa.array(np.arange(first, first + n)),
             "r": pa.array(r, mask=random.random(n) < 0.05),
             "p": pa.array(p),
             "q": pa.array(random.integers(0, 1_000_000, n)),
@@ -58,7 +58,7 @@ def queries(rows, only):
             found.append(Query(name, title, sql, keys=tuple(keys)))
 
     narrow = "select count(*), sum(n01), max(n06) from t where"
-    wide = ", ".join(["count(*)", "sum(at)", "max(line)", "max(word)"] + [
+    wide = ", ".join(["count(*)", "sum(seq)", "max(line)", "max(word)"] + [
         f"max(n{i:02})" if i % 4 == 0 else f"sum(n{i:02})" for i in range(PAYLOAD)
     ])
     for share in SHARES:
@@ -66,12 +66,12 @@ def queries(rows, only):
         bound = int(share * 1_000_000)
         ask(f"random-{share:g}", f"{percent} of the rows, anywhere", f"{narrow} r < {bound}")
         ask(f"runs-{share:g}", f"{percent} of the rows, in runs of 500", f"{narrow} u < {bound}")
-        ask(f"sorted-{share:g}", f"{percent} of the rows, the first", f"{narrow} at < {int(share * rows)}")
+        ask(f"sorted-{share:g}", f"{percent} of the rows, the first", f"{narrow} seq < {int(share * rows)}")
         ask(f"wide-{share:g}", f"{percent}, anywhere, 24 columns", f"select {wide} from t where r < {bound}")
     ask("correlated", "two conjuncts, the second nearly implied", f"{narrow} r < 100000 and p < 100000 and q < 500000")
     ask("independent", "three conjuncts, independent", f"{narrow} r < 500000 and q < 500000 and n05 % 3 = 0")
     ask("either", "one of two, on two columns", f"{narrow} r < 1000 or q < 1000")
-    ask("alternating", "every other row", f"{narrow} at % 2 = 0")
+    ask("alternating", "every other row", f"{narrow} seq % 2 = 0")
     ask("same", "the filter's column is the only one put out", "select max(line) from t where line like '%word number 77 %'")
     ask("unequal", "nearly all, of text", "select count(*), max(line) from t where line <> ''")
     ask("text", "text that contains", f"{narrow} line like '%3f3f%'")
@@ -79,8 +79,8 @@ def queries(rows, only):
     ask("struct", "a field of a struct", "select count(*), max(s.word) from t where s.x = 77")
     ask("list", "lists that hold a value", "select count(*), sum(cardinality(l)) from t where l[1] = 77")
     ask("nothing", "no row", f"{narrow} q < 0 or q > 2000000")
-    ask("rare-rows", "SELECT * of few", "select * from t where r = 77 and q < 400000 order by at limit 50", (0,))
-    ask("limit", "any ten rows", "select at, line from t where r < 100000 order by at limit 10", (0,))
-    ask("top", "the ten largest", "select at, line, word from t order by q desc, at limit 10", (0,))
-    ask("top-filtered", "the ten largest of some", "select * from t where line like '%7f%' order by at desc limit 10", (0,))
+    ask("rare-rows", "SELECT * of few", "select * from t where r = 77 and q < 400000 order by seq limit 50", (0,))
+    ask("limit", "any ten rows", "select seq, line from t where r < 100000 order by seq limit 10", (0,))
+    ask("top", "the ten largest", "select seq, line, word from t order by q desc, seq limit 10", (0,))
+    ask("top-filtered", "the ten largest of some", "select * from t where line like '%7f%' order by seq desc limit 10", (0,))
     return found
