@@ -332,6 +332,12 @@ impl Block {
         })
     }
 
+    /// Whether [`Block::evaluate`] has to decompress what [`Block::decode`] would decompress again: who needs both does better
+    /// to decode.
+    pub fn decompresses(&self) -> bool {
+        matches!(&self.values, Stored::Ints(values) if values.decompresses())
+    }
+
     /// Evaluates a test on the encoded values; none if decoding and [`crate::evaluate_column`] is as good.
     ///
     /// # Errors

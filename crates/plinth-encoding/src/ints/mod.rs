@@ -294,6 +294,16 @@ impl Ints {
         })
     }
 
+    /// Whether to evaluate it is to decompress what to decode it is to decompress again.
+    pub(crate) fn decompresses(&self) -> bool {
+        match &self.node {
+            Node::Pco(_) | Node::Squeezed(_) => true,
+            Node::Runs(runs) => runs.decompresses(),
+            Node::Patched(patched) => patched.decompresses(),
+            _ => false,
+        }
+    }
+
     /// As [`Ints::evaluate`], decoding where it must.
     fn evaluate_always(&self, predicate: IntPredicate<'_>) -> Result<BooleanBuffer> {
         if let Some(answer) = self.evaluate(predicate)? {

@@ -109,6 +109,10 @@ fn put(
 }
 
 impl Patched {
+    pub(crate) fn decompresses(&self) -> bool {
+        [&self.inner, &self.positions, &self.values].into_iter().any(|node| node.decompresses())
+    }
+
     pub(super) fn parse(kind: IntKind, len: usize, depth: u8, reader: &mut Reader<'_>) -> Result<Self> {
         let inner = Box::new(Ints::parse(kind, len, depth + 1, reader)?);
         let count = reader.count(len, "exceptions")?;

@@ -146,7 +146,10 @@ impl FileColumns {
         let mut scope = Cow::Borrowed(rows.scope);
         if self.blocks.decoded(stream, at).is_none() {
             let (opened, _) = self.blocks.open(stream, at)?;
-            if let Some(mask) = opened.evaluate(test).map_err(&fail)? {
+            let comes_out = self.needed.contains_key(&stream);
+            if !(comes_out && opened.decompresses())
+                && let Some(mask) = opened.evaluate(test).map_err(&fail)?
+            {
                 self.blocks.metrics.blocks_evaluated.fetch_add(1, Relaxed);
                 return Ok(mask);
             }
