@@ -160,8 +160,10 @@ impl Strings {
                 })
             }
             Node::Dictionary { distinct, codes } => {
-                let distinct = distinct.decode(None, None, false)?;
-                let holds = distinct.map(|value| test.holds_bytes(value));
+                let holds = match distinct.evaluate(test)? {
+                    Some(holds) => holds,
+                    None => distinct.decode(None, None, false)?.map(|value| test.holds_bytes(value)),
+                };
                 if !holds.has_true() {
                     return Ok(Some(bits::all(self.len, false)));
                 }
