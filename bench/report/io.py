@@ -149,7 +149,7 @@ def limit(of):
     plot = "<h3>Bytes a second</h3>" + svg.bars("Bytes a second past the page cache", items, per_second)
     items = [(names.get(n, n), c["median"], kind(n)) for n, c in of["processor"].items()]
     plot += "<h3>Processor time for each GB</h3>" + svg.bars("Processor time a GB", items, per_gigabyte)
-    text = "One file of eight columns of eight bytes, past the page cache, requests of 512 KiB."
+    text = "One file of eight columns of eight bytes, past the page cache, requests of 256 KiB."
     if "sequential" in of:
         text += f" Ours over {of['best']}: {of['sequential']['ratio']:.3f} ({interval(of['sequential'])})."
         text += f" fio's buffers: {', '.join(of['fio_buffers'])}."

@@ -11,9 +11,9 @@ use datafusion_common::{DataFusionError, Result};
 use datafusion_execution::{SpillFile, SpillWriter, TempFileFactory};
 use futures::{Stream, StreamExt, stream};
 use plinth_io::{IoError, Spool};
-use tokio::task::spawn_blocking;
 
 use crate::error::from_join;
+use crate::profile::spawn_blocking;
 
 /// Bytes read back at a time.
 const PIECE: u64 = 256 << 10;

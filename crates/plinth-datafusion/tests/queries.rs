@@ -192,8 +192,8 @@ async fn limits_stop_early_and_give_enough() {
     }
     let plan = t.plan("SELECT id FROM t WHERE i < 50 LIMIT 33").await;
     assert!(plan.contains("limit=33"), "{plan}");
-    // Without a filter the rows come in order.
-    t.agree_in_order("SELECT id FROM t LIMIT 1200").await;
+    // Without a filter the rows of a partition come in order; which of several comes first is nobody's promise.
+    Twins::new(&[5_000, 700], 1_024, 1).agree_in_order("SELECT id FROM t LIMIT 1200").await;
 }
 
 /// Columns are united by name; a file that lacks one reads as null there.

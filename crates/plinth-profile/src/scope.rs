@@ -108,7 +108,7 @@ impl Open {
 /// spawn(wrong());
 /// ```
 ///
-/// Scopes are for blocks and batches: one takes some 30 ns while a profiler runs, one nanosecond while none does.
+/// Scopes are for blocks and batches: the crate's rules say what they cost.
 #[must_use = "a scope ends when it is dropped"]
 pub struct Scope {
     open: Option<Open>,

@@ -23,7 +23,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Turn Parquet, CSV and NDJSON files into a Plinth file
+    /// Turn Parquet, CSV and JSON files into a Plinth file
     Import(Box<ImportArgs>),
     /// Write a Plinth table, or foreign files, as Parquet, CSV, TSV or NDJSON
     #[command(visible_alias = "convert")]
@@ -59,7 +59,7 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Parquet, CSV, TSV or NDJSON files (.gz, .zst, .lz4 or .bz2 as well), directories (searched recursively), patterns,
+    /// Parquet, CSV, TSV or JSON files (.gz, .zst, .lz4 or .bz2 as well), directories (searched recursively), patterns,
     /// or - for standard input
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,

@@ -40,8 +40,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result {
     };
     interrupt::listen()?;
     let threads = args.threads.unwrap_or_else(machine::threads);
-    let device = device_of(&target.folder());
-    let profiling = args.profile.profiling(threads, device);
+    let profiling = args.profile.profiling(threads, || Ok(device_of(&target.folder())))?;
     let title = format!("import to {}", target.path().display());
     let profiler = profiling.as_ref().map_or(Profiler::off(), |profiling| profiling.start(title));
     let job = Job {

@@ -22,8 +22,8 @@ const MEASURE: Duration = Duration::from_millis(400);
 pub(crate) struct ProfileArgs {
     /// Show where the time and the bytes went (of the last statement), and how far that was from what the machine can do; on
     /// standard error unless --profile-to names a file [default: text]
-    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
-    profile: Option<ProfileFormat>,
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true)]
+    profile: Option<Option<ProfileFormat>>,
     /// Write the profile to a file, whose name says the format (.json, .html, else text) where --profile does not
     #[arg(long, value_name = "FILE")]
     profile_to: Option<PathBuf>,
@@ -52,16 +52,22 @@ pub(crate) struct Profiling {
 }
 
 impl ProfileArgs {
-    /// What was asked for, if anything. `device` is what a probe found.
-    pub(crate) fn profiling(&self, threads: usize, device: Option<DeviceProfile>) -> Option<Profiling> {
+    /// What was asked for, if anything. `device` looks for what a probe found.
+    pub(crate) fn profiling(
+        &self,
+        threads: usize,
+        device: impl FnOnce() -> Result<Option<DeviceProfile>>,
+    ) -> Result<Option<Profiling>> {
+        if self.profile.is_none() && self.profile_to.is_none() {
+            return Ok(None);
+        }
         let by_name = |to: &PathBuf| match to.extension().and_then(|extension| extension.to_str()) {
             Some("json") => ProfileFormat::Json,
             Some("html" | "htm") => ProfileFormat::Html,
             _ => ProfileFormat::Text,
         };
-        let format = self.profile.filter(|format| *format != ProfileFormat::Text || self.profile_to.is_none());
-        let format = format.or(self.profile_to.as_ref().map(by_name))?;
-        Some(Profiling { format, to: self.profile_to.clone(), threads, device })
+        let format = self.profile.flatten().or(self.profile_to.as_ref().map(by_name)).unwrap_or(ProfileFormat::Text);
+        Ok(Some(Profiling { format, to: self.profile_to.clone(), threads, device: device()? }))
     }
 }
 
@@ -102,7 +108,7 @@ fn ceilings(device: Option<&DeviceProfile>, threads: usize) -> Ceilings {
         let now = |speed: u64| Ceiling { per_second: units::to_f64(speed), by_thread: true, origin: Origin::Now };
         let decode = probe::decode_speeds(MEASURE / 2).into_iter().map(|(name, speed)| (name, now(speed))).collect();
         let note =
-            "measured now, in a moment; `plinth probe DIR` finds the device's, --device FILE names what it wrote";
+            "measured now, in a moment; `plinth probe DIR` finds the device's, in the folder that is read or written";
         let here = Ceilings { decode, note: Some(note.to_owned()), ..Ceilings::default() };
         return here.or(&Ceilings::measure(threads, MEASURE / 2));
     };

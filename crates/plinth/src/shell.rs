@@ -35,12 +35,12 @@ const DEPTH: usize = 16;
 /// Reads, runs and prints until the user leaves.
 pub(crate) fn run(args: &SqlArgs, options: &SessionOptions) -> Result {
     let session = Arc::new(Session::new(options)?);
-    let device = args.io.device(args.db.as_deref()).map_err(Failure::new)?;
+    let device = || args.io.device(args.db.as_deref()).map_err(Failure::new);
     let terminal = std::io::stdout().is_terminal();
     let mut shell = Shell {
         threads: options.threads,
         params: Params::new(args.param.iter().cloned()),
-        profiling: args.profile.profiling(options.threads, device),
+        profiling: args.profile.profiling(options.threads, device)?,
         format: args.format,
         file: None,
         printer: Printer::new(sql::default_format(args.format, None), Output::stdout()),

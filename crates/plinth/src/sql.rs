@@ -61,9 +61,9 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
         Some(path) => Output::file(path)?,
         None => Output::stdout(),
     };
-    let device = args.io.device(args.db.as_deref()).map_err(Failure::new)?;
+    let device = || args.io.device(args.db.as_deref()).map_err(Failure::new);
     let batch = Batch {
-        profiling: args.profile.profiling(options.threads, device),
+        profiling: args.profile.profiling(options.threads, device)?,
         params: Params::new(args.param.iter().cloned()),
         repeat: args.repeat,
         summary: terminal && args.timings.is_none() && format == Format::Table,

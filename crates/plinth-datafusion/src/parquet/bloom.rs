@@ -42,6 +42,12 @@ impl Blooms {
         self.file = None;
     }
 
+    /// Drops what is held of row groups before one.
+    pub(super) fn forget(&mut self, first: usize) {
+        self.known.get_mut().retain(|(group, _), _| *group >= first);
+        self.answers.get_mut().retain(|(_, group), _| *group >= first);
+    }
+
     /// Whether no row of a row group can pass a predicate. A filter that can't be read rules nothing out.
     pub(super) fn rule_out(&self, predicate: &Predicate, column: &Resolved, group: usize) -> bool {
         let (Some(file), Some(needles)) = (&self.file, predicate.needles()) else { return false };

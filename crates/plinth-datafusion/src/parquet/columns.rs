@@ -50,6 +50,8 @@ pub(crate) struct ParquetColumns {
     file: ParquetFile,
     /// The file's row groups that are the scan's, in order; the executor counts these.
     groups: Vec<usize>,
+    /// Rows of the file before each of its row groups.
+    rows_before: Vec<u64>,
     metrics: Arc<ScanMetrics>,
     /// Bytes that the whole query reads, as far as is known.
     query_bytes: u64,
@@ -166,7 +168,11 @@ impl ParquetColumns {
         query_bytes: u64,
         metrics: Arc<ScanMetrics>,
     ) -> Self {
+        let rows = file.metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
+        let rows_before =
+            rows.scan(0_u64, |sum, rows| Some(std::mem::replace(sum, sum.saturating_add(rows)))).collect();
         Self {
+            rows_before,
             blooms: Blooms::new(file.clone(), Arc::clone(&metrics)),
             memory: io.budget().open("parquet pages"),
             file,
@@ -449,6 +455,7 @@ impl ParquetColumns {
         self.zones.borrow_mut().retain(|(_, group), _| *group >= before);
         let first = self.groups.get(before).copied().unwrap_or(usize::MAX);
         self.tapes.borrow_mut().retain(|(number, _), _| *number >= first);
+        self.blooms.forget(first);
     }
 }
 
@@ -479,8 +486,7 @@ impl ColumnSource for ParquetColumns {
     }
 
     fn first_row(&self, at: BlockId) -> Result<u64> {
-        let before = self.file.metadata.row_groups().iter().take(self.group(at.group)?);
-        let before: u64 = before.map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum();
+        let before = self.rows_before.get(self.group(at.group)?).copied().unwrap_or(0);
         Ok(before + self.rows(at)?.start as u64)
     }
 

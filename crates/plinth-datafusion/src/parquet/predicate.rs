@@ -67,9 +67,13 @@ pub(super) struct Asked<'a> {
     pub(super) selected: &'a BooleanBuffer,
 }
 
+fn next_id() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NEXT.fetch_add(1, Relaxed)
+}
+
 impl Predicate {
     pub(super) fn new(column: ColumnId, resolved: &Resolved, leaf: &LeafExpr) -> Result<Self> {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
         let path = resolved.path.to_string();
         let fail = |what: String| FormatError::InvalidArgument(format!("column {path:?}: {what}"));
         let comparable = || {
@@ -90,15 +94,14 @@ impl Predicate {
             LeafExpr::IsNull => (Kind::IsNull, None),
             LeafExpr::Function(function) => (Kind::Function(function.clone(), resolved.data_type.clone()), None),
         };
-        Ok(Self { id: NEXT.fetch_add(1, Relaxed), column, path, kind, needles })
+        Ok(Self { id: next_id(), column, path, kind, needles })
     }
 
     /// One for two ranges of the same column.
     pub(super) fn both(&self, other: &Self) -> Option<Self> {
-        static AGAIN: AtomicUsize = AtomicUsize::new(usize::MAX / 2);
         match (&self.kind, &other.kind) {
             (Kind::Test(physical, one), Kind::Test(_, two)) if self.column == other.column => Some(Self {
-                id: AGAIN.fetch_add(1, Relaxed),
+                id: next_id(),
                 column: self.column,
                 path: self.path.clone(),
                 kind: Kind::Test(*physical, one.of_both(two)?),

@@ -150,6 +150,9 @@ fn every_form_shows_the_same_profile() {
     // The name says the format.
     plinth(&dir, &["sql", "--profile-to", "named.json", "-c", "SELECT 1"]).ok();
     profile(&read("named.json"));
+    // Unless it is said.
+    plinth(&dir, &["sql", "--profile=text", "--profile-to", "said.json", "-c", "SELECT 1"]).ok();
+    assert!(read("said.json").contains("with below"), "{}", read("said.json"));
 }
 
 #[cfg(target_os = "linux")]
