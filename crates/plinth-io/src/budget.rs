@@ -268,6 +268,10 @@ impl Reservation {
     /// Gives some back, at most all.
     pub fn shrink(&mut self, less: u64) {
         let less = less.min(self.bytes);
+        // The counters are everybody's.
+        if less == 0 {
+            return;
+        }
         self.bytes -= less;
         self.account.used.fetch_sub(less, Relaxed);
         self.budget.used.fetch_sub(less, Relaxed);

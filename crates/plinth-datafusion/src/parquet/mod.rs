@@ -17,6 +17,9 @@ mod decodes;
 mod fallback;
 mod hybrid;
 mod leaf;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod memory_tests;
 mod nested;
 mod opener;
 mod predicate;

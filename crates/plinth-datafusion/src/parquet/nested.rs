@@ -64,10 +64,10 @@ impl NestedChunk {
     }
 
     fn decode(&mut self, block: usize) -> Result<ArrayRef> {
-        let by_index = self.tapes.iter().all(|(leaf, _)| page_locations(&self.metadata, self.group, *leaf).is_some());
-        let gap = if by_index { 1 } else { GAP };
         let (mut at, mut reader) = match self.reader.take() {
-            Some((at, reader)) if at <= block && block - at < gap => (at, reader),
+            Some((at, reader)) if at == block || (at < block && block - at < GAP && !self.skips_by_index()) => {
+                (at, reader)
+            }
             _ => (block, self.reader_at(block)?),
         };
         loop {
@@ -82,6 +82,11 @@ impl NestedChunk {
                 return descend(root, self.column.fields());
             }
         }
+    }
+
+    /// Whether a reader that is set up anew finds its page without reading those before it.
+    fn skips_by_index(&self) -> bool {
+        self.tapes.iter().all(|(leaf, _)| page_locations(&self.metadata, self.group, *leaf).is_some())
     }
 
     fn reader_at(&self, block: usize) -> Result<ParquetRecordBatchReader> {

@@ -188,7 +188,7 @@ impl ChunkReader for Tape {
             None => self.read_now(start..self.range.end.min(start.saturating_add(HEADER_BYTES)))?,
         };
         let next = start + here.len() as u64;
-        Ok(TapeReader { here, next, rest: Rest { source: Arc::clone(&self.source), end: self.range.end } })
+        Ok(TapeReader { here, at: 0, next, rest: Rest { source: Arc::clone(&self.source), end: self.range.end } })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -202,6 +202,8 @@ impl ChunkReader for Tape {
 /// Reads on from an offset: a page header, of which nobody knows the length.
 pub(super) struct TapeReader {
     here: Buffer,
+    /// Of which so many bytes were given out: a header is read a byte at a time.
+    at: usize,
     /// The offset behind `here`.
     next: u64,
     rest: Rest,
@@ -214,17 +216,23 @@ struct Rest {
 
 impl Read for TapeReader {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        if self.here.is_empty() && self.next < self.rest.end {
+        if self.at == self.here.len() && self.next < self.rest.end {
             let range = self.next..self.rest.end.min(self.next.saturating_add(HEADER_BYTES));
             let buffers = self.rest.source.read(std::slice::from_ref(&range)).map_err(std::io::Error::other)?;
-            self.here = buffers.into_iter().next().unwrap_or_default();
+            (self.here, self.at) = (buffers.into_iter().next().unwrap_or_default(), 0);
             self.next = range.end;
         }
-        let taken = out.len().min(self.here.len());
-        if let (Some(to), Some(from)) = (out.get_mut(..taken), self.here.get(..taken)) {
+        let left = self.here.get(self.at..).unwrap_or_default();
+        if let ([to], [from, ..]) = (&mut *out, left) {
+            *to = *from;
+            self.at += 1;
+            return Ok(1);
+        }
+        let taken = out.len().min(left.len());
+        if let (Some(to), Some(from)) = (out.get_mut(..taken), left.get(..taken)) {
             to.copy_from_slice(from);
         }
-        self.here = self.here.slice(taken);
+        self.at += taken;
         Ok(taken)
     }
 }

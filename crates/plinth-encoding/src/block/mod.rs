@@ -332,10 +332,9 @@ impl Block {
         })
     }
 
-    /// Whether [`Block::evaluate`] has to decompress what [`Block::decode`] would decompress again: who needs both does better
-    /// to decode.
-    pub fn decompresses(&self) -> bool {
-        matches!(&self.values, Stored::Ints(values) if values.decompresses())
+    /// Whether [`Block::evaluate`] has to do most of what [`Block::decode`] would do again: who needs both does better to decode.
+    pub fn evaluates_by_decoding(&self) -> bool {
+        matches!(&self.values, Stored::Ints(values) if values.evaluates_by_decoding())
     }
 
     /// Evaluates a test on the encoded values; none if decoding and [`crate::evaluate_column`] is as good.

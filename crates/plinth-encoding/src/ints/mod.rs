@@ -294,12 +294,11 @@ impl Ints {
         })
     }
 
-    /// Whether to evaluate it is to decompress what to decode it is to decompress again.
-    pub(crate) fn decompresses(&self) -> bool {
+    /// Whether to evaluate it is most of what decoding it is: decompressing it, or finding where its runs end.
+    pub(crate) fn evaluates_by_decoding(&self) -> bool {
         match &self.node {
-            Node::Pco(_) | Node::Squeezed(_) => true,
-            Node::Runs(runs) => runs.decompresses(),
-            Node::Patched(patched) => patched.decompresses(),
+            Node::Pco(_) | Node::Squeezed(_) | Node::Runs(_) => true,
+            Node::Patched(patched) => patched.evaluates_by_decoding(),
             _ => false,
         }
     }

@@ -109,8 +109,8 @@ fn put(
 }
 
 impl Patched {
-    pub(crate) fn decompresses(&self) -> bool {
-        [&self.inner, &self.positions, &self.values].into_iter().any(|node| node.decompresses())
+    pub(crate) fn evaluates_by_decoding(&self) -> bool {
+        [&self.inner, &self.positions, &self.values].into_iter().any(|node| node.evaluates_by_decoding())
     }
 
     pub(super) fn parse(kind: IntKind, len: usize, depth: u8, reader: &mut Reader<'_>) -> Result<Self> {

@@ -50,10 +50,6 @@ pub(crate) fn check_ends(ends: &[u32], len: usize) -> Result<()> {
 }
 
 impl Runs {
-    pub(crate) fn decompresses(&self) -> bool {
-        self.ends.decompresses() || self.values.decompresses()
-    }
-
     pub(super) fn parse(kind: IntKind, len: usize, depth: u8, reader: &mut Reader<'_>) -> Result<Self> {
         let count = reader.count(len, "runs")?;
         let ends = Box::new(Ints::parse(IntKind::U32, count, depth + 1, reader)?);

@@ -147,7 +147,7 @@ impl FileColumns {
         if self.blocks.decoded(stream, at).is_none() {
             let (opened, _) = self.blocks.open(stream, at)?;
             let comes_out = self.needed.contains_key(&stream);
-            if !(comes_out && opened.decompresses())
+            if !(comes_out && opened.evaluates_by_decoding())
                 && let Some(mask) = opened.evaluate(test).map_err(&fail)?
             {
                 self.blocks.metrics.blocks_evaluated.fetch_add(1, Relaxed);
