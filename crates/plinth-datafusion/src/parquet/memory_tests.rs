@@ -44,12 +44,15 @@ fn written(path: &std::path::Path) {
         Arc::new(StringArray::from_iter_values((0..ROWS).map(|v| format!("a text of some length {v}"))));
     let number: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS));
     let pair = StructArray::try_from(vec![("text", Arc::clone(&text)), ("number", number)]).unwrap();
-    let rows = RecordBatch::try_from_iter([("text", text), ("pair", Arc::new(pair) as ArrayRef)]).unwrap();
+    let same: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(|_| 7)));
+    let columns = [("text", text), ("pair", Arc::new(pair) as ArrayRef), ("same", same)];
+    let rows = RecordBatch::try_from_iter(columns).unwrap();
     let properties = WriterProperties::builder()
         .set_max_row_group_row_count(Some(20 * 8_192))
         .set_data_page_row_count_limit(8_192)
         .set_write_batch_size(8_192)
         .set_dictionary_enabled(false)
+        .set_column_dictionary_enabled("same".into(), true)
         .build();
     let mut writer = ArrowWriter::try_new(fs::File::create(path).unwrap(), rows.schema(), Some(properties)).unwrap();
     writer.write(&rows).unwrap();
@@ -72,13 +75,14 @@ fn live(path: &std::path::Path, column: &Path, look_ahead: u64, arm: Arm) -> (Ve
     let metrics = Arc::<ScanMetrics>::default();
     let row_groups = 0..groups.len();
     let mut columns = ParquetColumns::new(file, groups, &io, 0, Arc::clone(&metrics));
-    let schema = columns.schema(std::slice::from_ref(column)).unwrap();
-    // All that is read is filtered, so that nothing else waits: what grows on this thread from one chunk to the next is what
-    // the scan keeps.
+    let output = vec![column.clone(), Path::column("same")];
+    let schema = columns.schema(&output).unwrap();
+    // What is not filtered takes next to nothing, so that nothing else waits: what grows on this thread from one chunk to the
+    // next is what the scan keeps.
     let function = Function { columns: vec![column.clone()], function: Arc::new(EndsInOneOfThree) };
     let predicate = vec![Expr::Function(function)];
     let plan = Plan {
-        columns: vec![column.clone()],
+        columns: output,
         learned: Learned::shared(None, &predicate, 0),
         predicate,
         dynamic: Vec::new(),

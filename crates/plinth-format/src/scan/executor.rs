@@ -190,7 +190,7 @@ impl<S: ColumnSource> Executor<S> {
                 {
                     self.source.finish(fetch)?;
                 }
-                if matches!(front.columns, Columns::Here) {
+                if matches!(front.columns, Columns::Here | Columns::NoOther) {
                     if let Some(block) = front.blocks.pop_front() {
                         return self.decode(block).map(Step::Chunk);
                     }
@@ -321,7 +321,9 @@ impl<S: ColumnSource> Executor<S> {
                 return Ok(());
             }
             let is_read = self.filtering.front().is_some_and(Filtering::is_read);
-            if is_read && self.passed.len() < depth {
+            // To filter blocks early is to know early what else is to be read.
+            let is_of_use = !self.passed.back().is_some_and(|last| matches!(last.columns, Columns::NoOther));
+            if is_read && is_of_use && self.passed.len() < depth {
                 if !self.filter()? {
                     return Ok(());
                 }
@@ -500,6 +502,15 @@ impl<S: ColumnSource> Executor<S> {
             };
             progress = true;
             let Some(survivors) = self.survivors(&block, reserved)? else { continue };
+            let asked = self.columns_asked(&block);
+            if self.output.iter().all(|column| asked.contains(column)) {
+                // Nothing is to be read for it that could be read for others, too: it is best decoded at once.
+                if !window.is_empty() {
+                    self.passed.push_back(Passed { blocks: std::mem::take(&mut window), columns: Columns::Wanted });
+                }
+                self.passed.push_back(Passed { blocks: VecDeque::from([survivors]), columns: Columns::NoOther });
+                break;
+            }
             window.push_back(survivors);
             for &column in &self.output {
                 bytes += self.source.size(column, at)?;
@@ -507,6 +518,9 @@ impl<S: ColumnSource> Executor<S> {
             if bytes >= self.window_bytes(self.output.len()) {
                 self.passed.push_back(Passed { blocks: std::mem::take(&mut window), columns: Columns::Wanted });
                 bytes = 0;
+                if !self.waits {
+                    break;
+                }
             }
         }
         if !window.is_empty() {

@@ -64,6 +64,8 @@ pub(super) enum Columns<F> {
     Wanted,
     UnderWay(F),
     Here,
+    /// There are none but those of the filters.
+    NoOther,
 }
 
 /// A dynamic filter as last seen.
