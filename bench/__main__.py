@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from . import report
+from . import compare, report
 from .engines import ENGINES
 from .machine import machine, versions
 from .process import Failed
@@ -150,6 +150,8 @@ def parse():
 
 
 def main():
+    if sys.argv[1:2] == ["compare"]:
+        compare.main(sys.argv[2:])
     args = parse()
     fields = {f.name: getattr(args, f.name) for f in dataclasses.fields(Options)}
     options = Options(**fields | {"plinth": args.plinth.resolve(), "folder": args.folder.resolve()})

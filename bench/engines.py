@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import process
+from . import process, profiles
 from .machine import installed
 
 
@@ -55,17 +55,23 @@ class Plinth(Engine):
         return [file for files in tables.plinth.values() for file in files]
 
     def run(self, tables, sql, repeat=1):
-        # A table is a file of the folder, or a folder in it.
-        folders = {
-            file.parent if len(files) == 1 else file.parent.parent for files in tables.plinth.values() for file in files
-        }
-        return self._run(folders, self.before, sql, repeat)
+        return self._run(self._folders(tables), self.before, sql, repeat)
 
-    def _run(self, folders, before, sql, repeat):
+    def _folders(self, tables):
+        # A table is a file of the folder, or a folder in it.
+        every = tables.plinth.values()
+        return {file.parent if len(files) == 1 else file.parent.parent for files in every for file in files}
+
+    def profile(self, tables, sql):
+        """Where the time of a warm run went."""
+        folders = self._folders(tables)
+        return profiles.taken(lambda more: self._run(folders, self.before, sql, 2, more))
+
+    def _run(self, folders, before, sql, repeat, more=()):
         if len(folders) != 1:
             raise process.Failed("the tables of a data set are files of one folder")
         command = [self.program, "sql", "--db", folders.pop(), "--threads", self.threads, "--format", "csv"]
-        command += ["--repeat", repeat, "--timings", "json", *self.more]
+        command += ["--repeat", repeat, "--timings", "json", *self.more, *more]
         done = process.run(command, ";\n".join([*before, sql]))
         rows = list(csv.reader(io.StringIO(done.stdout)))[1:]
         return Answer(rows, json.loads(done.stderr.strip().splitlines()[-1])["seconds"], done.memory)

@@ -2,9 +2,15 @@
 
 import re
 
-from . import dictionary, io, json, pushdown
+from . import dictionary, io, json, profile, pushdown
 
-OF = {"io": io.markdown, "dictionary": dictionary.markdown, "pushdown": pushdown.markdown, "json": json.markdown}
+OF = {
+    "io": io.markdown,
+    "dictionary": dictionary.markdown,
+    "pushdown": pushdown.markdown,
+    "json": json.markdown,
+    "profile": profile.markdown,
+}
 
 
 def markdown(of):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from . import dictionary, growth, io, json, pushdown, queries
+from . import dictionary, growth, io, json, profile, pushdown, queries
 from .words import behind, escape, table
 
 
@@ -60,6 +60,8 @@ def suite(of, engines):
         return head + notes + dictionary.section(of) + "</section>"
     if of["suite"] == "json":
         return head + notes + json.section(of) + "</section>"
+    if of["suite"] == "profile":
+        return head + notes + profile.section(of) + "</section>"
     if of["suite"] == "pushdown":
         return head + notes + pushdown.section(of) + "</section>"
     if "verdicts" in of:

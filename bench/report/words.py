@@ -33,8 +33,8 @@ def times(ratio):
     return f"{ratio:.2f}x"
 
 
-def percent(share):
-    return f"{share:.0%}"
+def percent(share, digits=0):
+    return f"{share:.{digits}%}"
 
 
 def table(head, rows, caption=""):

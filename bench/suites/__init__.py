@@ -1,6 +1,6 @@
 """Each suite makes its data, asks its questions and returns its figures."""
 
-from . import clickbench, dictionary, growth, io, json, pushdown, sort, tpch
+from . import clickbench, dictionary, growth, io, json, profile, pushdown, sort, tpch
 
 SUITES = {
     "tpch": tpch.run,
@@ -11,6 +11,7 @@ SUITES = {
     "dictionary": dictionary.run,
     "pushdown": pushdown.run,
     "json": json.run,
+    "profile": profile.run,
 }
 # Suites of which a part can be run.
-PARTS = {"io": [*io.PARTS, "queries"], "dictionary": dictionary.PARTS, "pushdown": pushdown.PARTS}
+PARTS = {"io": [*io.PARTS, "queries"], "dictionary": dictionary.PARTS, "pushdown": pushdown.PARTS, "profile": profile.PARTS}

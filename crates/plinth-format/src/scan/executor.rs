@@ -40,6 +40,10 @@ const WINDOW_BYTES: u64 = 2 << 20;
 const COLUMN_BYTES: u64 = 512 << 10;
 const WAITING_BYTES: u64 = 16 << 20;
 
+/// Of a block whose survivors take more, the other columns are read at once, unless reads take long: to let survivors wait is to
+/// copy them.
+const AT_ONCE_BYTES: u64 = 128 << 10;
+
 /// Windows that are under way while the storage keeps the scan waiting.
 const AHEAD: usize = 4;
 
@@ -490,16 +494,12 @@ impl<S: ColumnSource> Executor<S> {
                 progress = true;
                 continue;
             }
-            let reserved = if self.passed.is_empty() && window.is_empty() {
-                None
-            } else {
-                let most = self.keeps_at_most(&block)?;
-                if !self.look_ahead.reserve(most) {
-                    blocks.push_front(block);
-                    break;
-                }
-                Some(most)
-            };
+            let most = self.keeps_at_most(&block)?;
+            let reserved = (!self.passed.is_empty() || !window.is_empty()).then_some(most);
+            if reserved.is_some_and(|most| !self.look_ahead.reserve(most)) {
+                blocks.push_front(block);
+                break;
+            }
             progress = true;
             let Some(survivors) = self.survivors(&block, reserved)? else { continue };
             let asked = self.columns_asked(&block);
@@ -511,6 +511,8 @@ impl<S: ColumnSource> Executor<S> {
                 self.passed.push_back(Passed { blocks: VecDeque::from([survivors]), columns: Columns::NoOther });
                 break;
             }
+            let share = survivors.selection.count_set_bits() as u64;
+            let survivors_bytes = most * share / block.selection.len().max(1) as u64;
             window.push_back(survivors);
             for &column in &self.output {
                 bytes += self.source.size(column, at)?;
@@ -521,6 +523,11 @@ impl<S: ColumnSource> Executor<S> {
                 if !self.waits {
                     break;
                 }
+            }
+            // The first rows of a scan with dynamic filters are what these come from.
+            let first = self.versions == 0 && !self.dynamic.is_empty();
+            if !self.waits && (first || survivors_bytes > AT_ONCE_BYTES) {
+                break;
             }
         }
         if !window.is_empty() {
