@@ -33,6 +33,9 @@ enum Node {
     Pco(Pco),
 }
 
+/// The share of the values that pco is tried on first.
+const TRIED: usize = 4;
+
 /// Writes floats, given as bit patterns.
 pub(crate) fn encode(values: &[u64], width: u8, effort: Effort, start: usize, out: &mut Vec<u8>) {
     let kind = IntKind { width, signed: false };
@@ -62,7 +65,13 @@ pub(crate) fn encode(values: &[u64], width: u8, effort: Effort, start: usize, ou
             Effort::Balanced => best.len() * 10 > values.len() * usize::from(width) * 6,
             Effort::Compact => true,
         };
-        if promising && let Some(file) = compress_pco(values, width) {
+        // A part that does badly spares the rest.
+        let part = values.get(..values.len() / TRIED).unwrap_or_default();
+        let worth = |of: &[u8], parts: usize| cost(Encoding::Pco, of.len() * parts, effort) < best_cost;
+        if promising
+            && (effort == Effort::Compact || compress_pco(part, width).is_some_and(|file| worth(&file, TRIED)))
+            && let Some(file) = compress_pco(values, width)
+        {
             let mut written = vec![Encoding::Pco.tag()];
             pcodec::put(&file, &mut written);
             if cost(Encoding::Pco, written.len(), effort) < best_cost {
@@ -70,12 +79,10 @@ pub(crate) fn encode(values: &[u64], width: u8, effort: Effort, start: usize, ou
             }
         }
     }
-    if matches!(tag(&best), Encoding::Alp | Encoding::Pco) {
-        out.extend_from_slice(&best);
-    } else {
-        // Once more where it belongs, for the alignment.
-        let effort = if effort == Effort::Compact { Effort::Balanced } else { effort };
-        crate::ints::encode(values, kind, 0, effort, start, out);
+    match tag(&best) {
+        // Where plain values begin depends on the block.
+        Encoding::Plain => crate::ints::encode_plain(values, kind, 0, start, out),
+        _ => out.extend_from_slice(&best),
     }
 }
 

@@ -38,6 +38,15 @@ pub(crate) fn encode_as(like: Encoding, values: &[u64], kind: IntKind, out: &mut
     true
 }
 
+/// Writes a node of integers as they are.
+pub(crate) fn encode_plain(values: &[u64], kind: IntKind, depth: u8, start: usize, out: &mut Vec<u8>) {
+    out.push(Encoding::Plain.tag());
+    if depth == 0 {
+        put_align64(out, start);
+    }
+    values.iter().for_each(|&value| put_int(out, value, kind.width));
+}
+
 /// Writes a node of `values` (raw integers). `start` is where the block begins in `out`.
 pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, start: usize, out: &mut Vec<u8>) {
     let Some(&first) = values.first() else {
@@ -108,13 +117,7 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
         offer(&mut best, Candidate::Written(written), cost);
     }
     match best.0 {
-        Candidate::Plain => {
-            out.push(Encoding::Plain.tag());
-            if depth == 0 {
-                put_align64(out, start);
-            }
-            values.iter().for_each(|&value| put_int(out, value, kind.width));
-        }
+        Candidate::Plain => encode_plain(values, kind, depth, start, out),
         Candidate::Packed => packed::encode(values, kind, &packed, out),
         Candidate::Mixed(plan) => mixed::encode(values, plan, kind, out),
         Candidate::Patched(plan) => patched::encode(values, plan, kind, depth, effort, out),

@@ -28,7 +28,7 @@ pub(crate) mod squeezed;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
-pub(crate) use choose::{encode, encode_as};
+pub(crate) use choose::{encode, encode_as, encode_plain};
 
 use crate::bitpack::{Lane, VECTOR};
 use crate::bits;

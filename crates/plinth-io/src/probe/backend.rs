@@ -24,6 +24,14 @@ pub struct Window {
     pub seed: u64,
 }
 
+impl Window {
+    /// So much time, the first fifth of which warms up.
+    pub(super) fn of(time: Duration, seed: u64) -> Self {
+        let warm_up = time / 5;
+        Self { warm_up, measured: time - warm_up, seed }
+    }
+}
+
 /// Something that measures cells.
 pub trait Backend {
     /// What reports call it.

@@ -68,6 +68,7 @@ pub(super) fn json(findings: &Findings) -> String {
         "decode": decode.collect::<Vec<_>>(),
         "syncs": syncs.collect::<Vec<_>>(),
         "ladder": steps.collect::<Vec<_>>(),
+        "lasting": report.lasting.as_ref().map(row),
         "rows": report.rows.iter().map(row).collect::<Vec<_>>(),
         "repetitions": report.repetitions.iter().map(pair).collect::<Vec<_>>(),
         "compared": report.compared.iter().map(pair).collect::<Vec<_>>(),

@@ -102,6 +102,9 @@ pub(super) fn about(findings: &Findings) -> Vec<String> {
         cache.again_ratio(),
         cache.hot_ratio()
     ));
+    if let Some(lasting) = &report.lasting {
+        lines.push(format!("the fastest read, {}, for longer: {}", lasting.cell, units::speed(lasting.bandwidth)));
+    }
     if let Some(knees) = &report.knees {
         let doubles = knees.p99_doubles.map_or_else(
             || "the p99 of 4 KiB reads does not double with depth".to_owned(),
