@@ -197,6 +197,8 @@ trait Table {
     fn touch(&self, tags: impl Iterator<Item = u32>, further: usize);
     /// Appends the codes plus one of most keys of a batch that are there, and zero of all others, without a branch.
     fn glance(&self, tags: &[u32], keys: &[Self::Key], out: &mut Vec<u32>);
+    /// The same of one key that is looked for a little further on.
+    fn glance_further(&self, tag: u32, key: Self::Key) -> u32;
     fn find<'a>(&self, tag: u32, key: Self::Key, bytes: impl Fn() -> &'a [u8]) -> Option<u32>;
     fn push<'a>(&mut self, key: Self::Key, bytes: impl Fn() -> &'a [u8]) -> Result<u32>;
 }
@@ -209,6 +211,10 @@ impl Table for Direct {
     #[inline]
     fn glance(&self, _: &[u32], keys: &[u64], out: &mut Vec<u32>) {
         out.extend(keys.iter().map(|&key| self.codes.get(low_half(key) as usize).copied().unwrap_or(0)));
+    }
+
+    fn glance_further(&self, _: u32, _: u64) -> u32 {
+        0
     }
 
     #[inline]
@@ -239,6 +245,11 @@ impl Table for Slots<u64> {
     }
 
     #[inline]
+    fn glance_further(&self, tag: u32, key: u64) -> u32 {
+        Self::glance_further(self, tag, key, |one, other| one == other)
+    }
+
+    #[inline]
     fn find<'a>(&self, tag: u32, key: u64, _: impl Fn() -> &'a [u8]) -> Option<u32> {
         Self::find(self, tag, |other| other == key)
     }
@@ -259,6 +270,11 @@ impl Table for Strings {
     #[inline]
     fn glance(&self, tags: &[u32], keys: &[Entry], out: &mut Vec<u32>) {
         self.slots.glance(tags, keys, Entry::equals, out);
+    }
+
+    #[inline]
+    fn glance_further(&self, tag: u32, key: Entry) -> u32 {
+        self.slots.glance_further(tag, key, Entry::equals)
     }
 
     #[inline]
@@ -354,12 +370,20 @@ fn resolve<L: Lookup>(
             count += usize::from(*code == 0);
             *code = code.saturating_sub(1);
         }
-        let missed = &missed[..count];
         // A few are further on than was looked; many are long or new.
         if count < BATCH / 2 {
-            lookup.table().touch(missed.iter().map(|&i| tags[i]), 1);
+            lookup.table().touch(missed[..count].iter().map(|&i| tags[i]), 1);
+            let mut left = 0;
+            for at in 0..count {
+                let i = missed[at];
+                let code = lookup.table().glance_further(tags[i], batch[i]);
+                codes[i] = code.saturating_sub(1);
+                missed[left] = i;
+                left += usize::from(code == 0);
+            }
+            count = left;
         }
-        for &i in missed {
+        for &i in &missed[..count] {
             if nulls.is_some_and(|nulls| nulls.is_null(first + i)) {
                 continue;
             }

@@ -167,11 +167,14 @@ fn glance<K: Key, L: Borrow<[u8; LINE]>>(
     is: impl Fn(K, K) -> bool,
     out: &mut Vec<u32>,
 ) {
-    out.extend(tags.iter().zip(keys).map(|(&tag, &wanted)| {
-        let line = lines[(tag >> shift) as usize].borrow();
-        let i = likely::<K>(line, tag);
-        select_unpredictable(is(key(line, i), wanted), code::<K>(line, i), 0)
-    }));
+    out.extend(tags.iter().zip(keys).map(|(&tag, &key)| seen(lines[(tag >> shift) as usize].borrow(), tag, key, &is)));
+}
+
+/// The code plus one of a key, if it is in a bucket and no other there looks like it, else zero.
+#[inline]
+fn seen<K: Key>(line: &[u8; LINE], tag: u32, wanted: K, is: impl Fn(K, K) -> bool) -> u32 {
+    let i = likely::<K>(line, tag);
+    select_unpredictable(is(key(line, i), wanted), code::<K>(line, i), 0)
 }
 
 /// A key is in the first bucket with room from its tag's top bits on, as of when it came.
@@ -251,6 +254,12 @@ impl<K: Key> Slots<K> {
             Lines::Few(lines) => glance(lines, self.shift, tags, keys, is, out),
             Lines::Many(extent) => glance(extent.as_chunks().0, self.shift, tags, keys, is, out),
         }
+    }
+
+    /// The same for one key and the bucket after that.
+    #[inline]
+    pub(super) fn glance_further(&self, tag: u32, key: K, is: impl Fn(K, K) -> bool) -> u32 {
+        seen(self.lines.get((self.first(tag) + 1) & (self.lines.len() - 1)), tag, key, is)
     }
 
     /// The code of the key with this tag that satisfies `is`, which answers for at most one key.
