@@ -46,18 +46,14 @@ pub(super) fn values(piece: &Piece, cutting: Cutting, most: usize) -> Option<Vec
 /// A bit for each of up to 64 bytes that is a line feed.
 #[inline]
 fn line_ends(chunk: &[u8]) -> u64 {
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    const LINE_FEEDS: u64 = 0x0a0a_0a0a_0a0a_0a0a;
-    let (words, rest) = chunk.as_chunks::<8>();
-    let mut ends = 0;
-    for (at, word) in words.iter().enumerate() {
-        let differ = u64::from_le_bytes(*word) ^ LINE_FEEDS;
-        // The top bit of each byte that does not differ, gathered in the top byte by one multiplication.
-        let equal = !(((differ & LOW) + LOW) | differ | LOW);
-        ends |= (equal >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * at);
-    }
-    let done = 8 * words.len();
-    rest.iter().enumerate().fold(ends, |ends, (at, &byte)| ends | u64::from(byte == b'\n') << (done + at))
+    // A compiler compares many at once where it knows how many there are.
+    let ends = match <&[u8; 64]>::try_from(chunk) {
+        Ok(chunk) => chunk.map(|byte| u8::from(byte == b'\n')),
+        Err(_) => std::array::from_fn(|at| u8::from(chunk.get(at) == Some(&b'\n'))),
+    };
+    // Eight bytes, each zero or one, are gathered in the top byte by one multiplication.
+    let bits = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    ends.as_chunks().0.iter().rev().fold(0, |ends, bytes| ends << 8 | bits(bytes))
 }
 
 /// The lines of a text as views.
