@@ -1,8 +1,13 @@
-"""From text to a file and back, by ever more threads, in turn with peers; the bytes must be those of one thread."""
+"""From text to a file and back, by ever more threads, in turn with peers; the bytes must be those of one thread.
+
+So many threads have so many cores: whoever reads ahead on a thread of its own beside them does not get a core more for it.
+"""
 
 import hashlib
+import os
 import shutil
 import statistics
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow.compute as pc
@@ -53,6 +58,20 @@ def of_process(done, made):
 
 def of_worker(answer, made=None):
     return Run(answer.seconds[0], answer.memory, digest(made) if made else None)
+
+
+@contextmanager
+def on_cores(count):
+    """Keeps processes that are started to so many cores, where the system can."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(every)[:count])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, every)
 
 
 def way(key, who, threads, run):
@@ -110,7 +129,8 @@ def in_turn(ways, column, options, wanted, what):
         for one in ways if turn % 2 == 0 else reversed(ways):
             name = f"{one['who']}, {one['threads']} threads"
             try:
-                run = one["run"]()
+                with on_cores(one["threads"]):
+                    run = one["run"]()
             except Failed as error:
                 one["error"] = str(error)
                 say(f"  {what}: {name}: {error}")

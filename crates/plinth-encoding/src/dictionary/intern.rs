@@ -193,9 +193,12 @@ impl Interner {
 /// Distinct keys and their codes. `bytes` are those of the key, asked for where it is a long string.
 trait Table {
     type Key: Key;
-    fn touch(&self, tags: &[u32]);
-    /// The code plus one of most keys that are there, and zero of all others: for all of a batch without a branch.
-    fn glance(&self, tag: u32, key: Self::Key) -> u32;
+    /// Loads what is looked at for the keys of a batch, first or after that.
+    fn touch(&self, tags: impl Iterator<Item = u32>, further: usize);
+    /// Appends the codes plus one of most keys of a batch that are there, and zero of all others, without a branch.
+    fn glance(&self, tags: &[u32], keys: &[Self::Key], out: &mut Vec<u32>);
+    /// The same of one key that is looked for a little further on.
+    fn glance_further(&self, tag: u32, key: Self::Key) -> u32;
     fn find<'a>(&self, tag: u32, key: Self::Key, bytes: impl Fn() -> &'a [u8]) -> Option<u32>;
     fn push<'a>(&mut self, key: Self::Key, bytes: impl Fn() -> &'a [u8]) -> Result<u32>;
 }
@@ -203,11 +206,15 @@ trait Table {
 impl Table for Direct {
     type Key = u64;
 
-    fn touch(&self, _: &[u32]) {}
+    fn touch(&self, _: impl Iterator<Item = u32>, _: usize) {}
 
     #[inline]
-    fn glance(&self, _: u32, key: u64) -> u32 {
-        self.codes.get(low_half(key) as usize).copied().unwrap_or(0)
+    fn glance(&self, _: &[u32], keys: &[u64], out: &mut Vec<u32>) {
+        out.extend(keys.iter().map(|&key| self.codes.get(low_half(key) as usize).copied().unwrap_or(0)));
+    }
+
+    fn glance_further(&self, _: u32, _: u64) -> u32 {
+        0
     }
 
     #[inline]
@@ -228,13 +235,18 @@ impl Table for Slots<u64> {
     type Key = u64;
 
     #[inline]
-    fn touch(&self, tags: &[u32]) {
-        Self::touch(self, tags);
+    fn touch(&self, tags: impl Iterator<Item = u32>, further: usize) {
+        Self::touch(self, tags, further);
     }
 
     #[inline]
-    fn glance(&self, tag: u32, key: u64) -> u32 {
-        Self::glance(self, tag, |other| other == key)
+    fn glance(&self, tags: &[u32], keys: &[u64], out: &mut Vec<u32>) {
+        Self::glance(self, tags, keys, |one, other| one == other, out);
+    }
+
+    #[inline]
+    fn glance_further(&self, tag: u32, key: u64) -> u32 {
+        Self::glance_further(self, tag, key, |one, other| one == other)
     }
 
     #[inline]
@@ -251,13 +263,18 @@ impl Table for Strings {
     type Key = Entry;
 
     #[inline]
-    fn touch(&self, tags: &[u32]) {
-        self.slots.touch(tags);
+    fn touch(&self, tags: impl Iterator<Item = u32>, further: usize) {
+        self.slots.touch(tags, further);
     }
 
     #[inline]
-    fn glance(&self, tag: u32, key: Entry) -> u32 {
-        self.slots.glance(tag, |other| other.equals(key))
+    fn glance(&self, tags: &[u32], keys: &[Entry], out: &mut Vec<u32>) {
+        self.slots.glance(tags, keys, Entry::equals, out);
+    }
+
+    #[inline]
+    fn glance_further(&self, tag: u32, key: Entry) -> u32 {
+        self.slots.glance_further(tag, key, Entry::equals)
     }
 
     #[inline]
@@ -334,7 +351,7 @@ fn resolve<L: Lookup>(
     missing: &mut Vec<u32>,
 ) -> Result<()> {
     let nulls = nulls_of(column);
-    let (mut batch, mut tags) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+    let (mut batch, mut tags, mut missed) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH), [0; BATCH]);
     out.reserve(column.len);
     for first in (0..column.len).step_by(BATCH) {
         let rows = first..column.len.min(first + BATCH);
@@ -342,16 +359,32 @@ fn resolve<L: Lookup>(
         keys.read(rows.clone(), &mut batch)?;
         tags.clear();
         tags.extend(batch.iter().map(Key::tag));
-        lookup.table().touch(&tags);
+        lookup.table().touch(tags.iter().copied(), 0);
         let start = out.len();
-        out.extend(batch.iter().zip(&tags).map(|(&key, &tag)| lookup.table().glance(tag, key)));
-        for (i, slot) in out[start..].iter_mut().enumerate() {
-            if nulls.is_some_and(|nulls| nulls.is_null(first + i)) {
-                *slot = 0;
-                continue;
+        lookup.table().glance(&tags, &batch, out);
+        let codes = &mut out[start..];
+        // Which keys are looked for again is noted without a branch, because nobody could foresee it.
+        let mut count = 0;
+        for (i, code) in (0_usize..).zip(&mut *codes) {
+            missed[count] = i;
+            count += usize::from(*code == 0);
+            *code = code.saturating_sub(1);
+        }
+        // A few are further on than was looked; many are long or new.
+        if count < BATCH / 2 {
+            lookup.table().touch(missed[..count].iter().map(|&i| tags[i]), 1);
+            let mut left = 0;
+            for at in 0..count {
+                let i = missed[at];
+                let code = lookup.table().glance_further(tags[i], batch[i]);
+                codes[i] = code.saturating_sub(1);
+                missed[left] = i;
+                left += usize::from(code == 0);
             }
-            if let Some(code) = slot.checked_sub(1) {
-                *slot = code;
+            count = left;
+        }
+        for &i in &missed[..count] {
+            if nulls.is_some_and(|nulls| nulls.is_null(first + i)) {
                 continue;
             }
             let (key, bytes) = (batch[i], || keys.bytes(i));
@@ -360,9 +393,12 @@ fn resolve<L: Lookup>(
                 found => found,
             };
             match code {
-                Some(code) => *slot = code,
+                Some(code) => codes[i] = code,
                 None => missing.push(low_half((first + i) as u64)),
             }
+        }
+        if let Some(nulls) = nulls {
+            codes.iter_mut().enumerate().filter(|(i, _)| nulls.is_null(first + i)).for_each(|(_, code)| *code = 0);
         }
     }
     Ok(())

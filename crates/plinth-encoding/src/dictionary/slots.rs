@@ -4,6 +4,7 @@
 //!
 //! Buckets of a cache line are of Ross ("Efficient hash probes on modern processors", ICDE 2007).
 
+use std::borrow::Borrow;
 use std::hint::{black_box, select_unpredictable};
 use std::marker::PhantomData;
 
@@ -40,6 +41,13 @@ pub(super) trait Key: Copy {
 #[derive(Clone)]
 #[repr(align(64))]
 struct Line([u8; LINE]);
+
+impl Borrow<[u8; LINE]> for Line {
+    #[inline]
+    fn borrow(&self) -> &[u8; LINE] {
+        &self.0
+    }
+}
 
 /// The buckets: a power of two.
 enum Lines {
@@ -145,6 +153,30 @@ fn likely<K: Key>(line: &[u8; LINE], tag: u32) -> usize {
     (equal.trailing_zeros() as usize / mark_bits::<K>()).min(K::PER_LINE - 1)
 }
 
+#[inline]
+fn touch<L: Borrow<[u8; LINE]>>(lines: &[L], at: impl Iterator<Item = usize>) {
+    black_box(at.fold(0, |all, at| all ^ lines[at].borrow()[0]));
+}
+
+#[inline]
+fn glance<K: Key, L: Borrow<[u8; LINE]>>(
+    lines: &[L],
+    shift: u32,
+    tags: &[u32],
+    keys: &[K],
+    is: impl Fn(K, K) -> bool,
+    out: &mut Vec<u32>,
+) {
+    out.extend(tags.iter().zip(keys).map(|(&tag, &key)| seen(lines[(tag >> shift) as usize].borrow(), tag, key, &is)));
+}
+
+/// The code plus one of a key, if it is in a bucket and no other there looks like it, else zero.
+#[inline]
+fn seen<K: Key>(line: &[u8; LINE], tag: u32, wanted: K, is: impl Fn(K, K) -> bool) -> u32 {
+    let i = likely::<K>(line, tag);
+    select_unpredictable(is(key(line, i), wanted), code::<K>(line, i), 0)
+}
+
 /// A key is in the first bucket with room from its tag's top bits on, as of when it came.
 pub(super) struct Slots<K> {
     lines: Lines,
@@ -200,21 +232,34 @@ impl<K: Key> Slots<K> {
         (tag >> self.shift) as usize
     }
 
-    /// Loads the buckets of a batch: these loads don't wait for each other.
+    /// Loads the buckets of a batch, or those so many further on: these loads don't wait for each other.
     #[inline]
-    pub(super) fn touch(&self, tags: &[u32]) {
+    pub(super) fn touch(&self, tags: impl Iterator<Item = u32>, further: usize) {
         if self.memory() <= CACHED {
             return;
         }
-        black_box(tags.iter().fold(0, |all, &tag| all ^ self.lines.get(self.first(tag))[0]));
+        let (shift, mask) = (self.shift, self.lines.len() - 1);
+        let at = tags.map(|tag| ((tag >> shift) as usize + further) & mask);
+        match &self.lines {
+            Lines::Few(lines) => touch(lines, at),
+            Lines::Many(extent) => touch(extent.as_chunks().0, at),
+        }
     }
 
-    /// The code plus one of the key, if it is in the first bucket it can be in and no other there looks like it, else zero.
+    /// Appends for each key of a batch its code plus one, if it is in the first bucket it can be in and no other there looks
+    /// like it, else zero.
     #[inline]
-    pub(super) fn glance(&self, tag: u32, is: impl Fn(K) -> bool) -> u32 {
-        let line = self.lines.get(self.first(tag));
-        let i = likely::<K>(line, tag);
-        select_unpredictable(is(key(line, i)), code::<K>(line, i), 0)
+    pub(super) fn glance(&self, tags: &[u32], keys: &[K], is: impl Fn(K, K) -> bool, out: &mut Vec<u32>) {
+        match &self.lines {
+            Lines::Few(lines) => glance(lines, self.shift, tags, keys, is, out),
+            Lines::Many(extent) => glance(extent.as_chunks().0, self.shift, tags, keys, is, out),
+        }
+    }
+
+    /// The same for one key and the bucket after that.
+    #[inline]
+    pub(super) fn glance_further(&self, tag: u32, key: K, is: impl Fn(K, K) -> bool) -> u32 {
+        seen(self.lines.get((self.first(tag) + 1) & (self.lines.len() - 1)), tag, key, is)
     }
 
     /// The code of the key with this tag that satisfies `is`, which answers for at most one key.

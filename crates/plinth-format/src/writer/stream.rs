@@ -45,6 +45,9 @@ const UNSEEN: u32 = u32::MAX;
 /// Where one row in so many has a new value, nobody else looks for values first.
 const FEW_NEW: usize = 3;
 
+/// One block in so many is encoded both ways to decide between them.
+const TRIED: usize = 4;
+
 /// Where a stream's values go.
 #[derive(Debug)]
 enum Mode {
@@ -309,27 +312,34 @@ impl StreamWriter {
         packed.map(EncodedChunk::Provisional).map_err(|e| self.fail(e))
     }
 
-    /// Tries the first row group both ways. Text takes a dictionary when values repeat and it costs little, for what it
-    /// does for queries; numbers only when it saves a quarter.
+    /// Tries some blocks of the first row group both ways. Text takes a dictionary when values repeat and it costs little,
+    /// for what it does for queries; numbers only when it saves a quarter.
     fn decide(&mut self, blocks: &[Column], options: &WriterOptions) -> Result<EncodedChunk> {
-        let direct = self.direct(blocks, options)?;
+        let valid = |block: &Column| block.len - block.nulls.as_ref().map_or(0, NullBuffer::null_count);
+        let valid_in = |step: usize| blocks.iter().step_by(step).map(valid).sum::<usize>();
+        // What is mostly null elsewhere says little of the rest.
+        let step = if valid_in(TRIED) * 2 * TRIED < valid_in(1) { 1 } else { TRIED };
+        let (tried_valid, valid) = (valid_in(step), valid_in(1));
+        let tried: Vec<Column> = blocks.iter().step_by(step).cloned().collect();
+        let direct = self.direct(&tried, options)?;
         self.mode = Mode::Direct;
-        let valid: usize = blocks.iter().map(|b| b.len - b.nulls.as_ref().map_or(0, NullBuffer::null_count)).sum();
         let size = |blocks: &[EncodedBlock]| blocks.iter().map(|block| block.bytes.len()).sum::<usize>();
         let text = matches!(self.physical, Physical::Bytes { .. });
         // A number's direct form is often so small that codes could not be smaller.
-        if valid == 0 || (!text && size(&direct) < valid) {
-            return Ok(EncodedChunk::Direct(direct));
+        if valid == 0 || (!text && size(&direct) < tried_valid) {
+            return self.rest_direct(direct, step, blocks, options);
         }
         let mut interner = Interner::new(self.physical).map_err(|e| self.fail(e))?;
         let interning = scope(Stage::Intern);
         let codes = intern_alone(&mut interner, blocks).map_err(|e| self.fail(e))?;
         drop(interning);
         // As ranks will be encoded.
-        let coded: Vec<Column> =
-            blocks.iter().zip(&codes).map(|(block, codes)| codes_column(codes.clone(), block.nulls.clone())).collect();
-        let coded = size(&encode_blocks(&self.name, Physical::CODES, &coded, false, &options.encoding())?);
-        let direct_size = size(&direct);
+        let coded = blocks.iter().zip(&codes).step_by(step);
+        let coded: Vec<Column> = coded.map(|(block, codes)| codes_column(codes.clone(), block.nulls.clone())).collect();
+        let coded = encode_blocks(&self.name, Physical::CODES, &coded, false, &options.encoding())?;
+        // What all blocks would take.
+        let whole = |tried: &[EncodedBlock]| size(tried).saturating_mul(valid) / tried_valid.max(1);
+        let (coded, direct_size) = (whole(&coded), whole(&direct));
         let adopted = if !text {
             interner.len() <= valid / 2 && coded + interner.key_bytes() <= direct_size * 3 / 4
         } else if interner.len() <= valid / 2 {
@@ -341,11 +351,26 @@ impl StreamWriter {
             false
         };
         if !adopted {
-            return Ok(EncodedChunk::Direct(direct));
+            return self.rest_direct(direct, step, blocks, options);
         }
         self.mode = Mode::Dictionary;
         self.interner = Some(interner);
         Ok(EncodedChunk::Provisional(pack(blocks, &codes)))
+    }
+
+    /// Encodes the blocks that were not tried, which one in so many was.
+    fn rest_direct(
+        &self,
+        tried: Vec<EncodedBlock>,
+        step: usize,
+        blocks: &[Column],
+        options: &WriterOptions,
+    ) -> Result<EncodedChunk> {
+        let rest = blocks.iter().enumerate().filter(|(at, _)| !at.is_multiple_of(step));
+        let rest: Vec<Column> = rest.map(|(_, block)| block.clone()).collect();
+        let (mut tried, mut rest) = (tried.into_iter(), self.direct(&rest, options)?.into_iter());
+        let next = |at: usize| if at.is_multiple_of(step) { tried.next() } else { rest.next() };
+        Ok(EncodedChunk::Direct((0..blocks.len()).filter_map(next).collect()))
     }
 
     /// Whether values that hardly repeat yet will once there are more rows: whether so few are to be expected that a
