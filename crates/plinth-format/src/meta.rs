@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use plinth_encoding::expr::Scalar;
-use plinth_encoding::{Bounds, EncodingError, Result};
+use plinth_encoding::{Bounds, Encoding, EncodingError, Result};
 
 use crate::wire::{WireReader, WireWriter};
 
@@ -29,9 +29,11 @@ const BLOCK_BOUND_BYTES: usize = 32;
 /// Bytes of a whole column's text bounds before they are cut: statistics should be exact.
 const COLUMN_BOUND_BYTES: usize = 1024;
 
-/// Where a block of a given length starts when everything before `position` is taken.
-pub(crate) fn block_start(position: u64, len: u64) -> u64 {
-    position.next_multiple_of(if len >= LARGE_BLOCK { LARGE_ALIGNMENT } else { SMALL_ALIGNMENT })
+/// Where a block of a given length and encoding starts when everything before `position` is taken: what is not plain has to be
+/// decoded, and would lie no better for being aligned.
+pub(crate) fn block_start(position: u64, len: u64, encoding: u8) -> u64 {
+    let large = len >= LARGE_BLOCK && encoding == Encoding::Plain as u8;
+    position.next_multiple_of(if large { LARGE_ALIGNMENT } else { SMALL_ALIGNMENT })
 }
 
 /// The smallest and largest value of a block, a chunk or a column.
@@ -332,7 +334,7 @@ fn read_chunk(
         if position > file_len {
             return Err(EncodingError::corrupt("a block lies beyond the end of the file"));
         }
-        let offset = block_start(position, u64::from(len));
+        let offset = block_start(position, u64::from(len), encoding);
         inside(offset, len, file_len)?;
         position = offset + u64::from(len);
         blocks.push(BlockMeta { offset, len, values, nulls, encoding, checksum, zone });
@@ -424,9 +426,10 @@ mod tests {
                 .zip(zones.iter().cycle())
                 .map(|(&values, zone)| {
                     let len = values * 2;
-                    let offset = block_start(position, u64::from(len));
+                    let encoding = if len > 8000 { 2 } else { 3 };
+                    let offset = block_start(position, u64::from(len), encoding);
                     position = offset + u64::from(len);
-                    BlockMeta { offset, len, values, nulls: 1, encoding: 3, checksum: 9, zone: zone.clone() }
+                    BlockMeta { offset, len, values, nulls: 1, encoding, checksum: 9, zone: zone.clone() }
                 })
                 .collect()
         };

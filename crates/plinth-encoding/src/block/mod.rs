@@ -11,7 +11,7 @@
 //!    - `Bytes`: `strings`.
 //!
 //! Fields follow each other without padding, but for plain values of fixed width at depth zero, which begin at a multiple
-//! of 64 bytes from the block's start; blocks of 4 KiB and more begin at a multiple of 64 of the file, smaller ones at a
+//! of 64 bytes from the block's start; plain blocks of 4 KiB and more begin at a multiple of 64 of the file, others at a
 //! multiple of 8. Slots of null rows that are not left out hold some value that costs little.
 
 pub(crate) mod bools;

@@ -103,7 +103,7 @@ pub(super) fn write_blocks(blocks: Vec<EncodedBlock>, output: &mut AtomicFile) -
         .into_iter()
         .map(|block| {
             let len = u32::try_from(block.bytes.len()).unwrap_or(u32::MAX);
-            let offset = block_start(output.position(), u64::from(len));
+            let offset = block_start(output.position(), u64::from(len), block.encoding);
             output.pad_to(offset)?;
             output.write_all(&block.bytes)?;
             let EncodedBlock { values, nulls, encoding, zone, bytes } = block;
