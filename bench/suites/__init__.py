@@ -13,4 +13,4 @@ SUITES = {
     "json": json.run,
 }
 # Suites of which a part can be run.
-PARTS = {"io": [*io.PARTS, "queries"], "dictionary": dictionary.PARTS, "pushdown": pushdown.PARTS}
+PARTS = {"io": [*io.PARTS, "queries"], "dictionary": dictionary.PARTS, "pushdown": pushdown.PARTS, "json": json.PARTS}
