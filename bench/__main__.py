@@ -40,6 +40,7 @@ class Options:
     words_skew: float
     compressors: bool
     pairs: int
+    memory_pairs: int
     clustered: bool
     docs: Path | None
     seed: int
@@ -107,6 +108,9 @@ def parse():
         "--compressors", action="store_true", help="ask xz, zstd and 7z for its size too, which takes minutes"
     )
     parser.add_argument("--pairs", type=positive, default=1_000_000, help="pairs of the suite json [default: 1000000]")
+    parser.add_argument(
+        "--memory-pairs", type=positive, default=40_000_000, help="pairs of its large document [default: 40000000]"
+    )
     parser.add_argument("--clustered", action="store_true", help="its pairs are near a few places [default: anywhere]")
     parser.add_argument("--docs", type=Path, help="a folder of pages whose figures (of io, dictionary and json) are replaced")
     parser.add_argument("--seed", type=int, default=1)

@@ -70,6 +70,53 @@ def duckdb_text(request):
     return repeated(request, once)
 
 
+def _is_csv(request):
+    return request["file"].endswith(".csv")
+
+
+def duckdb_rows(request):
+    """Creates a database of the latest storage version from CSV or NDJSON, with types as DuckDB infers them."""
+    import duckdb
+
+    def once():
+        connection = duckdb.connect(config=_duckdb_config(request))
+        connection.execute("set enable_progress_bar = false")
+        connection.execute(f"attach '{request['target']}' as bench (storage_version 'latest'); use bench")
+        read = "read_csv" if _is_csv(request) else "read_json"
+        connection.execute(f"create table \"rows\" as select * from {read}('{request['file']}')")
+        connection.execute("checkpoint bench")
+        connection.close()
+
+    return repeated(request, once)
+
+
+def polars_rows(request):
+    """Writes Parquet from CSV or NDJSON."""
+    import polars as pl
+
+    def once():
+        scan = pl.scan_csv(request["file"], try_parse_dates=True) if _is_csv(request) else pl.scan_ndjson(request["file"])
+        scan.sink_parquet(request["target"])
+
+    return repeated(request, once)
+
+
+def pyarrow_rows(request):
+    """Writes Parquet from CSV or NDJSON."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+    from pyarrow import json as reader
+
+    pa.set_cpu_count(request["threads"])
+
+    def once():
+        table = csv.read_csv(request["file"]) if _is_csv(request) else reader.read_json(request["file"])
+        pq.write_table(table, request["target"], compression="zstd")
+
+    return repeated(request, once)
+
+
 def pyarrow_text(request):
     """Writes Parquet from a text of a word a line, with zstd of level 3 and dictionary pages of up to 64 MB."""
     import pyarrow as pa
@@ -141,6 +188,9 @@ def main():
         "duckdb-import": duckdb_import,
         "duckdb-text": duckdb_text,
         "pyarrow-text": pyarrow_text,
+        "duckdb-rows": duckdb_rows,
+        "polars-rows": polars_rows,
+        "pyarrow-rows": pyarrow_rows,
     }
     try:
         result, seconds = engines[request["engine"]](request)

@@ -14,4 +14,10 @@ SUITES = {
     "profile": profile.run,
 }
 # Suites of which a part can be run.
-PARTS = {"io": [*io.PARTS, "queries"], "dictionary": dictionary.PARTS, "pushdown": pushdown.PARTS, "profile": profile.PARTS}
+PARTS = {
+    "io": [*io.PARTS, "queries"],
+    "dictionary": dictionary.PARTS,
+    "pushdown": pushdown.PARTS,
+    "json": json.PARTS,
+    "profile": profile.PARTS,
+}

@@ -1,7 +1,10 @@
+import json
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bench.data import events, hits, parquet
+from bench import texts
+from bench.data import events, hits, logs, parquet
 from bench.data.text import Variants
 from bench.suites import clickbench
 from bench.suites.growth import counter, slope
@@ -85,3 +88,16 @@ def test_hits_are_like_their_sample(tmp_path, sample):
     assert pairs < 1.1 * len(more["URLHash"].unique()), "a hash belongs to its URL"
     days, times = more["EventDate"].to_numpy(), more["EventTime"].to_numpy()
     assert (np.diff(times) >= 0).all() and ((times + hits.ZONE) // hits.DAY == days).all()
+
+
+def test_logs_are_of_their_seed(tmp_path):
+    file = logs.write(tmp_path / "logs.ndjson", 300, 7)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert rows == [logs.row(7, number) for number in range(300)] and rows[0] != logs.row(8, 0)
+    assert {"error" in row for row in rows} == {row["request"]["user"] is None for row in rows} == {True, False}
+
+
+def test_answers_of_files_made_of_text():
+    assert texts.alike([1.0, "x"], [1.0 + 1e-12, "x"]) and not texts.alike([1.0], [1.001])
+    assert not texts.alike([1.0], ["1"]) and not texts.alike([1.0], [1.0, 2.0])
+    assert texts.number("12.5") == 12.5 and texts.number("2024-01-01") == "2024-01-01"

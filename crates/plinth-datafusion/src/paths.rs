@@ -1,4 +1,4 @@
-//! Tables by path: `FROM 'events.plinth'`, `FROM 'events/'`, `FROM 'events/2024-*.plinth'`.
+//! Tables by path: `FROM 'events.plinth'`, `FROM 'events/'`, `FROM 'events/2024-*.plinth'`, `FROM 'events.csv.gz'`.
 
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -8,13 +8,16 @@ use datafusion_catalog::UrlTableFactory;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_datasource::ListingTableUrl;
 use datafusion_session::TableProvider;
+use plinth_ingest::{FileFormat, SourceOptions};
 use plinth_table::TableFolder;
 
+use crate::foreign::ForeignTable;
 use crate::table::PlinthTable;
 use crate::{EXTENSION, FileOptions, location};
 
 /// Resolves paths in FROM clauses: a `.plinth` file, a folder of them, or a pattern that matches them becomes a
-/// [`PlinthTable`]; the other formats it knows go to another factory; what is missing or unknown is an error that says so.
+/// [`PlinthTable`], text a [`ForeignTable`]; the other formats it knows, folders in folders and objects elsewhere go to another
+/// factory; what is missing or unknown is an error that says so.
 ///
 /// A name that does not look like a path (no separator, no dot, no wildcard, no scheme) and is neither a file nor a folder
 /// of tables is left to the catalog, which knows best how to say that there is no such table.
@@ -23,13 +26,20 @@ pub struct PathTables {
     others: Arc<dyn UrlTableFactory>,
     extensions: Vec<String>,
     options: FileOptions,
+    text: SourceOptions,
 }
 
 impl PathTables {
-    /// Reads Plinth files here, and Parquet, CSV and JSON files with `others` (DataFusion's `DynamicListTableFactory`).
+    /// Reads Plinth files, CSV and JSON here, and Parquet with `others` (DataFusion's `DynamicListTableFactory`).
     pub fn new(others: Arc<dyn UrlTableFactory>) -> Self {
-        let extensions = ["parquet", "csv", "json"].map(str::to_owned).to_vec();
-        Self { others, extensions, options: FileOptions::default() }
+        let extensions = ["parquet", "csv", "tsv", "json", "ndjson", "jsonl"].map(str::to_owned).to_vec();
+        Self { others, extensions, options: FileOptions::default(), text: SourceOptions::default() }
+    }
+
+    /// Says how text is read.
+    #[must_use]
+    pub fn with_text(self, text: SourceOptions) -> Self {
+        Self { text, ..self }
     }
 
     /// Says how Plinth files are opened and written.
@@ -72,6 +82,7 @@ impl PathTables {
     fn file(&self, path: PathBuf, is_path: bool) -> Result<Target> {
         match extension(&path) {
             Some(found) if found == EXTENSION => Ok(Target::Files(vec![path])),
+            Some(_) if is_text(&path) => Ok(Target::Text(vec![path])),
             Some(found) if self.extensions.contains(&found) => Ok(Target::Others),
             _ if !is_path => Ok(Target::Unknown),
             found => Err(DataFusionError::Plan(format!(
@@ -101,6 +112,7 @@ impl PathTables {
                 path.display(),
                 other.file_name().unwrap_or_default().to_string_lossy(),
             ))),
+            (true, Some(_)) if files.iter().all(|path| is_text(path)) => Ok(Target::Text(files)),
             // Partitioned folders nest, and only the other factory reads those.
             (true, Some(_)) => Ok(Target::Others),
             (true, None) if is_path && files.iter().any(|path| path.is_dir()) => Ok(Target::Others),
@@ -124,6 +136,7 @@ impl PathTables {
         let (plinth, others): (Vec<PathBuf>, Vec<PathBuf>) = files.into_iter().partition(ours);
         match (plinth.is_empty(), others.first()) {
             (true, None) => Err(fail("no file matches".to_owned())),
+            (true, Some(_)) if others.iter().all(|path| is_text(path)) => Ok(Target::Text(others)),
             (true, Some(_)) => Ok(Target::Others),
             (false, None) => Ok(Target::Files(of_now(pattern, plinth)?)),
             (false, Some(other)) => {
@@ -146,6 +159,8 @@ impl PathTables {
 enum Target {
     Files(Vec<PathBuf>),
     Folder(PathBuf),
+    /// Files of CSV or JSON.
+    Text(Vec<PathBuf>),
     Others,
     /// Not a path as far as we can tell.
     Unknown,
@@ -178,12 +193,17 @@ fn of_now(pattern: &str, found: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
     if files.is_empty() { Err(fail(&"no file matches")) } else { Ok(files) }
 }
 
+/// Whether a file is text that we read, compressed or not.
+fn is_text(path: &Path) -> bool {
+    FileFormat::of_path(path).is_some_and(|format| format != FileFormat::Parquet)
+}
+
 /// The extension that says what a file holds, in lower case, without the dot and not minding a compressor's.
 fn extension(path: &Path) -> Option<String> {
     let lower = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
     let last = lower(path)?;
     match last.as_str() {
-        "gz" | "bz2" | "xz" | "zst" => lower(Path::new(path.file_stem()?)),
+        "gz" | "bz2" | "xz" | "zst" | "lz4" => lower(Path::new(path.file_stem()?)),
         _ => Some(last),
     }
 }
@@ -206,6 +226,10 @@ impl UrlTableFactory for PathTables {
                 }
                 Target::Folder(folder) => {
                     let table = PlinthTable::open_folder_with(folder, None, &self.options)?;
+                    Ok(Some(Arc::new(table) as Arc<dyn TableProvider>))
+                }
+                Target::Text(files) => {
+                    let table = ForeignTable::open(files, self.text.clone())?;
                     Ok(Some(Arc::new(table) as Arc<dyn TableProvider>))
                 }
                 Target::Others => self.others.try_new(url).await,

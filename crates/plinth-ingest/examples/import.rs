@@ -24,7 +24,7 @@ fn main() {
     let mut options = SourceOptions { threads, ..SourceOptions::default() };
     if path.extension().is_none() {
         options.format = Some(FileFormat::Csv);
-        options.csv = CsvOptions { header: false, ..CsvOptions::default() };
+        options.csv = CsvOptions { delimiter: Some(b','), header: Some(false), ..CsvOptions::default() };
     }
     let folder = tempfile::tempdir_in(std::env::var("ENCODE_DIR").unwrap_or_else(|_| ".".into())).unwrap();
     let target = folder.path().join("imported.plinth");

@@ -20,6 +20,11 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
+    /// The format that a file's name says, compressed or not.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        of_name(path).0
+    }
+
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Parquet, Self::Csv, Self::Tsv, Self::Ndjson];
 

@@ -6,15 +6,14 @@
 //! pieces and records, never with documents.
 
 mod alike;
-pub(crate) mod bits;
 mod cut;
 mod decode;
 mod infer;
 mod members;
 mod node;
-mod number;
+pub(crate) mod number;
 mod outer;
-mod path;
+pub(crate) mod path;
 mod record;
 mod rows;
 mod string;
@@ -23,25 +22,25 @@ mod walk;
 pub(crate) use node::width;
 pub(crate) use record::{Fault, UnknownKeys};
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
 
 use crate::ahead::Ahead;
+use crate::bits::Level;
 use crate::error::{IngestError, Result};
-use crate::open::{Sample, SourceOptions, Unknown};
+use crate::format::FileFormat;
+use crate::open::{SourceOptions, Unknown};
 use crate::text::feed::Feed;
 use crate::text::out::{Decoded, Plan};
 use crate::text::stream::Input;
-use crate::text::{SAMPLE_PIECE, SAMPLE_ROWS, given_schema, start_error};
-use bits::Level;
+use crate::text::{self, given_schema, start_error, unreadable};
 use cut::{Cutter, Cutting};
 use decode::{Decoder, Sampler};
-use infer::Samples;
 use path::Root;
 use record::Rules;
 use rows::{Rows, extra_field};
+use walk::Tools;
 
 /// Bytes of text in a piece, about.
 const PIECE: usize = 1 << 20;
@@ -67,24 +66,30 @@ pub(crate) fn start(
     options: &SourceOptions,
 ) -> Result<(Arc<Plan>, Ahead<Decoded, IngestError>)> {
     let cutting = cutting(options)?;
+    let feed = |inputs: &[Arc<Input>], target: usize| {
+        let cutting = Cutting { target: cutting.target.min(target), ..cutting.clone() };
+        Feed::new(inputs.to_vec(), move |input| Cutter::open(input, cutting.clone()))
+    };
     let unknown = if options.ignore_extra && options.schema.is_some() { Unknown::Report } else { options.json.unknown };
     let schema = match &options.schema {
         Some(schema) => given_schema(schema),
-        None => infer(inputs, &cutting, options)?,
+        None => text::infer(inputs, options, feed, || Sampler::new(cutting.record, cutting.level, cutting.depth))?,
     };
     let schema = if unknown == Unknown::Extra { with_extra(&schema)? } else { schema };
     let plan = Arc::new(Plan::new(Arc::clone(&schema), options));
     let rules = Rules { given: plan.given, unknown };
     let rows = || {
-        Rows::new(&schema, rules, plan.record).map_err(|column| {
-            let data_type = schema.field_with_name(&column).map(|f| f.data_type().to_string()).unwrap_or_default();
-            IngestError::Unwritable { column, what: format!("JSON can't hold values of type {data_type}") }
-        })
+        let rows = Rows::new(&schema, rules, plan.record);
+        rows.map_err(|column| unreadable(&schema, column, FileFormat::Ndjson))
     };
     let workers = (0..options.threads.clamp(1, 64))
-        .map(|_| Ok(Decoder::new(Arc::clone(&plan), rows()?, cutting.level, cutting.depth)))
+        .map(|_| {
+            let tools = Tools::new(cutting.depth);
+            let tools = if options.json.validate { tools } else { tools.unchecked(cutting.level) };
+            Ok(Decoder::new(Arc::clone(&plan), rows()?, cutting.level, tools))
+        })
         .collect::<Result<Vec<_>>>()?;
-    let ahead = Ahead::start(feed(inputs, cutting), options.ahead_bytes, workers).map_err(start_error)?;
+    let ahead = Ahead::start(feed(inputs, usize::MAX), options.ahead_bytes, workers).map_err(start_error)?;
     Ok((plan, ahead))
 }
 
@@ -103,10 +108,6 @@ fn cutting(options: &SourceOptions) -> Result<Cutting> {
     })
 }
 
-fn feed(inputs: &[Arc<Input>], cutting: Cutting) -> impl Iterator<Item = Result<cut::Piece>> + Send + 'static {
-    Feed::new(inputs.to_vec(), move |input| Cutter::open(input, cutting.clone()))
-}
-
 /// A schema with a column for keys that it lacks.
 fn with_extra(schema: &SchemaRef) -> Result<SchemaRef> {
     match schema.field_with_name(EXTRA) {
@@ -119,41 +120,5 @@ fn with_extra(schema: &SchemaRef) -> Result<SchemaRef> {
             let fields = schema.fields().iter().cloned().chain([Arc::new(extra_field())]);
             Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
         }
-    }
-}
-
-/// The columns of some files: from a few rows of each, or from everything.
-fn infer(inputs: &[Arc<Input>], cutting: &Cutting, options: &SourceOptions) -> Result<SchemaRef> {
-    let mut all = Samples::default();
-    let sampler = || Sampler::new(cutting.record, cutting.level, cutting.depth);
-    match options.sample {
-        Sample::Rows(rows) => {
-            let per_file = (rows / inputs.len().max(1) as u64).max(SAMPLE_ROWS);
-            let cutting = Cutting { target: cutting.target.min(SAMPLE_PIECE), ..cutting.clone() };
-            for input in inputs {
-                let mut left = per_file;
-                for piece in feed(std::slice::from_ref(input), cutting.clone()) {
-                    left = left.saturating_sub(sampler().look(&piece?, left, &mut all));
-                    if left == 0 {
-                        break;
-                    }
-                }
-                all.check(&input.path)?;
-            }
-        }
-        Sample::Everything => {
-            let workers = (0..options.threads.clamp(1, 64)).map(|_| sampler()).collect();
-            let feed = feed(inputs, cutting.clone());
-            let mut ahead = Ahead::start(feed, options.ahead_bytes, workers).map_err(start_error)?;
-            while let Some(samples) = ahead.next()? {
-                all.unite(samples);
-                all.check(inputs.first().map_or(Path::new(""), |input| &input.path))?;
-            }
-        }
-    }
-    let fields = all.fields()?;
-    match inputs.first() {
-        Some(first) if fields.is_empty() => Err(IngestError::damaged(&first.path, "no columns found; give a schema")),
-        _ => Ok(Arc::new(Schema::new(fields))),
     }
 }

@@ -7,6 +7,8 @@
 //! [`export`] writes batches to the same formats.
 
 mod ahead;
+mod bits;
+mod columns;
 mod error;
 pub mod export;
 mod format;
@@ -19,10 +21,10 @@ mod schema;
 mod source;
 mod text;
 
+#[doc(hidden)]
+pub use bits::Level;
 pub use error::{BadRecord, IngestError, Result};
 pub use format::{Compression, FileFormat};
-#[doc(hidden)]
-pub use json::bits::Level;
-pub use open::{CsvOptions, JsonOptions, Misfits, Rejects, Sample, SourceOptions, Unknown, open, open_with};
+pub use open::{CsvOptions, JsonOptions, Mark, Misfits, Rejects, Sample, SourceOptions, Unknown, open, open_with};
 pub use parquet::{ParquetOptions, ParquetSource};
 pub use source::{BatchSource, Position, Totals};

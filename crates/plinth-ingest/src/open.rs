@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
+use crate::bits::Level;
+use crate::columns::open_text;
 use crate::error::{IngestError, Result};
 use crate::format::{FileFormat, of_name};
 use crate::inputs::{STDIN, expand_as};
-use crate::json::bits::Level;
 use crate::parquet::{ParquetFile, ParquetOptions, ParquetSource};
 use crate::source::BatchSource;
-use crate::text::TextSource;
 use crate::text::stream::{Input, Spooled};
 
 /// How to read foreign files.
@@ -48,7 +48,7 @@ pub struct SourceOptions {
     /// Bytes of text decoded at a time; for tests.
     #[doc(hidden)]
     pub piece_bytes: Option<usize>,
-    /// How JSON's bytes are looked at; for tests.
+    /// How the bytes of text are looked at; for tests.
     #[doc(hidden)]
     pub level: Option<Level>,
 }
@@ -84,22 +84,60 @@ pub enum Sample {
     Everything,
 }
 
-/// How CSV and TSV are written.
+/// How CSV and TSV are written. What is not said is told from each file's beginning.
 #[derive(Clone, Debug)]
 pub struct CsvOptions {
-    /// What separates fields; a comma for CSV and a tab for TSV if nothing is said.
+    /// What separates fields. If nothing is said: a comma for CSV and a tab for TSV, or one of comma, tab, semicolon, bar, caret,
+    /// tilde and two control characters that, unlike it, makes records of equally many fields.
     pub delimiter: Option<u8>,
-    /// Whether the first record names the columns; otherwise they are `column1`, `column2` and so on.
-    pub header: bool,
-    /// What encloses fields, if anything.
-    pub quote: Option<u8>,
+    /// Whether the first record names the columns; otherwise they are `column1`, `column2` and so on. If nothing is said it does,
+    /// unless columns of numbers, dates or truth values begin with one.
+    pub header: Option<bool>,
+    /// What encloses fields. If it is told from the file: `"`, or `'` where only so records have equally many fields.
+    pub quote: Mark,
+    /// What a quote comes after within quotes, beside another quote. If it is told from the file: nothing, or a backslash where
+    /// only so records have equally many fields.
+    pub escape: Mark,
     /// The unquoted fields that stand for null. A field that is empty is null anyway where its type has no empty value.
     pub nulls: Vec<String>,
+    /// What may stand between groups of three digits of a number.
+    pub thousands: Option<u8>,
+    /// What the fraction of a number comes after.
+    pub decimal: u8,
 }
 
 impl Default for CsvOptions {
     fn default() -> Self {
-        Self { delimiter: None, header: true, quote: Some(b'"'), nulls: vec![String::new()] }
+        Self {
+            delimiter: None,
+            header: None,
+            quote: Mark::Sniffed,
+            escape: Mark::Sniffed,
+            nulls: vec![String::new()],
+            thousands: None,
+            decimal: b'.',
+        }
+    }
+}
+
+/// A character with a meaning in CSV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Told from the file.
+    Sniffed,
+    /// There is none.
+    None,
+    /// This one.
+    Byte(u8),
+}
+
+impl Mark {
+    /// The one that was said.
+    pub(crate) fn byte(self) -> Option<u8> {
+        match self {
+            Self::Byte(byte) => Some(byte),
+            Self::Sniffed | Self::None => None,
+        }
     }
 }
 
@@ -120,11 +158,16 @@ pub struct JsonOptions {
     pub unknown: Unknown,
     /// How deep a record's values may be nested.
     pub depth: usize,
+    /// The columns' names and the paths to their values within a row, as [`Self::root`] has them but through objects only. Without,
+    /// the columns are the keys of the rows.
+    pub columns: Vec<(String, String)>,
+    /// Whether what nobody wants is checked as strictly as the rest. Otherwise of such values only quotes and brackets count.
+    pub validate: bool,
 }
 
 impl Default for JsonOptions {
     fn default() -> Self {
-        Self { root: None, unknown: Unknown::Error, depth: 1_024 }
+        Self { root: None, unknown: Unknown::Error, depth: 1_024, columns: Vec::new(), validate: true }
     }
 }
 
@@ -200,8 +243,7 @@ pub fn open_with<P: AsRef<Path>>(
     if format == FileFormat::Parquet {
         return open_parquet(files.into_iter().map(ParquetFile::new).collect(), options);
     }
-    let inputs = files.into_iter().map(Input::file).collect();
-    Ok(Box::new(TextSource::open(inputs, format, options)?))
+    open_text(files.into_iter().map(|file| Arc::new(Input::file(file))).collect(), format, options)
 }
 
 /// The format that all files have.
@@ -246,12 +288,12 @@ fn open_stream(mut stdin: impl Read + Send + 'static, options: &SourceOptions) -
     }
     if options.schema.is_some() {
         let input = Input::stream(head, Box::new(stdin));
-        return Ok(Box::new(TextSource::open(vec![input], format, options)?));
+        return open_text(vec![Arc::new(input)], format, options);
     }
     // It can't be read once more if a sample turns out to have been too small.
     let options = SourceOptions { sample: Sample::Everything, ..options.clone() };
     let input = Input::spooled(&head, Spooled::copy(&head, stdin, &options.spill)?);
-    Ok(Box::new(TextSource::open(vec![input], format, &options)?))
+    open_text(vec![Arc::new(input)], format, &options)
 }
 
 fn open_parquet(files: Vec<ParquetFile>, options: &SourceOptions) -> Result<Box<dyn BatchSource>> {

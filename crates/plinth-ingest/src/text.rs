@@ -4,14 +4,17 @@
 //! decoded side by side ([`decode`]) and handed over in order.
 
 pub(crate) mod buffer;
-mod csv;
+pub(crate) mod csv;
 mod decode;
 pub(crate) mod feed;
 pub(crate) mod infer;
 mod lines;
+mod numbers;
 pub(crate) mod out;
-mod rows;
+mod records;
+pub(crate) mod rows;
 pub(crate) mod scalar;
+mod sniff;
 mod split;
 pub(crate) mod stream;
 mod time;
@@ -23,9 +26,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{Fields, Schema, SchemaRef};
 
-use crate::ahead::Ahead;
+use crate::ahead::{Ahead, Worker};
+use crate::bits::Level;
 use crate::error::{IngestError, Result};
 use crate::format::FileFormat;
 use crate::json::UnknownKeys;
@@ -33,12 +37,12 @@ use crate::open::{CsvOptions, Rejects, Sample, SourceOptions};
 use crate::rejects::RejectsFile;
 use crate::schema::value_type;
 use crate::source::{BatchSource, Position, Totals};
-use csv::Dialect;
 use decode::{Decoder, Layout, Sampler};
 use feed::{Feed, Pieces};
-use infer::{Objects, check_width};
+use numbers::Numbers;
 use out::{Decoded, Plan};
 use rows::Rows;
+use sniff::Sniffing;
 use split::{Cutter, Cutting};
 use stream::Input;
 
@@ -46,10 +50,10 @@ use stream::Input;
 const PIECE: usize = 2 << 20;
 
 /// The same while a sample is taken.
-pub(crate) const SAMPLE_PIECE: usize = 128 << 10;
+const SAMPLE_PIECE: usize = 128 << 10;
 
 /// Rows of each file a sample holds at least.
-pub(crate) const SAMPLE_ROWS: u64 = 64;
+const SAMPLE_ROWS: u64 = 64;
 
 /// Columns that a schema may be inferred to have.
 pub(crate) const COLUMNS: usize = 10_000;
@@ -68,8 +72,7 @@ pub(crate) struct TextSource {
 
 impl TextSource {
     /// Infers the schema unless one is given, and starts to decode.
-    pub(crate) fn open(inputs: Vec<Input>, format: FileFormat, options: &SourceOptions) -> Result<Self> {
-        let inputs: Vec<Arc<Input>> = inputs.into_iter().map(Arc::new).collect();
+    pub(crate) fn open(inputs: Vec<Arc<Input>>, format: FileFormat, options: &SourceOptions) -> Result<Self> {
         let rejects = match &options.rejects {
             Rejects::Error => None,
             Rejects::Collect { to, max } => Some(RejectsFile::create(to, *max)?),
@@ -148,33 +151,38 @@ fn start(
     options: &SourceOptions,
 ) -> Result<(Arc<Plan>, Ahead<Decoded, IngestError>)> {
     let cutting = cutting(format, options)?;
+    let CsvOptions { nulls, thousands, decimal, .. } = &options.csv;
+    let numbers = Numbers { thousands: *thousands, decimal: *decimal };
+    let feed = |inputs: &[Arc<Input>], target: usize| {
+        let cutting = cutting.smaller(target);
+        Feed::new(inputs.to_vec(), move |input| Cutter::open(input, cutting.clone()))
+    };
     let schema = match &options.schema {
         Some(schema) => given_schema(schema),
-        None => Arc::new(Schema::new(infer(inputs, cutting, options)?.fields())),
+        None => infer(inputs, options, feed, || Sampler::new(cutting.clone(), nulls.clone(), numbers))?,
     };
     let plan = Arc::new(Plan::new(Arc::clone(&schema), options));
     let ignore_extra = options.ignore_extra && plan.given;
-    let layout = Arc::new(Layout::new(Arc::clone(&plan), ignore_extra, cutting, options.csv.nulls.clone()));
+    let plain = nulls.iter().all(String::is_empty);
+    let layout = Arc::new(Layout::new(Arc::clone(&plan), ignore_extra, plain, cutting.clone()));
     if plan.given && !inputs.iter().any(|input| input.is_stream()) {
         // Better now than after an hour.
         for input in inputs {
-            let small = Cutting { target: 4096, ..cutting };
-            if let Some(piece) = Cutter::open(Arc::clone(input), small)?.piece()? {
-                layout.columns(&input.path, &piece.names)?;
+            if let Some(piece) = Cutter::open(Arc::clone(input), cutting.smaller(4096))?.piece()? {
+                layout.columns(&input.path, &piece.head.names)?;
             }
         }
         plan.check_all_seen()?;
     }
-    let rows = || Rows::new(&schema, plan.given).map_err(|column| unreadable(&schema, &column, format));
+    let rows = || {
+        let rows = Rows::new(&schema, plan.given, nulls.clone(), numbers);
+        rows.map_err(|column| unreadable(&schema, column, format))
+    };
     let workers = (0..options.threads.clamp(1, 64))
         .map(|_| Ok(Decoder::new(Arc::clone(&layout), rows()?)))
         .collect::<Result<Vec<_>>>()?;
-    let ahead = Ahead::start(feed(inputs, cutting), options.ahead_bytes, workers).map_err(start_error)?;
+    let ahead = Ahead::start(feed(inputs, usize::MAX), options.ahead_bytes, workers).map_err(start_error)?;
     Ok((plan, ahead))
-}
-
-fn feed(inputs: &[Arc<Input>], cutting: Cutting) -> impl Iterator<Item = Result<split::Piece>> + Send + 'static {
-    Feed::new(inputs.to_vec(), move |input| Cutter::open(input, cutting))
 }
 
 /// What it means that a thread could not be started.
@@ -190,57 +198,72 @@ pub(crate) fn given_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
 }
 
-fn unreadable(schema: &Schema, column: &str, format: FileFormat) -> IngestError {
-    let data_type = schema.field_with_name(column).map(|f| f.data_type().to_string()).unwrap_or_default();
-    IngestError::Unwritable {
-        column: column.to_owned(),
-        what: format!("{format} can't hold values of type {data_type}"),
-    }
+/// What it means that a column's type can't be read from text.
+pub(crate) fn unreadable(schema: &Schema, column: String, format: FileFormat) -> IngestError {
+    let data_type = schema.field_with_name(&column).map(|f| f.data_type().to_string()).unwrap_or_default();
+    IngestError::Unwritable { column, what: format!("{format} can't hold values of type {data_type}") }
 }
 
 fn cutting(format: FileFormat, options: &SourceOptions) -> Result<Cutting> {
-    let record = options.record_bytes.max(1);
-    let target = options.piece_bytes.unwrap_or(PIECE).max(1);
-    let CsvOptions { delimiter, quote, header, .. } = &options.csv;
-    let delimiter = delimiter.unwrap_or(if format == FileFormat::Tsv { b'\t' } else { b',' });
-    let unfit = |byte: u8| !byte.is_ascii() || matches!(byte, b'\n' | b'\r' | 0);
-    if unfit(delimiter) || quote.is_some_and(|quote| unfit(quote) || quote == delimiter) {
-        let what = "delimiter and quote have to be two different ASCII characters, not line ends".to_owned();
-        return Err(IngestError::Option { what });
-    }
-    Ok(Cutting { target, record, dialect: Dialect { delimiter, quote: *quote }, header: *header })
+    let usual = if format == FileFormat::Tsv { b'\t' } else { b',' };
+    let names = |schema: &SchemaRef| schema.fields().iter().map(|field| field.name().clone()).collect();
+    let sniffing = Sniffing::new(&options.csv, usual, options.schema.as_ref().map(names));
+    let sniffing = sniffing.map_err(|what| IngestError::Option { what: what.to_owned() })?;
+    let level = options.level.unwrap_or_else(Level::best);
+    Ok(Cutting::new(options.piece_bytes.unwrap_or(PIECE), options.record_bytes, sniffing, level))
+}
+
+/// What a schema is inferred from.
+pub(crate) trait Samples: Default + Send + 'static {
+    /// Takes another's values too.
+    fn unite(&mut self, other: Self);
+    /// Whether there are more columns than there may be.
+    fn check(&self, path: &Path) -> Result<()>;
+    /// The columns.
+    fn fields(self) -> Result<Fields>;
+}
+
+/// Somebody who looks at pieces.
+pub(crate) trait Look<P, S>: Worker<P, S, IngestError> {
+    /// Takes at most `limit` records of a piece and says how many it took.
+    fn look(&mut self, piece: &P, limit: u64, to: &mut S) -> u64;
 }
 
 /// The columns of some files: from a few rows of each, or from everything.
-fn infer(inputs: &[Arc<Input>], cutting: Cutting, options: &SourceOptions) -> Result<Objects> {
-    let mut all = Objects::new(COLUMNS);
-    let sampler = || Sampler::new(cutting, options.csv.nulls.clone());
+pub(crate) fn infer<P: Send + 'static, S: Samples, L: Look<P, S>, F: Iterator<Item = Result<P>> + Send + 'static>(
+    inputs: &[Arc<Input>],
+    options: &SourceOptions,
+    feed: impl Fn(&[Arc<Input>], usize) -> F,
+    sampler: impl Fn() -> L,
+) -> Result<SchemaRef> {
+    let mut all = S::default();
     match options.sample {
         Sample::Rows(rows) => {
             let per_file = (rows / inputs.len().max(1) as u64).max(SAMPLE_ROWS);
-            let cutting = Cutting { target: cutting.target.min(SAMPLE_PIECE), ..cutting };
             for input in inputs {
                 let mut left = per_file;
-                for piece in feed(std::slice::from_ref(input), cutting) {
+                for piece in feed(std::slice::from_ref(input), SAMPLE_PIECE) {
                     left = left.saturating_sub(sampler().look(&piece?, left, &mut all));
                     if left == 0 {
                         break;
                     }
                 }
-                check_width(&input.path, &all)?;
+                all.check(&input.path)?;
             }
         }
         Sample::Everything => {
             let workers = (0..options.threads.clamp(1, 64)).map(|_| sampler()).collect();
-            let mut ahead = Ahead::start(feed(inputs, cutting), options.ahead_bytes, workers).map_err(start_error)?;
-            while let Some(objects) = ahead.next()? {
-                all.unite(objects);
-                check_width(inputs.first().map_or(Path::new(""), |input| &input.path), &all)?;
+            let feed = feed(inputs, usize::MAX);
+            let mut ahead = Ahead::start(feed, options.ahead_bytes, workers).map_err(start_error)?;
+            while let Some(samples) = ahead.next()? {
+                all.unite(samples);
+                all.check(inputs.first().map_or(Path::new(""), |input| &input.path))?;
             }
         }
     }
+    let fields = all.fields()?;
     match inputs.first() {
-        Some(first) if all.is_empty() => Err(IngestError::damaged(&first.path, "no columns found; give a schema")),
-        _ => Ok(all),
+        Some(first) if fields.is_empty() => Err(IngestError::damaged(&first.path, "no columns found; give a schema")),
+        _ => Ok(Arc::new(Schema::new(fields))),
     }
 }

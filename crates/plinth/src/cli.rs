@@ -78,6 +78,9 @@ pub(crate) struct ImportArgs {
     /// Columns whose values are to lead to their rows at once: each gets a list of rows for each of its values
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub(crate) index: Vec<String>,
+    /// The columns of JSON rows and the paths to their values, such as id,name=$.user.name,city=user.address.city [default: the keys]
+    #[arg(long, value_name = "NAME=PATH,...", value_delimiter = ',', value_parser = parse_path)]
+    pub(crate) columns: Vec<(String, String)>,
     /// Values as they are: nothing to decode when they are read, in a file as large as memory
     #[arg(long, conflicts_with_all = ["fast", "compact"])]
     pub(crate) plain: bool,
@@ -157,15 +160,27 @@ pub(crate) struct SourceArgs {
     /// The most bytes a record of text may have, such as 64MB
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) max_record: Option<u64>,
-    /// What separates the fields of CSV
+    /// What separates the fields of CSV [default: told from the file]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_character)]
     pub(crate) delimiter: Option<u8>,
-    /// What encloses fields of CSV, or "none" [default: "]
+    /// What encloses fields of CSV, or "none" [default: told from the file]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_quote)]
     pub(crate) quote: Option<Quote>,
+    /// What quotes within quotes come after, beside another quote, or "none" [default: told from the file]
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_quote)]
+    pub(crate) escape: Option<Quote>,
+    /// The first line of CSV holds the names [default: told from the file]
+    #[arg(long, conflicts_with = "no_header")]
+    pub(crate) header: bool,
     /// The first line of CSV holds no names
     #[arg(long)]
     pub(crate) no_header: bool,
+    /// What stands between groups of three digits of the numbers of CSV
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_character)]
+    pub(crate) thousands: Option<u8>,
+    /// What the fractions of the numbers of CSV come after [default: .]
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_character)]
+    pub(crate) decimal: Option<u8>,
     /// A field of CSV that stands for NULL, such as NA; may be given more than once [default: the empty field]
     #[arg(long, value_name = "TEXT")]
     pub(crate) null: Vec<String>,
@@ -181,6 +196,12 @@ pub(crate) struct SourceArgs {
     /// Read binary columns of Parquet as text (they must be UTF-8)
     #[arg(long)]
     pub(crate) binary_as_text: bool,
+    /// The columns of JSON and the paths to their values
+    #[arg(skip)]
+    pub(crate) columns: Vec<(String, String)>,
+    /// Pass over what is not wanted of JSON without a look at whether it is sound
+    #[arg(skip)]
+    pub(crate) unchecked: bool,
 }
 
 /// What becomes of keys that the columns lack.
@@ -570,6 +591,15 @@ pub(crate) fn parse_character(text: &str) -> Result<u8, String> {
         [character] if !matches!(character, b'\n' | b'\r') => Ok(*character),
         _ => Err("one ASCII character is expected, or \\t".to_owned()),
     }
+}
+
+/// A column's name and the path to its values; a name alone is the path, too.
+pub(crate) fn parse_path(text: &str) -> Result<(String, String), String> {
+    let (name, path) = text.split_once('=').unwrap_or((text, text));
+    if name.is_empty() || path.is_empty() {
+        return Err("NAME=PATH is expected, such as city=$.address.city".to_owned());
+    }
+    Ok((name.to_owned(), path.to_owned()))
 }
 
 pub(crate) fn parse_quote(text: &str) -> Result<Quote, String> {

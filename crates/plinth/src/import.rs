@@ -43,10 +43,12 @@ pub(crate) fn run(args: &ImportArgs) -> Result {
     let profiling = args.profile.profiling(threads, || Ok(device_of(&target.folder())))?;
     let title = format!("import to {}", target.path().display());
     let profiler = profiling.as_ref().map_or(Profiler::off(), |profiling| profiling.start(title));
+    let mut source = args.source.options()?;
+    source.json.columns.clone_from(&args.columns);
     let job = Job {
         profiler: profiler.clone(),
         inputs: args.inputs.clone(),
-        source: args.source.options()?,
+        source,
         target,
         effort,
         threads,

@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::FutureExt;
-use plinth_ingest::{CsvOptions, FileFormat, JsonOptions, Misfits, Rejects, SourceOptions, Unknown};
+use plinth_ingest::{CsvOptions, FileFormat, JsonOptions, Mark, Misfits, Rejects, SourceOptions, Unknown};
 
 use crate::cli::{ForeignFormat, OnError, Quote, SourceArgs, UnknownKeys};
 use crate::error::{Failure, Result};
@@ -18,9 +18,15 @@ impl SourceArgs {
         let default = CsvOptions::default();
         let csv = CsvOptions {
             delimiter: self.delimiter,
-            header: !self.no_header,
-            quote: self.quote.map_or(default.quote, |Quote(quote)| quote),
+            header: match (self.header, self.no_header) {
+                (_, true) => Some(false),
+                (header, false) => header.then_some(true),
+            },
+            quote: mark(self.quote),
+            escape: mark(self.escape),
             nulls: if self.null.is_empty() { default.nulls } else { self.null.clone() },
+            thousands: self.thousands,
+            decimal: self.decimal.unwrap_or(default.decimal),
         };
         if self.on_error == Some(OnError::Skip) && self.rejects.is_none() {
             return Err(Failure::new("--on-error skip: say with --rejects FILE where bad records go"));
@@ -43,6 +49,8 @@ impl SourceArgs {
             json: JsonOptions {
                 root: self.root.clone(),
                 unknown: self.unknown.map_or(default.json.unknown, Into::into),
+                columns: self.columns.clone(),
+                validate: !self.unchecked,
                 ..default.json
             },
             rejects,
@@ -52,6 +60,15 @@ impl SourceArgs {
                 .map_or(default.record_bytes, |most| usize::try_from(most).unwrap_or(usize::MAX)),
             ..default
         })
+    }
+}
+
+/// What was said of a character.
+fn mark(told: Option<Quote>) -> Mark {
+    match told {
+        None => Mark::Sniffed,
+        Some(Quote(None)) => Mark::None,
+        Some(Quote(Some(byte))) => Mark::Byte(byte),
     }
 }
 

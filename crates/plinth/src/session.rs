@@ -34,6 +34,7 @@ use plinth_datafusion::{
     BudgetPool, FileOptions, NamelessSpills, ParquetScans, PlinthConfig, ProfileOperators, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
+use plinth_ingest::SourceOptions;
 use plinth_io::{Io, IoOptions, MemoryBudget};
 
 use crate::error::{Failure, Result};
@@ -94,7 +95,10 @@ impl Session {
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog("datafusion".to_owned(), Arc::new(schema));
         let by_path = Arc::new(DynamicListTableFactory::new(SessionStore::new()));
-        let tables: Arc<dyn UrlTableFactory> = engine::path_tables(Arc::clone(&by_path) as _, files.clone());
+        let ahead_bytes = usize::try_from(options.memory / 8).unwrap_or(usize::MAX).min(AHEAD);
+        let reader = read::ReadFunctions { threads: options.threads, ahead_bytes };
+        let text = reader.within(SourceOptions::default());
+        let tables: Arc<dyn UrlTableFactory> = engine::path_tables(Arc::clone(&by_path) as _, files.clone(), text);
         database.set_path_tables(Arc::clone(&tables));
         let catalogs = Arc::new(DynamicFileCatalog::new(Arc::new(catalogs), tables));
 
@@ -130,8 +134,7 @@ impl Session {
             .with_physical_optimizer_rules(rules)
             .with_catalog_list(catalogs)
             .build();
-        let ahead_bytes = usize::try_from(options.memory / 8).unwrap_or(usize::MAX).min(AHEAD);
-        state.register_relation_planner(Arc::new(read::ReadFunctions { threads: options.threads, ahead_bytes }))?;
+        state.register_relation_planner(Arc::new(reader))?;
         for function in plinth_datafusion::scalar_functions() {
             state.register_udf(Arc::new(function))?;
         }

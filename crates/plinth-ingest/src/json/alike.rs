@@ -10,9 +10,9 @@ mod avx2;
 
 use std::ops::Range;
 
-use super::bits::Level;
 use super::members::Members;
 use super::number::usual_float;
+use crate::bits::Level;
 
 /// Numbers of a record, at most.
 const FIELDS: usize = 64;

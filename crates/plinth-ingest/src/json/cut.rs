@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Flaw;
-use super::bits::{Between, Level, Scan, Stop};
 use super::outer::{Halt, Outer};
 use super::path::Root;
+use crate::bits::Level;
+use crate::bits::brackets::{Between, Scan, Stop};
 use crate::error::{IngestError, Result};
 use crate::text::buffer::{Buffer, Chunk, Cut};
 use crate::text::feed::Pieces;

@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use super::Flaw;
 use super::alike::Runs;
-use super::bits::{Between, Level, Scan, Stop};
 use super::cut::{Framing, Piece};
 use super::infer::Samples;
 use super::record::Fault;
 use super::rows::Rows;
 use super::walk::{Tools, Walk};
 use crate::ahead::{Item, Worker};
+use crate::bits::Level;
+use crate::bits::brackets::{Between, Scan, Stop};
 use crate::error::{IngestError, Result};
+use crate::text::Look;
 use crate::text::out::{Decoded, Out, Place, Plan, panicked};
 
 /// Somebody who takes records.
@@ -263,8 +265,8 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn new(plan: Arc<Plan>, rows: Rows, level: Level, depth: usize) -> Self {
-        Self { plan, rows, tools: Tools::new(depth), level, runs: Runs::new(level) }
+    pub(super) fn new(plan: Arc<Plan>, rows: Rows, level: Level, tools: Tools) -> Self {
+        Self { plan, rows, tools, level, runs: Runs::new(level) }
     }
 }
 
@@ -359,9 +361,10 @@ impl Sampler {
     pub(super) fn new(record: usize, level: Level, depth: usize) -> Self {
         Self { tools: Tools::new(depth), record, level }
     }
+}
 
-    /// Takes at most `limit` records of a piece and says how many it took.
-    pub(super) fn look(&mut self, piece: &Piece, limit: u64, to: &mut Samples) -> u64 {
+impl Look<Piece, Samples> for Sampler {
+    fn look(&mut self, piece: &Piece, limit: u64, to: &mut Samples) -> u64 {
         let mut sampling = Sampling { samples: to, path: &piece.path, taken: 0, limit };
         // It raises no errors.
         let _ = Records::new(piece, self.record, self.level).run(&mut self.tools, &mut sampling);

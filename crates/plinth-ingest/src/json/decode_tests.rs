@@ -27,7 +27,7 @@ fn decoder_of(fields: arrow_schema::Fields, collect: bool) -> Decoder {
     let rejects = if collect { Rejects::Collect { to: "unused".into(), max: None } } else { Rejects::Error };
     let options = SourceOptions { rejects, schema: Some(Arc::clone(&schema)), ..SourceOptions::default() };
     let rows = Rows::new(&schema, Rules { given: true, unknown: Unknown::Error }, 1 << 20).unwrap();
-    Decoder::new(Arc::new(Plan::new(schema, &options)), rows, Level::best(), 1_024)
+    Decoder::new(Arc::new(Plan::new(schema, &options)), rows, Level::best(), Tools::new(1_024))
 }
 
 fn piece(text: String) -> Piece {

@@ -6,23 +6,17 @@ use std::path::Path;
 use super::walk::{Kind, Walk};
 use super::{Flaw, VALUE};
 use crate::error::{IngestError, Result};
-use crate::text::COLUMNS;
+use crate::text;
 use crate::text::infer::{NESTED, Objects, Seen, check_width};
 
 /// What records hold.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     objects: Objects,
     /// Records that are no objects.
     others: Option<Seen>,
     /// What was wrong with the first record that could not be read.
     broken: Option<IngestError>,
-}
-
-impl Default for Samples {
-    fn default() -> Self {
-        Self { objects: Objects::new(COLUMNS), others: None, broken: None }
-    }
 }
 
 impl Samples {
@@ -34,15 +28,6 @@ impl Samples {
         }
     }
 
-    /// Takes another's records too.
-    pub(super) fn unite(&mut self, other: Self) {
-        self.objects.unite(other.objects);
-        if let Some(others) = other.others {
-            self.others.get_or_insert_default().unite(others);
-        }
-        self.broken = self.broken.take().or(other.broken);
-    }
-
     /// Takes note of a record that can't be read.
     pub(super) fn broken(&mut self, error: impl FnOnce() -> IngestError) {
         self.broken.get_or_insert_with(error);
@@ -52,15 +37,24 @@ impl Samples {
     pub(super) fn memory(&self) -> usize {
         self.objects.memory()
     }
+}
 
-    /// Whether there are more columns than there may be.
-    pub(super) fn check(&self, path: &Path) -> Result<()> {
+impl text::Samples for Samples {
+    fn unite(&mut self, other: Self) {
+        self.objects.unite(other.objects);
+        if let Some(others) = other.others {
+            self.others.get_or_insert_default().unite(others);
+        }
+        self.broken = self.broken.take().or(other.broken);
+    }
+
+    fn check(&self, path: &Path) -> Result<()> {
         check_width(path, &self.objects)
     }
 
-    /// The columns: those of objects, or one for records that are none. Where there are none, what was wrong with the first
-    /// record, if anything was.
-    pub(super) fn fields(self) -> Result<Fields> {
+    /// Those of objects, or one for records that are none. Where there are none, what was wrong with the first record, if
+    /// anything was.
+    fn fields(self) -> Result<Fields> {
         let fields = match self.others {
             Some(others) if self.objects.is_empty() => others.fields(VALUE),
             _ => self.objects.fields(),

@@ -7,6 +7,7 @@ use arrow_schema::{DataType, Field};
 use super::*;
 use crate::json::walk::Tools;
 use crate::text::infer::{MEMORY, STRUCT_FIELDS};
+use crate::text::{COLUMNS, Samples as _};
 
 fn look(samples: &mut Samples, text: &str) {
     let mut tools = Tools::new(1_024);

@@ -18,6 +18,7 @@ use super::members::Members;
 use super::number::{float, integer, usual_float};
 use super::record::{Path, Record};
 use super::walk::{Kind, Walk};
+use crate::text::rows::taken;
 use crate::text::scalar::{Column, LONG_INTEGER, OUTSIDE, Spelling, column, spelling, whole_number};
 
 /// Levels of lists, structs and maps that a type may have. What handles types calls itself for each of them.
@@ -385,12 +386,6 @@ impl Entries {
         let offsets = offsets(&mut self.ends)?;
         Ok(Arc::new(MapArray::try_new(Arc::clone(&self.field), offsets, pairs, valid, self.sorted)?))
     }
-}
-
-/// The values since the last batch. The next batch is likely to have as many.
-fn taken<T: arrow_buffer::ArrowNativeType>(values: &mut Vec<T>) -> ScalarBuffer<T> {
-    let room = Vec::with_capacity(values.len());
-    ScalarBuffer::from(std::mem::replace(values, room))
 }
 
 /// A type whose parts may be null, for rows that will be left out.

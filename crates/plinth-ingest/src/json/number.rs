@@ -53,7 +53,7 @@ const POWERS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_
 
 /// How many of eight bytes, the first of which is the lowest, are digits before the first that is none.
 #[inline(always)]
-fn leading_digits(word: u64) -> usize {
+pub(crate) fn leading_digits(word: u64) -> usize {
     // Digits are 0 to 9 now, and with 118 added still below 128. What is carried goes to later bytes only.
     let folded = word ^ 0x3030_3030_3030_3030;
     let others = (folded | folded.wrapping_add(0x7676_7676_7676_7676)) & 0x8080_8080_8080_8080;
@@ -62,7 +62,7 @@ fn leading_digits(word: u64) -> usize {
 
 /// The value of eight digits; bytes of zero count as the digit.
 #[inline(always)]
-pub(super) fn value_of(word: u64) -> u64 {
+pub(crate) fn value_of(word: u64) -> u64 {
     // Pairs, then pairs of pairs, then the two halves.
     let pairs = (word & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul((10 << 8) + 1) >> 8;
     let fours = (pairs & 0x00ff_00ff_00ff_00ff).wrapping_mul((100 << 16) + 1) >> 16;

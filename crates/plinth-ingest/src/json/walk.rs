@@ -9,6 +9,8 @@
 use super::number::number_end;
 use super::string::{Escapes, escapes, unescape};
 use super::{Flaw, TOO_DEEP};
+use crate::bits::Level;
+use crate::bits::brackets::{Between, Scan, Stop};
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +30,19 @@ pub(crate) struct Tools {
     open: Vec<bool>,
     unescaped: String,
     depth: usize,
+    /// How to pass over values by their brackets alone, if nobody minds what is between.
+    unchecked: Option<Level>,
 }
 
 impl Tools {
     /// For values nested `depth` deep at most.
     pub(crate) fn new(depth: usize) -> Self {
-        Self { open: Vec::new(), unescaped: String::new(), depth }
+        Self { open: Vec::new(), unescaped: String::new(), depth, unchecked: None }
+    }
+
+    /// Has values that are skipped not checked.
+    pub(crate) fn unchecked(self, level: Level) -> Self {
+        Self { unchecked: Some(level), ..self }
     }
 }
 
@@ -283,12 +292,36 @@ impl<'a> Walk<'a> {
     /// Takes any value and gives it as it is spelled.
     pub(crate) fn raw(&mut self) -> Result<&'a str, Flaw> {
         let start = self.at();
-        self.skip()?;
+        self.check()?;
         Ok(self.between(start, self.end))
     }
 
-    /// Takes any value.
+    /// Takes any value whose brackets are closed, on its line if lines are tokens.
+    fn pass_over(&mut self, level: Level) -> Result<(), Flaw> {
+        let start = self.at();
+        let bytes = self.text.as_bytes();
+        let rest = bytes.get(start..).unwrap_or_default();
+        let line = if self.lines { memchr::memchr(b'\n', rest) } else { None };
+        let within = bytes.get(..line.map_or(bytes.len(), |line| start + line)).unwrap_or_default();
+        match Scan::new(level, Between::Nothing).next(within, start, start, true) {
+            Stop::Boundary(end) => {
+                (self.next, self.end) = (end, end);
+                Ok(())
+            }
+            _ => Err(Flaw { at: within.len(), what: ENDS_EARLY }),
+        }
+    }
+
+    /// Takes any value, which nobody wants.
     pub(crate) fn skip(&mut self) -> Result<(), Flaw> {
+        match (self.tools.unchecked, self.kind()?) {
+            (Some(level), Kind::Array | Kind::Object) => self.pass_over(level),
+            _ => self.check(),
+        }
+    }
+
+    /// Takes any value.
+    fn check(&mut self) -> Result<(), Flaw> {
         self.tools.open.clear();
         loop {
             match self.kind()? {

@@ -76,6 +76,8 @@ pub(crate) struct Buffer {
     spares: Arc<Spares>,
     /// Whether the file has no more.
     pub(crate) ended: bool,
+    /// What lines end with.
+    pub(crate) line_end: u8,
     /// The line of the first byte, counted from one.
     pub(crate) line: u64,
     /// Where the first byte is, in bytes of the uncompressed file.
@@ -97,7 +99,19 @@ impl Buffer {
         let opened = input.open()?;
         let path = Arc::from(input.path.as_path());
         let (memory, spares) = (Vec::new(), Arc::default());
-        Ok(Self { input, path, opened, accounted: 0, memory, len: 0, spares, ended: false, line: 1, offset: 0 })
+        Ok(Self {
+            input,
+            path,
+            opened,
+            accounted: 0,
+            memory,
+            len: 0,
+            spares,
+            ended: false,
+            line_end: b'\n',
+            line: 1,
+            offset: 0,
+        })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -161,7 +175,7 @@ impl Buffer {
         self.len = rest.len();
         let memory = std::mem::replace(&mut self.memory, memory);
         let bytes = Chunk { memory, len: end, spares: Arc::clone(&self.spares) };
-        let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
+        let lines = memchr::memchr_iter(self.line_end, &bytes).count() as u64;
         let cut = Cut { line: self.line, offset: self.offset, stored: self.account(), bytes };
         self.line += lines;
         self.offset += end as u64;

@@ -5,16 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, StringViewArray};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Fields};
 
-use super::COLUMNS;
-use super::csv::{Boundaries, Fields, without_line_end};
-use super::infer::Objects;
+use super::infer::{Objects, check_width};
 use super::lines;
+use super::numbers::Numbers;
 use super::out::{Decoded, Out, Place, Plan, panicked};
+use super::records::{Records, Window, too_large};
 use super::rows::Rows;
 use super::scalar::column;
-use super::split::{Cutting, Piece};
+use super::split::{Cutting, Head, Piece};
+use super::{Look, Samples};
 use crate::ahead::{Item, Worker};
 use crate::error::{IngestError, Result};
 use crate::json::UnknownKeys;
@@ -25,14 +26,15 @@ pub(super) struct Layout {
     plan: Arc<Plan>,
     by_name: HashMap<String, usize>,
     ignore_extra: bool,
+    /// Whether nothing else than nothing stands for null.
+    plain_nulls: bool,
     cutting: Cutting,
-    nulls: Vec<String>,
 }
 
 impl Layout {
-    pub(super) fn new(plan: Arc<Plan>, ignore_extra: bool, cutting: Cutting, nulls: Vec<String>) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, ignore_extra: bool, plain_nulls: bool, cutting: Cutting) -> Self {
         let by_name = plan.schema.fields().iter().enumerate().map(|(at, f)| (f.name().clone(), at)).collect();
-        Self { plan, by_name, ignore_extra, cutting, nulls }
+        Self { plan, by_name, ignore_extra, plain_nulls, cutting }
     }
 
     /// Where the fields of a file's records go.
@@ -50,129 +52,98 @@ impl Layout {
 
     /// The values of a piece whose lines are values as they are.
     fn lines(&self, piece: &Piece, columns: &[Option<usize>]) -> Option<Vec<StringViewArray>> {
-        let plain = self.plan.schema.fields().len() == 1
-            && self.plan.schema.fields().iter().all(|field| field.data_type() == &DataType::Utf8View)
+        let fields = self.plan.schema.fields();
+        let plain = fields.len() == 1
+            && fields.iter().all(|field| field.data_type() == &DataType::Utf8View)
             && columns == [Some(0)]
-            && self.nulls.iter().all(String::is_empty);
-        if plain { lines::values(piece, self.cutting, self.plan.batch_rows) } else { None }
+            && self.plain_nulls;
+        if plain { lines::values(piece, self.cutting.record, self.plan.batch_rows) } else { None }
     }
 }
 
 /// Per field of a file's records, its column.
 type Positions = Vec<Option<usize>>;
 
-/// Goes through the records of a piece; the callback answers whether it wants more.
-fn records(piece: &Piece, cutting: Cutting, mut record: impl FnMut(u64, u64, &[u8]) -> Result<bool>) -> Result<()> {
-    let bytes = &*piece.bytes;
-    let mut boundaries = Boundaries::new(cutting.dialect);
-    let (mut start, mut line) = (0, piece.line);
-    while start < bytes.len() {
-        boundaries.quoted = false;
-        let end = boundaries.next(bytes, start, true).unwrap_or(bytes.len());
-        let whole = bytes.get(start..end).unwrap_or_default();
-        let lines = match cutting.dialect.quote {
-            None => 1,
-            Some(_) => memchr::memchr_iter(b'\n', whole).count() as u64,
-        };
-        if !record(line, piece.offset + start as u64, without_line_end(whole))? {
-            return Ok(());
-        }
-        line += lines;
-        start = end;
-    }
-    Ok(())
-}
-
-/// Whether a line stands for no record. The only field of one may be empty.
-fn is_blank(record: &[u8], columns: usize) -> bool {
-    columns != 1 && record.is_empty()
-}
-
-/// The text of a record, if it is one of the right size.
-fn text(record: &[u8], cutting: Cutting) -> Result<&str, String> {
-    if record.len() > cutting.record {
-        return Err(too_large(cutting.record));
-    }
-    std::str::from_utf8(record).map_err(|e| format!("not UTF-8 text (at byte {} of the record)", e.valid_up_to()))
-}
-
-fn too_large(limit: usize) -> String {
-    format!("larger than the {limit} bytes a record may have (--max-record)")
-}
-
-/// Takes the fields of a record apart and counts them.
-fn split_fields(fields: &mut Fields, text: &str, cutting: Cutting, expected: usize) -> Result<(), String> {
-    fields.parse(text, cutting.dialect, expected)?;
-    match fields.count() {
-        found if found == expected => Ok(()),
-        found => Err(format!("{found} fields where the file has {expected} columns")),
-    }
-}
-
 /// Decodes pieces on one thread.
 pub(super) struct Decoder {
     layout: Arc<Layout>,
     rows: Rows,
-    fields: Fields,
+    window: Window,
     /// Where the fields go, of the file it is at.
-    columns: Option<(Arc<[String]>, Positions)>,
+    columns: Option<(Arc<Head>, Positions)>,
 }
 
 impl Decoder {
     pub(super) fn new(layout: Arc<Layout>, rows: Rows) -> Self {
-        Self { layout, rows, fields: Fields::default(), columns: None }
+        Self { layout, rows, window: Window::default(), columns: None }
     }
 
     fn decode(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Decoded>) -> bool) -> Result<()> {
-        let Self { layout, rows, fields, columns } = self;
-        let cutting = layout.cutting;
+        let Self { layout, rows, window, columns } = self;
+        let Cutting { record, level, .. } = layout.cutting;
         let columns = match columns {
-            Some((of, columns)) if Arc::ptr_eq(of, &piece.names) => columns,
-            _ => &mut columns.insert((Arc::clone(&piece.names), layout.columns(&piece.path, &piece.names)?)).1,
+            Some((of, columns)) if Arc::ptr_eq(of, &piece.head) => columns,
+            _ => &mut columns.insert((Arc::clone(&piece.head), layout.columns(&piece.path, &piece.head.names)?)).1,
         };
         let mut out = Out::new(&layout.plan, &piece.path, piece.stored, give);
         if let Some(len) = piece.oversized {
             let place = Place { line: piece.line, offset: piece.offset, raw: &piece.bytes, len };
-            out.broken(place, too_large(cutting.record))?;
+            out.broken(place, too_large(record))?;
             out.give_batch(None, UnknownKeys::default());
             return Ok(());
         }
         if let Some(arrays) = layout.lines(piece, columns) {
             for array in arrays {
                 let batch = RecordBatch::try_new(Arc::clone(&layout.plan.schema), vec![Arc::new(array)]);
-                out.give_batch(
-                    Some(batch.map_err(|e| IngestError::damaged(&piece.path, e.to_string()))?),
-                    UnknownKeys::default(),
-                );
+                let batch = batch.map_err(|e| IngestError::damaged(&piece.path, e.to_string()))?;
+                out.give_batch(Some(batch), UnknownKeys::default());
                 if !out.wanted {
                     break;
                 }
             }
             return Ok(());
         }
-        records(piece, cutting, |line, offset, record| {
-            if is_blank(record, columns.len()) {
-                return Ok(true);
-            }
-            let place = || Place { line, offset, raw: record, len: record.len() as u64 };
-            let taken = text(record, cutting).and_then(|text| {
-                split_fields(fields, text, cutting, columns.len())?;
-                Ok(rows.push(fields.iter(text), columns, &layout.nulls))
-            });
-            match taken {
-                Ok(None) => out.keep.append_non_null(),
-                Ok(Some(fault)) => out.row(fault, place)?,
-                Err(why) => out.broken(place(), why)?,
-            }
+        let mut records = Records::new(piece, record, level);
+        while out.wanted && records.next(window, columns.len()) {
+            let faults = rows.push(&records, window, columns);
+            judge(&mut records, window, columns.len(), faults, &mut out)?;
             if out.is_full(rows.len(), 0) {
                 out.give(Ok(rows.finish()), UnknownKeys::default())?;
             }
-            Ok(out.wanted)
-        })?;
+        }
         if out.is_wanting(rows.len()) {
             out.give(Ok(rows.finish()), UnknownKeys::default())?;
         }
         Ok(())
+    }
+}
+
+/// Says of each row of a window whether it is sound, and what is wrong with the other records, in their order.
+fn judge(
+    records: &mut Records<'_>,
+    window: &mut Window,
+    columns: usize,
+    faults: Vec<(usize, crate::json::Fault)>,
+    out: &mut Out<'_>,
+) -> Result<()> {
+    let mut broken = std::mem::take(&mut window.broken).into_iter().peekable();
+    let mut faults = faults.into_iter().peekable();
+    let mut judged = 0;
+    loop {
+        let next_broken = broken.peek().map_or(usize::MAX, |(before, ..)| *before);
+        let next_fault = faults.peek().map_or(usize::MAX, |(row, _)| *row);
+        let sound = next_broken.min(next_fault).min(window.rows.len());
+        out.keep.append_n_non_nulls(sound.saturating_sub(judged));
+        judged = judged.max(sound);
+        // A broken record is before the row that it is counted by.
+        if next_broken <= next_fault {
+            let Some((_, extent, why)) = broken.next() else { return Ok(()) };
+            out.broken(records.place(extent), why)?;
+        } else if let Some((row, fault)) = faults.next() {
+            let extent = window.rows.get(row).map_or(0..0, |row| records.extent(window, *row, columns));
+            out.row(fault, || records.place(extent))?;
+            judged += 1;
+        }
     }
 }
 
@@ -190,49 +161,67 @@ impl Worker<Piece, Decoded, IngestError> for Decoder {
 pub(super) struct Sampler {
     cutting: Cutting,
     nulls: Vec<String>,
-    fields: Fields,
+    numbers: Numbers,
+    window: Window,
 }
 
 impl Sampler {
-    pub(super) fn new(cutting: Cutting, nulls: Vec<String>) -> Self {
-        Self { cutting, nulls, fields: Fields::default() }
+    pub(super) fn new(cutting: Cutting, nulls: Vec<String>, numbers: Numbers) -> Self {
+        Self { cutting, nulls, numbers, window: Window::default() }
     }
+}
 
-    /// Takes at most `limit` records of a piece and says how many it took.
-    pub(super) fn look(&mut self, piece: &Piece, limit: u64, to: &mut Objects) -> u64 {
-        let Self { cutting, nulls, fields } = self;
-        for name in piece.names.iter() {
+impl Look<Piece, Objects> for Sampler {
+    fn look(&mut self, piece: &Piece, limit: u64, to: &mut Objects) -> u64 {
+        let Self { cutting, nulls, numbers, window } = self;
+        let names = &piece.head.names;
+        for name in names {
             let _ = to.column(name);
         }
-        let mut taken = 0;
         if piece.oversized.is_some() {
             return 1;
         }
-        // The callback raises no errors.
-        let _ = records(piece, *cutting, |_, _, record| {
-            if is_blank(record, piece.names.len()) {
-                return Ok(true);
-            }
-            taken += 1;
-            if let Ok(text) = text(record, *cutting)
-                && split_fields(fields, text, *cutting, piece.names.len()).is_ok()
-            {
-                for (name, field) in piece.names.iter().zip(fields.iter(text)) {
-                    let null = !field.quoted && nulls.iter().any(|null| null == field.text);
-                    if let Some(seen) = to.column(name).filter(|_| !null) {
-                        seen.field(field.text);
+        let mut records = Records::new(piece, cutting.record, cutting.level);
+        let (mut taken, mut plain) = (0, String::new());
+        while taken < limit && records.next(window, names.len()) {
+            let most = usize::try_from(limit - taken).unwrap_or(usize::MAX);
+            let rows = || window.rows.iter().take(most);
+            for (at, name) in names.iter().enumerate() {
+                let Some(seen) = to.column(name) else { continue };
+                for row in rows() {
+                    let field = records.value(window.field(*row, at));
+                    if !field.quoted && nulls.iter().any(|null| *null == field.text) {
+                        continue;
+                    }
+                    match numbers.plain(&field.text, &mut plain) {
+                        Some(text) => seen.field(text),
+                        None => seen.text(&field.text),
                     }
                 }
             }
-            Ok(taken < limit)
-        });
+            taken += (rows().count() + window.broken.len()) as u64;
+        }
         taken
+    }
+}
+
+impl Samples for Objects {
+    fn unite(&mut self, other: Self) {
+        self.unite(other);
+    }
+
+    fn check(&self, path: &Path) -> Result<()> {
+        check_width(path, self)
+    }
+
+    fn fields(self) -> Result<Fields> {
+        Ok(self.fields())
     }
 }
 
 impl Worker<Piece, Objects, IngestError> for Sampler {
     fn run(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Objects>) -> bool) -> Result<()> {
-        let mut objects = Objects::new(COLUMNS);
+        let mut objects = Objects::default();
         self.look(piece, u64::MAX, &mut objects);
         give(Item { bytes: objects.memory(), value: objects });
         Ok(())

@@ -255,6 +255,13 @@ fn unite<T>(a: Option<T>, b: Option<T>, both: impl Fn(T, T) -> T) -> Option<T> {
     }
 }
 
+impl Default for Objects {
+    /// The columns of a file.
+    fn default() -> Self {
+        Self::new(COLUMNS)
+    }
+}
+
 impl Objects {
     /// Objects that may have so many names.
     pub(crate) fn new(most: usize) -> Self {

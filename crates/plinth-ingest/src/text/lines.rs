@@ -6,24 +6,24 @@ use arrow_array::StringViewArray;
 use arrow_array::builder::make_view;
 use arrow_buffer::{Buffer, ScalarBuffer};
 
-use super::split::{Cutting, Piece};
+use super::split::Piece;
 
 /// Longest value a view holds itself.
 const INLINE: usize = 12;
 
 /// The lines of a piece as arrays of at most so many values, if each of them is a value as it is: text without quotes,
 /// delimiters and carriage returns, of the right size, and not empty, which may stand for a null.
-pub(super) fn values(piece: &Piece, cutting: Cutting, most: usize) -> Option<Vec<StringViewArray>> {
-    let bytes = &*piece.bytes;
-    let (delimiter, quote) = (cutting.dialect.delimiter, cutting.dialect.quote.unwrap_or(b'\r'));
-    if bytes.is_empty() || memchr::memchr3(delimiter, quote, b'\r', bytes).is_some() {
+pub(super) fn values(piece: &Piece, longest: usize, most: usize) -> Option<Vec<StringViewArray>> {
+    let (bytes, dialect) = (&*piece.bytes, piece.head.dialect);
+    let means = memchr::memchr3(dialect.delimiter, dialect.quote.unwrap_or(b'\r'), b'\r', bytes).is_some()
+        || dialect.escape.is_some_and(|escape| memchr::memchr(escape, bytes).is_some());
+    if bytes.is_empty() || means || dialect.line_end != b'\n' {
         return None;
     }
     // All at once, which takes a fraction of the time that it takes value by value.
     let text = std::str::from_utf8(bytes).ok()?;
     let (most, mut arrays) = (most.max(1), Vec::new());
-    let mut lines =
-        Lines { text, start: 0, longest: cutting.record, views: Vec::with_capacity(most), long: Vec::new() };
+    let mut lines = Lines { text, start: 0, longest, views: Vec::with_capacity(most), long: Vec::new() };
     for (at, chunk) in bytes.chunks(64).enumerate() {
         let mut ends = line_ends(chunk);
         while ends != 0 {
@@ -134,19 +134,20 @@ mod tests {
 
     use super::*;
     use crate::text::csv::Dialect;
+    use crate::text::split::Head;
     use arrow_array::Array;
     use proptest::prelude::*;
 
     fn taken(text: &[u8], most: usize) -> Option<Vec<Vec<String>>> {
-        let dialect = Dialect { delimiter: b',', quote: Some(b'"') };
-        let cutting = Cutting { target: 1 << 20, record: 40, dialect, header: false };
+        let dialect = Dialect { delimiter: b',', quote: Some(b'"'), escape: None, line_end: b'\n' };
         let (path, bytes) = (Arc::from(Path::new("words")), text.to_vec().into());
-        let piece = Piece { path, names: Arc::default(), line: 1, offset: 0, stored: 0, bytes, oversized: None };
+        let head = Arc::new(Head { dialect, names: Vec::new() });
+        let piece = Piece { path, head, line: 1, offset: 0, stored: 0, bytes, oversized: None };
         let values = |array: StringViewArray| {
             array.to_data().validate_full().unwrap();
             array.iter().map(|value| value.unwrap().to_owned()).collect()
         };
-        Some(super::values(&piece, cutting, most)?.into_iter().map(values).collect())
+        Some(super::values(&piece, 40, most)?.into_iter().map(values).collect())
     }
 
     #[test]

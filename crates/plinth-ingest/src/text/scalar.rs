@@ -121,10 +121,7 @@ pub(crate) fn column(data_type: &DataType, given: bool) -> Option<Box<dyn Column
         Decimal64(p, s) => decimals::<Decimal64Type>(data_type, given, *p, *s, |v| i64::try_from(v.to_i128()?).ok()),
         Decimal128(p, s) => decimals::<Decimal128Type>(data_type, given, *p, *s, i256::to_i128),
         Decimal256(p, s) => decimals::<Decimal256Type>(data_type, given, *p, *s, Some),
-        Date32 => parsed::<Date32Type>(data_type, given, |text| {
-            let days = time::date(text).ok_or("not a date such as 2024-12-31")?;
-            i32::try_from(days).map_err(|_| "outside the range of the type".into())
-        }),
+        Date32 => parsed::<Date32Type>(data_type, given, date32),
         Date64 => parsed::<Date64Type>(data_type, given, |text| {
             if let Some(days) = time::date(text) {
                 return days.checked_mul(86_400_000).ok_or_else(|| "outside the range of the type".into());
@@ -347,6 +344,12 @@ fn timestamps<T: ArrowTimestampType>(data_type: &DataType, given: bool, per_seco
     })
 }
 
+/// A date as days since 1970-01-01.
+pub(super) fn date32(text: &str) -> Result<i32, Why> {
+    let days = time::date(text).ok_or("not a date such as 2024-12-31")?;
+    i32::try_from(days).map_err(|_| OUTSIDE.into())
+}
+
 struct Booleans {
     builder: BooleanBuilder,
     given: bool,
@@ -385,7 +388,7 @@ impl Column for Booleans {
 const MANY: usize = 1_024;
 
 /// An array of views, without room for more where its values are few: there may be very many such columns.
-fn fitted<T: ByteViewType>(mut array: GenericByteViewArray<T>) -> ArrayRef {
+pub(super) fn fitted<T: ByteViewType>(mut array: GenericByteViewArray<T>) -> ArrayRef {
     if array.len() < MANY {
         array.shrink_to_fit();
     }

@@ -4,10 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::buffer::{Buffer, Chunk, Cut};
-use super::csv::{Boundaries, Dialect, Fields, without_line_end};
+use super::csv::{Dialect, without_line_end};
 use super::feed::Pieces;
 use super::out::EXCERPT;
+use super::sniff::{Sniffing, sniff};
 use super::stream::Input;
+use crate::bits::fields::FieldScan;
+use crate::bits::{BLOCK, Level};
 use crate::error::{IngestError, Result};
 
 /// Columns a file may have, known or passed over.
@@ -16,12 +19,25 @@ const COLUMNS: usize = 1_000_000;
 /// Bytes of the longest line end.
 const LINE_END: usize = 2;
 
+/// Bytes by which the dialect is told.
+const HEAD: usize = 64 << 10;
+
+/// Bytes of a piece, and of a record, at most: places in them are told in 32 bits.
+const LARGEST: usize = 1 << 31;
+
+/// How a file is written.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// Its columns.
+    pub(crate) names: Vec<String>,
+    pub(crate) dialect: Dialect,
+}
+
 /// Some records of a file.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) path: Arc<Path>,
-    /// The file's columns.
-    pub(crate) names: Arc<[String]>,
+    pub(crate) head: Arc<Head>,
     /// The line of the first record, counted from one.
     pub(crate) line: u64,
     /// Where the first record is, in bytes of the uncompressed file.
@@ -35,16 +51,25 @@ pub(crate) struct Piece {
 }
 
 /// How to cut.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cutting {
     /// Bytes of a piece, about.
-    pub(crate) target: usize,
+    target: usize,
     /// Bytes of a record, at most.
     pub(crate) record: usize,
-    /// How records end.
-    pub(crate) dialect: Dialect,
-    /// Whether the first record names the fields.
-    pub(crate) header: bool,
+    sniffing: Sniffing,
+    pub(crate) level: Level,
+}
+
+impl Cutting {
+    pub(crate) fn new(target: usize, record: usize, sniffing: Sniffing, level: Level) -> Self {
+        Self { target: target.clamp(1, LARGEST), record: record.clamp(1, LARGEST), sniffing, level }
+    }
+
+    /// The same with pieces that are no larger than `target`.
+    pub(crate) fn smaller(&self, target: usize) -> Self {
+        Self { target: self.target.min(target), ..self.clone() }
+    }
 }
 
 /// Cuts one file.
@@ -52,42 +77,33 @@ pub(crate) struct Cutter {
     cutting: Cutting,
     /// Starts with a record.
     buffer: Buffer,
-    boundaries: Boundaries,
+    scan: FieldScan,
     scanned: usize,
-    names: Arc<[String]>,
+    head: Arc<Head>,
     /// Whether any piece was handed out.
     given: bool,
 }
 
 impl Cutter {
     pub(crate) fn open(input: Arc<Input>, cutting: Cutting) -> Result<Self> {
-        let buffer = Buffer::open(input)?;
-        let boundaries = Boundaries::new(cutting.dialect);
-        let mut this = Self { cutting, buffer, boundaries, scanned: 0, names: Arc::default(), given: false };
-        this.buffer.sniff(cutting.target)?;
-        this.check_line_ends()?;
-        this.read_names()?;
+        let mut buffer = Buffer::open(input)?;
+        buffer.sniff(HEAD)?;
+        let head = buffer.bytes().get(..buffer.bytes().len().min(HEAD)).unwrap_or_default();
+        let whole = buffer.ended && head.len() == buffer.bytes().len();
+        let (dialect, header) = sniff(head, whole, &cutting.sniffing, cutting.level);
+        buffer.line_end = dialect.line_end;
+        let scan = FieldScan::new(cutting.level, dialect);
+        let head = Arc::new(Head { names: Vec::new(), dialect });
+        let mut this = Self { cutting, buffer, scan, scanned: 0, head, given: false };
+        this.read_names(header)?;
         Ok(this)
     }
 
-    fn check_line_ends(&self) -> Result<()> {
-        let head = self.buffer.bytes();
-        let carriage_returns = memchr::memchr2(b'\n', b'\r', head).is_some_and(|at| {
-            let next = head.get(at + 1);
-            head.get(at) == Some(&b'\r') && next.is_some_and(|b| *b != b'\n') && !head.contains(&b'\n')
-        });
-        if carriage_returns {
-            let what = "has lines that end with CR alone; convert it first (tr '\\r' '\\n')";
-            return Err(IngestError::damaged(&self.buffer.path, what));
-        }
-        Ok(())
-    }
-
     /// Takes the header, or numbers the fields of the first record.
-    fn read_names(&mut self) -> Result<()> {
-        let header = self.cutting.header;
+    fn read_names(&mut self, header: bool) -> Result<()> {
+        let dialect = self.head.dialect;
         let end = loop {
-            match self.boundaries.next(self.buffer.bytes(), self.scanned, self.buffer.ended) {
+            match self.scan.first(self.buffer.bytes(), self.scanned, self.buffer.ended) {
                 Ok(end) => break end,
                 Err(scanned) => self.scanned = scanned,
             }
@@ -103,27 +119,23 @@ impl Cutter {
             }
             self.buffer.fill(self.buffer.bytes().len().saturating_mul(2).max(64))?;
         };
-        self.boundaries.quoted = false;
+        self.scan.restart();
         self.scanned = 0;
-        let record = without_line_end(self.buffer.bytes().get(..end).unwrap_or_default());
+        let record = without_line_end(self.buffer.bytes().get(..end).unwrap_or_default(), dialect);
         let bad = |what: &str| {
             let excerpt = crate::error::excerpt(record);
             IngestError::damaged(&self.buffer.path, format!("line 1: {what}: {excerpt}"))
         };
         let text = std::str::from_utf8(record).map_err(|_| bad("not UTF-8 text"))?;
-        let mut names: Vec<String> = Vec::new();
         // A file without a byte has no columns; a line without one has a column, if there are lines.
-        if end > 0 {
-            let mut fields = Fields::default();
-            fields.parse(text, self.cutting.dialect, COLUMNS).map_err(bad)?;
-            if fields.count() > COLUMNS {
-                return Err(bad(&format!("{} columns where at most {COLUMNS} can be read", fields.count())));
-            }
-            let name = |(at, field): (usize, super::csv::Field<'_>)| match field.text {
-                name if header && !name.is_empty() => name.to_owned(),
-                _ => format!("column{}", at + 1),
-            };
-            names.extend(fields.iter(text).enumerate().map(name));
+        let fields = if end > 0 { fields(text, dialect, self.cutting.level) } else { Vec::new() };
+        if fields.len() > COLUMNS {
+            return Err(bad(&format!("{} columns where at most {COLUMNS} can be read", fields.len())));
+        }
+        let mut names = Vec::with_capacity(fields.len());
+        for (at, field) in fields.into_iter().enumerate() {
+            let name = dialect.field(field).map_err(bad)?.text;
+            names.push(if header && !name.is_empty() { name.into_owned() } else { format!("column{}", at + 1) });
         }
         let mut seen = std::collections::HashSet::new();
         if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
@@ -132,7 +144,7 @@ impl Cutter {
                 column: twice.clone(),
             });
         }
-        self.names = names.into();
+        self.head = Arc::new(Head { names, dialect });
         if header {
             let header = self.cut(end);
             self.buffer.unaccount(header.stored);
@@ -148,7 +160,7 @@ impl Cutter {
         self.given = true;
         Piece {
             path: Arc::clone(&self.buffer.path),
-            names: Arc::clone(&self.names),
+            head: Arc::clone(&self.head),
             line,
             offset,
             stored,
@@ -162,8 +174,8 @@ impl Cutter {
         let excerpt = self.buffer.bytes().get(..EXCERPT.min(self.cutting.record)).unwrap_or_default().to_vec();
         let (line, offset) = (self.buffer.line, self.buffer.offset);
         loop {
-            let end = self.boundaries.next(self.buffer.bytes(), self.scanned, self.buffer.ended);
-            // What comes after a byte depends on the byte before it at most.
+            let end = self.scan.first(self.buffer.bytes(), self.scanned, self.buffer.ended);
+            // The last byte stays, as it may be part of the line's end.
             let (taken, found) = match end {
                 Ok(end) => (end, true),
                 Err(_) if self.buffer.ended => (self.buffer.bytes().len(), true),
@@ -174,12 +186,12 @@ impl Cutter {
             };
             if found {
                 self.scanned = taken;
-                self.boundaries.quoted = false;
+                self.scan.restart();
             }
             let mut piece = self.cut(taken);
             if found {
                 (piece.line, piece.offset) = (line, offset);
-                let line_end = piece.bytes.len() - without_line_end(&piece.bytes).len();
+                let line_end = piece.bytes.len() - without_line_end(&piece.bytes, self.head.dialect).len();
                 piece.oversized = Some(self.buffer.offset - offset - line_end as u64);
                 piece.bytes = excerpt.into();
                 return Ok(piece);
@@ -189,6 +201,23 @@ impl Cutter {
     }
 }
 
+/// The fields of a record, as they are written.
+pub(super) fn fields(record: &str, dialect: Dialect, level: Level) -> Vec<&str> {
+    let (mut fields, mut start) = (Vec::new(), 0);
+    FieldScan::new(level, dialect).run(record.as_bytes(), 0, true, |at, ends| {
+        let mut rest = ends.fields;
+        while rest != 0 {
+            let end = at + rest.trailing_zeros() as usize;
+            fields.push(record.get(start..end).unwrap_or_default());
+            start = end + 1;
+            rest &= rest - 1;
+        }
+        true
+    });
+    fields.push(record.get(start..).unwrap_or_default());
+    fields
+}
+
 impl Pieces for Cutter {
     type Piece = Piece;
 
@@ -196,27 +225,25 @@ impl Pieces for Cutter {
         let mut goal = self.cutting.target;
         loop {
             self.buffer.fill(goal)?;
-            let (end, scanned) = self.boundaries.last(self.buffer.bytes(), self.scanned, self.buffer.ended);
+            let view = self.buffer.bytes().get(..goal).unwrap_or(self.buffer.bytes());
+            let ended = self.buffer.ended && view.len() == self.buffer.bytes().len();
+            let (end, scanned) = self.scan.last(view, self.scanned, ended);
+            let len = view.len();
             self.scanned = scanned;
-            if self.buffer.ended {
-                let everything = self.buffer.bytes().len();
+            if ended {
                 // A file of which there is only a header still says what columns it has.
-                let wanted = everything > 0 || !self.given;
-                return Ok(wanted.then(|| self.cut(everything)));
+                let wanted = len > 0 || !self.given;
+                return Ok(wanted.then(|| self.cut(len)));
             }
             if let Some(end) = end {
                 return Ok(Some(self.cut(end)));
             }
-            if self.buffer.bytes().len() > self.cutting.record.saturating_add(LINE_END) {
+            let most = self.cutting.record.saturating_add(LINE_END);
+            if scanned > most {
                 return self.oversized().map(Some);
             }
-            goal = self
-                .buffer
-                .bytes()
-                .len()
-                .saturating_mul(2)
-                .min(self.cutting.record.saturating_add(LINE_END + 1))
-                .max(goal + 1);
+            // A part of a block at the end is not looked at.
+            goal = goal.saturating_mul(2).min(most.saturating_add(2 * BLOCK)).max(goal + 1);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! ISO 8601 dates, times and timestamps, strictly.
 
+use std::ops::Range;
+
 /// A point in time as spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
@@ -61,14 +63,7 @@ impl Rest<'_> {
         let month = self.number(2)?;
         self.eat(b'-')?;
         let day = self.number(2)?;
-        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let last = match month {
-            2 => 28 + i64::from(leap),
-            4 | 6 | 9 | 11 => 30,
-            1..=12 => 31,
-            _ => return None,
-        };
-        (1..=last).contains(&day).then(|| days(year, month, day))
+        (1..=last_day(year, month)).contains(&day).then(|| days(year, month, day))
     }
 
     /// `12:34`, `12:34:56` or `12:34:56.789`: seconds and nanoseconds.
@@ -110,6 +105,18 @@ impl Rest<'_> {
     }
 }
 
+/// The last day of a month; zero if there is no such month.
+#[inline(always)]
+fn last_day(year: i64, month: i64) -> i64 {
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 => 28 + i64::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    }
+}
+
 /// Days from 1970-01-01 in the proleptic Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     // Years that start in March have the leap day at their end.
@@ -123,6 +130,20 @@ pub(crate) fn date(text: &str) -> Option<i64> {
     let mut rest = Rest(text.as_bytes());
     let days = rest.date()?;
     rest.0.is_empty().then_some(days)
+}
+
+/// The date in a range, if it is spelled as most are, as days since 1970-01-01. `None` says nothing about it.
+#[inline(always)]
+pub(super) fn usual_date(bytes: &[u8], range: &Range<usize>) -> Option<i32> {
+    let text: &[u8; 10] = bytes.get(range.clone())?.try_into().ok()?;
+    let [a, b, c, d, dash, e, f, other_dash, g, h] = text.map(|byte| i64::from(byte.wrapping_sub(b'0')));
+    let minus = i64::from(b'-'.wrapping_sub(b'0'));
+    // All at once: which of them is wrong does not matter.
+    if a.max(b).max(c).max(d).max(e).max(f).max(g).max(h) > 9 || dash != minus || other_dash != minus {
+        return None;
+    }
+    let (year, month, day) = (a * 1_000 + b * 100 + c * 10 + d, e * 10 + f, g * 10 + h);
+    if (1..=last_day(year, month)).contains(&day) { days(year, month, day).try_into().ok() } else { None }
 }
 
 /// A time of day as nanoseconds since midnight.

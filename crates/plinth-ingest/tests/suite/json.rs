@@ -581,3 +581,84 @@ fn a_giant_document_takes_little_memory() {
     }
     assert_eq!(next, 0);
 }
+
+#[test]
+fn columns_may_be_anywhere_in_a_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "{\"id\":1,\"user\":{\"name\":\"x\",\"at\":{\"city\":\"Bonn\",\"zip\":\"007\"}},\"tags\":[1,2]}\n\
+                {\"user\":{\"at\":null},\"id\":2,\"more\":3}\n{\"id\":3,\"user\":null,\"tags\":[]}\n";
+    let path = write(dir.path(), "x.ndjson", text);
+    let with = |columns: &[(&str, &str)]| SourceOptions {
+        json: JsonOptions {
+            columns: columns.iter().map(|(name, path)| ((*name).to_owned(), (*path).to_owned())).collect(),
+            ..JsonOptions::default()
+        },
+        ..SourceOptions::default()
+    };
+    let some = with(&[
+        ("city", "$.user.at.city"),
+        ("n", "id"),
+        ("who", "/user/name"),
+        ("t", "tags"),
+        ("again", "user.at.city"),
+    ]);
+    let expected = [
+        r#"{"city":"Bonn","n":1,"who":"x","t":[1,2],"again":"Bonn"}"#,
+        r#"{"city":null,"n":2,"who":null,"t":null,"again":null}"#,
+        r#"{"city":null,"n":3,"who":null,"t":[],"again":null}"#,
+    ];
+    assert_eq!(lines(&read(&[&path], &some).unwrap()), expected);
+    let types = vec![Field::new("n", DataType::Int8, false), Field::new("zip", DataType::Utf8, true)];
+    let given =
+        SourceOptions { schema: Some(Arc::new(Schema::new(types))), ..with(&[("zip", "user.at.zip"), ("n", "id")]) };
+    assert_eq!(lines(&read(&[&path], &given).unwrap())[0], r#"{"zip":"007","n":1}"#);
+    let stdin = plinth_ingest::open_with(&["-"], &given, std::io::Cursor::new(text)).unwrap();
+    assert_eq!(stdin.schema().fields().len(), 2);
+    let needed = vec![Field::new("city", DataType::Utf8, false)];
+    let needed = SourceOptions { schema: Some(Arc::new(Schema::new(needed))), ..with(&[("city", "user.at.city")]) };
+    let e = read(&[&path], &needed).unwrap_err();
+    assert!(e.contains("line 2") && e.contains("where a value is needed"), "{e}");
+    for (columns, expected) in [
+        (&[("a", "nothing")][..], "nothing is called \"nothing\" there"),
+        (&[("a", "id.x")], "\"id\" is no object with fields in all rows"),
+        (&[("a", "tags[0]")], "a column is one value"),
+        (&[("a", "$")], "leads nowhere"),
+        (&[("a", "user"), ("b", "user.name")], "another column's path"),
+        (&[("a", "$[")], "write it as a.b"),
+    ] {
+        let e = read(&[&path], &with(columns)).unwrap_err();
+        assert!(e.starts_with("column ") && e.contains(expected), "{e}");
+    }
+    // What the sample did not show is a surprise, as without paths.
+    let text = format!("{}{{\"a\":{{\"b\":\"x\"}}}}\n", "{\"a\":{\"b\":1}}\n".repeat(100));
+    let path = write(dir.path(), "y.ndjson", text);
+    let few = SourceOptions { sample: plinth_ingest::Sample::Rows(64), ..with(&[("b", "a.b")]) };
+    let mut source = plinth_ingest::open(&[&path], &few).unwrap();
+    assert!(matches!(source.next_batch(), Err(plinth_ingest::IngestError::Surprise(_))));
+}
+
+#[test]
+fn what_nobody_wants_is_passed_over_unseen_if_that_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "{\"a\":1,\"x\":{\"y\":[01,tru,\"]}\\\"\"]}}\n{\"x\":[1 2],\"a\":2}\n{\"a\":3,\"x\":[1,{]}\n{\"a\":4,\"x\":{\"k\":1}}\n";
+    let path = write(dir.path(), "x.ndjson", text);
+    let of = |validate, piece| {
+        let schema = Schema::new(vec![Field::new("a", DataType::Int64, true)]);
+        let options = SourceOptions {
+            schema: Some(Arc::new(schema)),
+            ignore_extra: true,
+            piece_bytes: Some(piece),
+            rejects: plinth_ingest::Rejects::Collect { to: dir.path().join("rejects"), max: None },
+            json: JsonOptions { validate, ..JsonOptions::default() },
+            ..SourceOptions::default()
+        };
+        let mut source = plinth_ingest::open(&[&path], &options).unwrap();
+        (lines(&drain(source.as_mut()).unwrap()), source.rejects())
+    };
+    for piece in [1, 30, 1_000] {
+        assert_eq!(of(true, piece), (vec![r#"{"a":4}"#.to_owned()], 3));
+        let (rows, rejects) = of(false, piece);
+        // A bracket that is not closed is noticed all the same.
+        assert_eq!((rows.join(""), rejects), (r#"{"a":1}{"a":2}{"a":4}"#.to_owned(), 1));
+    }
+}

@@ -8,6 +8,7 @@
     clippy::cast_precision_loss
 )]
 
+mod csv;
 mod json;
 mod parquet;
 mod roundtrip;

@@ -12,6 +12,7 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use plinth_datafusion::{FileOptions, PathTables, PlinthFormatFactory, PlinthTable};
 use plinth_format::{FileSummary, WriterOptions};
+use plinth_ingest::SourceOptions;
 
 /// Opens Plinth files as one table.
 pub(super) fn open(files: Vec<PathBuf>, options: &FileOptions) -> Result<Arc<PlinthTable>> {
@@ -27,9 +28,13 @@ pub(super) fn open_folder(
     PlinthTable::open_folder_with(folder, before, options).map(Arc::new)
 }
 
-/// Tables by path: `FROM 'x.plinth'`, and what `others` knows.
-pub(super) fn path_tables(others: Arc<dyn UrlTableFactory>, options: FileOptions) -> Arc<dyn UrlTableFactory> {
-    Arc::new(PathTables::new(others).with_options(options))
+/// Tables by path: `FROM 'x.plinth'`, `FROM 'x.csv'`, and what `others` knows.
+pub(super) fn path_tables(
+    others: Arc<dyn UrlTableFactory>,
+    options: FileOptions,
+    text: SourceOptions,
+) -> Arc<dyn UrlTableFactory> {
+    Arc::new(PathTables::new(others).with_options(options).with_text(text))
 }
 
 /// The file format for `COPY TO` and `STORED AS`.

@@ -54,8 +54,8 @@ impl Function {
     /// The names of its arguments.
     fn arguments(self) -> String {
         let own = match self {
-            Self::Json => "root, unknown",
-            Self::Csv => "delimiter, quote, header, null",
+            Self::Json => "root, columns, unknown, validate",
+            Self::Csv => "delimiter, quote, escape, header, null, thousands, decimal",
         };
         format!("{own}, schema, ignore_extra, sample, max_record, on_error, rejects, max_rejects")
     }
@@ -79,11 +79,20 @@ impl Function {
             (Self::Json, "unknown") => {
                 args.unknown = Some(UnknownKeys::from_str(&text()?, true).map_err(|e| wrong(&e))?)
             }
+            (Self::Json, "columns") => {
+                args.columns = pairs(value).ok_or_else(|| wrong("{'name': 'path', ...} is expected"))?;
+            }
+            (Self::Json, "validate") => args.unchecked = !flag()?,
             (Self::Csv, "delimiter" | "delim") => {
                 args.delimiter = Some(parse_character(&text()?).map_err(|e| wrong(&e))?);
             }
             (Self::Csv, "quote") => args.quote = Some(parse_quote(&text()?).map_err(|e| wrong(&e))?),
-            (Self::Csv, "header") => args.no_header = !flag()?,
+            (Self::Csv, "escape") => args.escape = Some(parse_quote(&text()?).map_err(|e| wrong(&e))?),
+            (Self::Csv, "header") => (args.header, args.no_header) = (flag()?, !flag()?),
+            (Self::Csv, "thousands") => {
+                args.thousands = Some(parse_character(&text()?).map_err(|e| wrong(&e))?);
+            }
+            (Self::Csv, "decimal") => args.decimal = Some(parse_character(&text()?).map_err(|e| wrong(&e))?),
             (Self::Csv, "null" | "nulls") => args.null = several(value).ok_or_else(|| wrong("text is expected"))?,
             (_, "schema") => args.schema = Some(text()?),
             (_, "ignore_extra") => args.ignore_extra = flag()?,
@@ -137,14 +146,18 @@ impl ReadFunctions {
             return plan_err!("{0} takes the name of a file, a folder or a pattern: {0}('x')", function.name());
         };
         let options = options.options().map_err(|e| DataFusionError::Plan(format!("{}: {e}", function.name())))?;
-        let options = SourceOptions {
-            format: Some(function.format(&inputs)),
+        let options = SourceOptions { format: Some(function.format(&inputs)), ..options };
+        ForeignTable::open(inputs, self.within(options))
+    }
+
+    /// Options within what a query may use.
+    pub(super) fn within(&self, options: SourceOptions) -> SourceOptions {
+        SourceOptions {
             threads: self.threads,
             ahead_bytes: self.ahead_bytes,
             record_bytes: options.record_bytes.min(self.ahead_bytes),
             ..options
-        };
-        ForeignTable::open(inputs, options)
+        }
     }
 }
 
@@ -180,6 +193,16 @@ fn several(value: &Expr) -> Option<Vec<String>> {
     match value {
         Expr::Array(array) => array.elem.iter().map(one).collect(),
         value => one(value).map(|text| vec![text]),
+    }
+}
+
+/// Names and the texts they stand for: `{'a': '$.b'}`.
+fn pairs(value: &Expr) -> Option<Vec<(String, String)>> {
+    match value {
+        Expr::Dictionary(fields) => {
+            fields.iter().map(|field| Some((field.key.value.clone(), one(&field.value)?))).collect()
+        }
+        _ => None,
     }
 }
 

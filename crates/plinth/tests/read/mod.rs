@@ -78,8 +78,64 @@ fn what_the_functions_do_not_understand_is_one_line() {
         ("read_json('pairs.json', root => '$[')", "plinth: \"$[\" is no path to rows"),
         ("read_json('missing.json')", "plinth: missing.json: no such file"),
         ("read_json('-')", "plinth: standard input (-) can't be a table"),
+        ("read_json('pairs.json', columns => 'x0')", "plinth: read_json: columns: {'name': 'path', ...} is expected"),
+        ("read_csv('pairs.json', thousands => '.')", "plinth: the separator of thousands and the decimal point"),
         ("read_json(1 + 1)", "plinth: read_json: files: text is expected"),
     ] {
         sql(&dir, &format!("SELECT * FROM {from}")).fails(1, start);
     }
+}
+
+#[test]
+fn files_of_text_are_tables_by_their_names() {
+    let dir = Dir::new();
+    std::fs::write(dir.path("x.csv"), "a;b\n1;x,y\n2;\n").unwrap();
+    std::fs::write(dir.path("x.json"), "[{\"a\":1,\"b\":\"x,y\"},{\"a\":2}]").unwrap();
+    for to in ["x.tsv", "x.ndjson", "y.csv.gz", "y.jsonl.zst", "y.json.lz4", "y.tsv.bz2"] {
+        plinth(&dir, &["convert", "x.csv", "--to", to, "-q"]).ok();
+    }
+    let expected = "a,b\n1,\"x,y\"\n2,\n";
+    for from in [
+        "x.csv",
+        "x.json",
+        "x.tsv",
+        "x.ndjson",
+        "y.csv.gz",
+        "y.jsonl.zst",
+        "y.json.lz4",
+        "y.tsv.bz2",
+        "./x.csv",
+        "y.csv*",
+    ] {
+        assert_eq!(sql(&dir, &format!("SELECT a, b FROM '{from}' ORDER BY a")).ok().stdout, expected, "{from}");
+    }
+    std::fs::create_dir(dir.path("some")).unwrap();
+    std::fs::write(dir.path("some/1.csv"), "a,b\n1,x\n").unwrap();
+    std::fs::write(dir.path("some/2.csv"), "b\ta\ny\t2\n").unwrap();
+    assert_eq!(sql(&dir, "SELECT sum(a) AS s, max(b) AS m FROM 'some/'").ok().stdout, "s,m\n3,y\n");
+    assert_eq!(sql(&dir, "SELECT count(*) AS n FROM 'some/*.csv'").ok().stdout, "n\n2\n");
+    sql(&dir, "SELECT * FROM 'missing.csv'").fails(1, "plinth: missing.csv: no such file");
+}
+
+#[test]
+fn columns_come_from_within_rows() {
+    let dir = Dir::new();
+    let text =
+        "{\"id\":1,\"user\":{\"name\":\"x\",\"at\":{\"city\":\"Bonn\"}},\"rest\":[01]}\n{\"user\":null,\"id\":2}\n";
+    std::fs::write(dir.path("x.ndjson"), text.replace("01", "1")).unwrap();
+    std::fs::write(dir.path("bad.ndjson"), text).unwrap();
+    let expected = "city,id\nBonn,1\n,2\n";
+    let columns = "columns => {'city': '$.user.at.city', 'id': 'id'}";
+    let found = sql(&dir, &format!("SELECT * FROM read_json('x.ndjson', {columns}) ORDER BY id"));
+    assert_eq!(found.ok().stdout, expected);
+    let found = sql(&dir, &format!("SELECT id FROM read_json('x.ndjson', {columns}) WHERE city = 'Bonn'"));
+    assert_eq!(found.ok().stdout, "id\n1\n");
+    plinth(&dir, &["import", "x.ndjson", "--columns", "city=$.user.at.city,id", "--to", "x.plinth", "-q"]).ok();
+    assert_eq!(sql(&dir, "SELECT * FROM 'x.plinth' ORDER BY id").ok().stdout, expected);
+    let schema = "schema => 'city TEXT, id INT'";
+    let bad = |more: &str| {
+        sql(&dir, &format!("SELECT * FROM read_json('bad.ndjson', {columns}, {schema}{more}) ORDER BY id"))
+    };
+    bad("").fails(1, "plinth: bad.ndjson: line 1");
+    assert_eq!(bad(", validate => false").ok().stdout, expected);
 }

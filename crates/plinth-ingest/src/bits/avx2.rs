@@ -7,7 +7,9 @@ use std::arch::x86_64::{
     _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
 };
 
-use super::{BLOCK, Brackets, Kernel, Scan, Stop};
+use super::brackets::{Scan, Stop};
+use super::fields::{Ends, FieldScan};
+use super::{BLOCK, Brackets, Kernel};
 
 pub(super) fn available() -> bool {
     is_x86_feature_detected!("avx2")
@@ -35,7 +37,8 @@ unsafe fn load(block: &[u8; BLOCK]) -> [__m256i; 2] {
 unsafe fn bits(sets: [__m256i; 2]) -> u64 {
     // SAFETY: AVX2 is the caller's promise.
     unsafe {
-        let [low, high] = sets.map(|set| _mm256_movemask_epi8(set) as u32);
+        let [low, high] = sets;
+        let [low, high] = [_mm256_movemask_epi8(low) as u32, _mm256_movemask_epi8(high) as u32];
         u64::from(low) | u64::from(high) << 32
     }
 }
@@ -47,17 +50,34 @@ unsafe fn equal(halves: [__m256i; 2], byte: u8) -> u64 {
     // SAFETY: AVX2 is the caller's promise.
     unsafe {
         let byte = _mm256_set1_epi8(byte as i8);
-        bits(halves.map(|half| _mm256_cmpeq_epi8(half, byte)))
+        let [low, high] = halves;
+        bits([_mm256_cmpeq_epi8(low, byte), _mm256_cmpeq_epi8(high, byte)])
     }
 }
 
 impl Kernel for Avx2 {
     #[inline(always)]
-    fn brackets(block: &[u8; BLOCK]) -> Brackets {
-        // SAFETY: the caller below has AVX2.
+    fn equal<const N: usize>(block: &[u8; BLOCK], bytes: [u8; N]) -> [u64; N] {
+        // SAFETY: the callers below have AVX2.
         unsafe {
             let halves = load(block);
-            let folded = halves.map(|half| _mm256_or_si256(half, _mm256_set1_epi8(0x20)));
+            // Not `map`, which would not be inlined and then has no AVX2.
+            let mut found = [0; N];
+            for (found, byte) in found.iter_mut().zip(bytes) {
+                *found = equal(halves, byte);
+            }
+            found
+        }
+    }
+
+    #[inline(always)]
+    fn brackets(block: &[u8; BLOCK]) -> Brackets {
+        // SAFETY: the callers below have AVX2.
+        unsafe {
+            let halves = load(block);
+            let [low, high] = halves;
+            let bit = _mm256_set1_epi8(0x20);
+            let folded = [_mm256_or_si256(low, bit), _mm256_or_si256(high, bit)];
             Brackets {
                 quotes: equal(halves, b'"'),
                 backslashes: equal(halves, b'\\'),
@@ -70,7 +90,7 @@ impl Kernel for Avx2 {
 
     #[inline(always)]
     fn parity(bits: u64) -> u64 {
-        // SAFETY: the caller below has PCLMULQDQ.
+        // SAFETY: the callers below have PCLMULQDQ.
         unsafe {
             let product = _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits as i64), _mm_set1_epi8(-1));
             _mm_cvtsi128_si64(product) as u64
@@ -80,11 +100,34 @@ impl Kernel for Avx2 {
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,pclmulqdq")]
 fn scan_with(state: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
-    super::scan::<Avx2>(state, bytes, from, goal, last)
+    super::brackets::scan::<Avx2>(state, bytes, from, goal, last)
 }
 
 pub(super) fn scan(state: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
     debug_assert!(available());
     // SAFETY: the level is chosen only where `available` says yes.
     unsafe { scan_with(state, bytes, from, goal, last) }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,pclmulqdq")]
+fn fields_with(
+    state: &mut FieldScan,
+    bytes: &[u8],
+    from: usize,
+    last: bool,
+    each: impl FnMut(usize, Ends) -> bool,
+) -> usize {
+    super::fields::run::<Avx2>(state, bytes, from, last, each)
+}
+
+pub(super) fn fields(
+    state: &mut FieldScan,
+    bytes: &[u8],
+    from: usize,
+    last: bool,
+    each: impl FnMut(usize, Ends) -> bool,
+) -> usize {
+    debug_assert!(available());
+    // SAFETY: the level is chosen only where `available` says yes.
+    unsafe { fields_with(state, bytes, from, last, each) }
 }

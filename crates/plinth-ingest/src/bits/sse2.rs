@@ -4,7 +4,9 @@
 
 use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8};
 
-use super::{BLOCK, Brackets, Kernel, Scan, Stop};
+use super::brackets::{Scan, Stop};
+use super::fields::{Ends, FieldScan};
+use super::{BLOCK, Brackets, Kernel};
 
 struct Sse2;
 
@@ -45,6 +47,11 @@ fn folded(bytes: __m128i) -> __m128i {
 
 impl Kernel for Sse2 {
     #[inline(always)]
+    fn equal<const N: usize>(block: &[u8; BLOCK], bytes: [u8; N]) -> [u64; N] {
+        bytes.map(|byte| gather(block, |v| equal(v, byte)))
+    }
+
+    #[inline(always)]
     fn brackets(block: &[u8; BLOCK]) -> Brackets {
         Brackets {
             quotes: gather(block, |v| equal(v, b'"')),
@@ -57,5 +64,15 @@ impl Kernel for Sse2 {
 }
 
 pub(super) fn scan(state: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
-    super::scan::<Sse2>(state, bytes, from, goal, last)
+    super::brackets::scan::<Sse2>(state, bytes, from, goal, last)
+}
+
+pub(super) fn fields(
+    state: &mut FieldScan,
+    bytes: &[u8],
+    from: usize,
+    last: bool,
+    each: impl FnMut(usize, Ends) -> bool,
+) -> usize {
+    super::fields::run::<Sse2>(state, bytes, from, last, each)
 }

@@ -1,69 +1,10 @@
-//! Stage one: what the bytes of a text are, 64 at a time.
-//!
-//! A [`Kernel`] turns a block into bitmaps, one bit a byte; what follows from them is worked out here, on words: which bytes
-//! are within strings, how deep brackets are nested ([`scan`]). What crosses the end of a block is carried in two bits, so a
-//! text may come in parts of any size. The idea is that of simdjson (Langdale and Lemire, "Parsing Gigabytes of JSON per
-//! Second", VLDB Journal 2019).
+//! Where JSON values end, by quotes and brackets alone.
 
+#[cfg(target_arch = "aarch64")]
+use super::neon;
+use super::{BLOCK, Kernel, Level, scalar};
 #[cfg(target_arch = "x86_64")]
-mod avx2;
-mod scalar;
-#[cfg(target_arch = "x86_64")]
-mod sse2;
-
-/// Bytes of a block.
-pub(crate) const BLOCK: usize = 64;
-
-/// Which implementation runs. They give the same answers; the choice exists for tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Portable Rust.
-    Scalar,
-    /// 128-bit vectors, which every x86-64 has.
-    Sse2,
-    /// 256-bit vectors of x86-64.
-    Avx2,
-}
-
-impl Level {
-    /// Those this machine has, the fastest last.
-    pub fn all() -> Vec<Self> {
-        let mut all = vec![Self::Scalar];
-        #[cfg(target_arch = "x86_64")]
-        {
-            all.push(Self::Sse2);
-            if avx2::available() {
-                all.push(Self::Avx2);
-            }
-        }
-        all
-    }
-
-    /// The fastest this machine has.
-    pub(crate) fn best() -> Self {
-        Self::all().last().copied().unwrap_or(Self::Scalar)
-    }
-}
-
-/// Bitmaps of a block.
-struct Brackets {
-    quotes: u64,
-    backslashes: u64,
-    opens: u64,
-    closes: u64,
-    commas: u64,
-}
-
-/// What a vector unit does.
-trait Kernel {
-    fn brackets(block: &[u8; BLOCK]) -> Brackets;
-
-    /// Bit `i` says whether an odd number of the bits up to and including `i` is set: where quotes are, what is between.
-    #[inline(always)]
-    fn parity(bits: u64) -> u64 {
-        [1, 2, 4, 8, 16, 32].into_iter().fold(bits, |bits, by| bits ^ (bits << by))
-    }
-}
+use super::{avx2, sse2};
 
 /// What the bytes before say about the next.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,13 +89,15 @@ impl Scan {
             Level::Avx2 => avx2::scan(self, bytes, from, goal, last),
             #[cfg(target_arch = "x86_64")]
             Level::Sse2 => sse2::scan(self, bytes, from, goal, last),
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon => neon::scan(self, bytes, from, goal, last),
             _ => scalar::scan(self, bytes, from, goal, last),
         }
     }
 }
 
 #[inline(always)]
-fn scan<K: Kernel>(scan: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
+pub(super) fn scan<K: Kernel>(scan: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
     let mut at = from;
     loop {
         let rest = bytes.get(at..).unwrap_or_default();
@@ -226,5 +169,5 @@ fn step(scan: &mut Scan, opens: u64, closes: u64, commas: u64, wanted: bool) -> 
 }
 
 #[cfg(test)]
-#[path = "bits_tests.rs"]
+#[path = "brackets_tests.rs"]
 mod tests;

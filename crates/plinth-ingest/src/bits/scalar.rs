@@ -1,6 +1,8 @@
 //! The portable kernel: eight bytes at a time in a word.
 
-use super::{BLOCK, Brackets, Kernel, Scan, Stop};
+use super::brackets::{Scan, Stop};
+use super::fields::{Ends, FieldScan};
+use super::{BLOCK, Brackets, Kernel};
 
 struct Scalar;
 
@@ -32,6 +34,11 @@ fn gather(block: &[u8; BLOCK], of: impl Fn(u64) -> u64) -> u64 {
 
 impl Kernel for Scalar {
     #[inline(always)]
+    fn equal<const N: usize>(block: &[u8; BLOCK], bytes: [u8; N]) -> [u64; N] {
+        bytes.map(|byte| gather(block, |word| equal(word, byte)))
+    }
+
+    #[inline(always)]
     fn brackets(block: &[u8; BLOCK]) -> Brackets {
         Brackets {
             quotes: gather(block, |word| equal(word, b'"')),
@@ -44,5 +51,15 @@ impl Kernel for Scalar {
 }
 
 pub(super) fn scan(state: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
-    super::scan::<Scalar>(state, bytes, from, goal, last)
+    super::brackets::scan::<Scalar>(state, bytes, from, goal, last)
+}
+
+pub(super) fn fields(
+    state: &mut FieldScan,
+    bytes: &[u8],
+    from: usize,
+    last: bool,
+    each: impl FnMut(usize, Ends) -> bool,
+) -> usize {
+    super::fields::run::<Scalar>(state, bytes, from, last, each)
 }

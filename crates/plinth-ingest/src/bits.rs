@@ -1,0 +1,78 @@
+//! Stage one: what the bytes of a text are, 64 at a time.
+//!
+//! A [`Kernel`] turns a block into bitmaps, one bit a byte; what follows from them is worked out on words: which bytes of JSON
+//! are within strings and how deep brackets are nested ([`brackets`]), where the fields and the records of CSV end
+//! ([`fields`]). What crosses the end of a block is carried in a few bits, so a text may come in parts of any size. The idea is
+//! that of simdjson (Langdale and Lemire, "Parsing Gigabytes of JSON per Second", VLDB Journal 2019).
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+pub(crate) mod brackets;
+pub(crate) mod fields;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
+
+/// Bytes of a block.
+pub(crate) const BLOCK: usize = 64;
+
+/// Which implementation runs. They give the same answers; the choice exists for tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Portable Rust.
+    Scalar,
+    /// 128-bit vectors, which every x86-64 has.
+    Sse2,
+    /// 256-bit vectors of x86-64.
+    Avx2,
+    /// 128-bit vectors, which every 64-bit ARM has.
+    Neon,
+}
+
+impl Level {
+    /// Those this machine has, the fastest last.
+    pub fn all() -> Vec<Self> {
+        let mut all = vec![Self::Scalar];
+        #[cfg(target_arch = "x86_64")]
+        {
+            all.push(Self::Sse2);
+            if avx2::available() {
+                all.push(Self::Avx2);
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        all.push(Self::Neon);
+        all
+    }
+
+    /// The fastest this machine has.
+    pub(crate) fn best() -> Self {
+        Self::all().last().copied().unwrap_or(Self::Scalar)
+    }
+}
+
+/// Bitmaps of a block.
+struct Brackets {
+    quotes: u64,
+    backslashes: u64,
+    opens: u64,
+    closes: u64,
+    commas: u64,
+}
+
+/// What a vector unit does.
+trait Kernel {
+    /// Where each of some bytes is.
+    fn equal<const N: usize>(block: &[u8; BLOCK], bytes: [u8; N]) -> [u64; N];
+
+    /// Where the bytes are that structure JSON.
+    fn brackets(block: &[u8; BLOCK]) -> Brackets;
+
+    /// Bit `i` says whether an odd number of the bits up to and including `i` is set: where quotes are, what is between.
+    #[inline(always)]
+    fn parity(bits: u64) -> u64 {
+        [1, 2, 4, 8, 16, 32].into_iter().fold(bits, |bits, by| bits ^ (bits << by))
+    }
+}
