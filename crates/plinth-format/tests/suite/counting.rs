@@ -1,5 +1,5 @@
 //! How much memory this thread has taken and not given back.
-#![allow(unsafe_code, reason = "an allocator that counts")]
+#![allow(unsafe_code, clippy::cast_possible_wrap, unreachable_pub, reason = "an allocator that counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
