@@ -2,6 +2,7 @@
 
 mod crash;
 mod damage;
+mod files;
 mod model;
 mod process;
 mod threads;
