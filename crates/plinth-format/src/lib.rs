@@ -4,6 +4,7 @@
 //! checksums and random access. FORMAT.md specifies it byte by byte.
 
 mod assemble;
+mod codec;
 mod error;
 mod file;
 mod footer;
@@ -19,6 +20,7 @@ mod verify;
 mod wire;
 mod writer;
 
+pub use codec::RowCodec;
 pub use error::{FormatError, Result};
 pub use file::{File, OpenOptions, RowGroup};
 pub use lookup::Access;

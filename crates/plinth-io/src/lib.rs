@@ -21,6 +21,7 @@ pub mod sim;
 mod slab;
 mod source;
 mod spool;
+mod storage;
 mod workers;
 
 pub use arena::{Held, Need};
@@ -37,3 +38,4 @@ pub use ring::{Direction, Features, Ring, Transfer};
 pub use slab::{Extent, HUGE_PAGE, PAGE, Slab};
 pub use source::{LocalFile, MemorySource, Source};
 pub use spool::Spool;
+pub use storage::{Append, Folder, Output, Storage, StorageFile};

@@ -5,9 +5,10 @@
 //! calls made, so what is found once is found again. Nothing moves unless [`SimDisk::step`] is called, be it from a
 //! [thread](SimDisk::in_background).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, ErrorKind};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -19,6 +20,7 @@ use crate::error::{IoError, Result};
 use crate::reading::{Reading, Reply};
 use crate::slab::{Extent, PAGE};
 use crate::source::{Source, check};
+use crate::storage::{Storage, StorageFile};
 use crate::workers::Wanted;
 
 /// What a disk writes whole or not at all.
@@ -37,6 +39,8 @@ pub struct Faults {
     pub failing: Option<u64>,
     /// The operation from which on the device is gone.
     pub vanishing: Option<u64>,
+    /// Bytes that all files may have together, before the device is full.
+    pub space: Option<u64>,
 }
 
 /// What a disk did and is doing.
@@ -73,12 +77,17 @@ struct State {
     renamed: Vec<BTreeMap<String, usize>>,
     under_way: Vec<Read>,
     counters: SimCounters,
+    /// The disk as it was before each change, if that is watched.
+    moments: Option<Vec<State>>,
 }
 
-#[derive(Debug, Default)]
+/// Shared between a disk and its copies until one of them writes.
+#[derive(Clone, Debug, Default)]
 struct Contents {
-    bytes: Vec<u8>,
-    synced: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
+    synced: Arc<Vec<u8>>,
+    /// Sectors that a failed sync gave up: whoever reads still sees them, but no later sync writes them.
+    given_up: BTreeSet<usize>,
 }
 
 /// A read under way.
@@ -124,6 +133,28 @@ impl State {
         self.below(100) < percent
     }
 
+    fn copy(&self) -> Self {
+        Self {
+            random: self.random,
+            faults: self.faults,
+            gone: self.gone,
+            files: self.files.clone(),
+            names: self.names.clone(),
+            renamed: self.renamed.clone(),
+            under_way: Vec::new(),
+            counters: SimCounters::default(),
+            moments: None,
+        }
+    }
+
+    /// Keeps a copy before a change, if that is watched.
+    fn watched(&mut self) {
+        if let Some(mut moments) = self.moments.take() {
+            moments.push(self.copy());
+            self.moments = Some(moments);
+        }
+    }
+
     /// Counts an operation; whether it fails.
     fn begin(&mut self) -> bool {
         let operation = self.counters.operations;
@@ -167,6 +198,71 @@ impl State {
         (!short).then_some(Ok(read.done))
     }
 
+    /// Writes part of a file, all if nothing fails. Of a write that fails any first part may have been done.
+    fn put(&mut self, name: &str, file: usize, offset: usize, bytes: &[u8]) -> Result<()> {
+        self.watched();
+        let action = || format!("write {} bytes at {offset}", bytes.len());
+        let fails = self.begin();
+        let healthy = self.health(fails);
+        let longer = (offset + bytes.len()).saturating_sub(self.files[file].bytes.len()) as u64;
+        let used = || self.names.values().map(|&file| self.files[file].bytes.len() as u64).sum::<u64>();
+        let full = longer > 0 && self.faults.space.is_some_and(|space| used() + longer > space);
+        let done = match (&healthy, full) {
+            (Ok(()), false) => bytes.len(),
+            _ if self.gone => 0,
+            _ => self.index(bytes.len() + 1),
+        };
+        let bytes = &bytes[..done];
+        if !bytes.is_empty() {
+            let contents = &mut self.files[file];
+            (offset / SECTOR..=(offset + done - 1) / SECTOR).for_each(|sector| {
+                contents.given_up.remove(&sector);
+            });
+            let all = Arc::make_mut(&mut contents.bytes);
+            all.resize(all.len().max(offset + done), 0);
+            all[offset..offset + done].copy_from_slice(bytes);
+        }
+        healthy.map_err(|e| IoError::os(name, action(), e))?;
+        if full { Err(IoError::os(name, action(), ErrorKind::StorageFull.into())) } else { Ok(()) }
+    }
+
+    /// Makes a file's contents durable, but for what was given up before.
+    fn sync(&mut self, name: &str, file: usize) -> Result<()> {
+        self.watched();
+        let fails = self.begin();
+        let healthy = self.health(fails);
+        let before = self.files[file].clone();
+        let mut after = before.clone();
+        match &healthy {
+            Ok(()) if before.given_up.is_empty() => after.synced = Arc::clone(&after.bytes),
+            Err(_) if self.gone => {}
+            _ => {
+                let synced = Arc::make_mut(&mut after.synced);
+                synced.resize(before.bytes.len(), 0);
+                for sector in before.changed() {
+                    if before.given_up.contains(&sector) || (healthy.is_err() && self.chance(50)) {
+                        after.given_up.insert(sector);
+                    } else {
+                        let range = sector * SECTOR..((sector + 1) * SECTOR).min(before.bytes.len());
+                        synced[range.clone()].copy_from_slice(&before.bytes[range]);
+                    }
+                }
+            }
+        }
+        self.files[file] = after;
+        healthy.map_err(|e| IoError::os(name, "sync", e))
+    }
+
+    /// A new empty file.
+    fn name(&mut self, name: &str) -> usize {
+        let before = self.names.clone();
+        self.renamed.push(before);
+        self.files.push(Contents::default());
+        let file = self.files.len() - 1;
+        self.names.insert(name.to_owned(), file);
+        file
+    }
+
     fn find(&self, name: &str) -> Result<usize> {
         let found = self.names.get(name).copied();
         found.ok_or_else(|| IoError::os(name, "open", ErrorKind::NotFound.into()))
@@ -185,8 +281,9 @@ impl SimDisk {
             renamed: Vec::new(),
             under_way: Vec::new(),
             counters: SimCounters::default(),
+            moments: None,
         };
-        Self(Arc::new(Shared { state: Mutex::new(state), more: Condvar::new(), io: io.clone() }))
+        Self::of(state, io)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -263,22 +360,11 @@ impl SimDisk {
     /// If the disk fails: then anything may have become of these bytes.
     pub fn write(&self, name: &str, offset: usize, bytes: &[u8]) -> Result<()> {
         let mut state = self.lock();
-        state.operate(name, format!("write {} bytes at {offset}", bytes.len()))?;
         let file = match state.find(name) {
             Ok(file) => file,
-            Err(_) => {
-                let before = state.names.clone();
-                state.renamed.push(before);
-                state.files.push(Contents::default());
-                let file = state.files.len() - 1;
-                state.names.insert(name.to_owned(), file);
-                file
-            }
+            Err(_) => state.name(name),
         };
-        let contents = &mut state.files[file].bytes;
-        contents.resize(contents.len().max(offset + bytes.len()), 0);
-        contents[offset..offset + bytes.len()].copy_from_slice(bytes);
-        Ok(())
+        state.put(name, file, offset, bytes)
     }
 
     /// Cuts a file short, as somebody else might do, or makes it longer with zeros.
@@ -288,7 +374,7 @@ impl SimDisk {
     pub fn set_len(&self, name: &str, len: usize) -> Result<()> {
         let mut state = self.lock();
         let file = state.find(name)?;
-        state.files[file].bytes.resize(len, 0);
+        Arc::make_mut(&mut state.files[file].bytes).resize(len, 0);
         Ok(())
     }
 
@@ -298,11 +384,8 @@ impl SimDisk {
     /// If there is none or the disk fails.
     pub fn sync(&self, name: &str) -> Result<()> {
         let mut state = self.lock();
-        state.operate(name, "sync")?;
         let file = state.find(name)?;
-        let contents = &mut state.files[file];
-        contents.synced.clone_from(&contents.bytes);
-        Ok(())
+        state.sync(name, file)
     }
 
     /// Makes the names survive a power failure.
@@ -311,6 +394,7 @@ impl SimDisk {
     /// If the disk fails.
     pub fn sync_names(&self) -> Result<()> {
         let mut state = self.lock();
+        state.watched();
         state.operate("the folder", "sync")?;
         state.renamed.clear();
         Ok(())
@@ -331,31 +415,178 @@ impl SimDisk {
         Ok(())
     }
 
-    /// Power fails and comes back. Of what was not synced any part may be there: of names a first part of the changes, of
-    /// files any of the sectors. Reads under way are given up.
+    /// A copy of the disk as it is, on which everything goes on apart from here and by another seed. Reads under way are not copied.
+    #[must_use]
+    pub fn copy(&self, seed: u64) -> Self {
+        let mut state = self.lock().copy();
+        state.random = seed;
+        Self::of(state, &self.0.io)
+    }
+
+    fn of(state: State, io: &Io) -> Self {
+        Self(Arc::new(Shared { state: Mutex::new(state), more: Condvar::new(), io: io.clone() }))
+    }
+
+    /// From now on keeps a copy of the disk as it is before each change.
+    pub fn watch(&self) {
+        self.lock().moments = Some(Vec::new());
+    }
+
+    /// How many copies there are.
+    pub fn moments(&self) -> usize {
+        self.lock().moments.as_ref().map_or(0, Vec::len)
+    }
+
+    /// A copy that was kept, by a seed.
+    pub fn moment(&self, at: usize, seed: u64) -> Option<Self> {
+        let mut state = self.lock().moments.as_ref()?.get(at)?.copy();
+        state.random = seed;
+        Some(Self::of(state, &self.0.io))
+    }
+
+    /// Power fails and comes back. Of what was not synced anything may be there, each independent of all others: a name is
+    /// what it was at any moment since; a file has its old or new length or one between; a sector is as it was, as it was
+    /// written, or neither. Reads under way are given up.
     pub fn crash(&self) {
         let mut state = self.lock();
         let mut histories = std::mem::take(&mut state.renamed);
         histories.push(state.names.clone());
-        let survives = state.index(histories.len());
-        state.names = histories.swap_remove(survives);
+        let names: BTreeSet<String> = histories.iter().flat_map(|names| names.keys().cloned()).collect();
+        state.names.clear();
+        for name in names {
+            let then = state.index(histories.len());
+            if let Some(&file) = histories[then].get(&name) {
+                state.names.insert(name, file);
+            }
+        }
         for i in 0..state.files.len() {
-            let Contents { bytes, mut synced } = std::mem::take(&mut state.files[i]);
-            let (shorter, longer) = (bytes.len().min(synced.len()), bytes.len().max(synced.len()));
+            let Contents { bytes, synced, .. } = &state.files[i];
+            if Arc::ptr_eq(bytes, synced) {
+                continue;
+            }
+            let (bytes, mut after, changed) = (Arc::clone(bytes), synced.to_vec(), state.files[i].changed());
+            let (shorter, longer) = (bytes.len().min(after.len()), bytes.len().max(after.len()));
             let len = shorter + state.index(longer - shorter + 1);
-            synced.resize(len, 0);
-            for start in (0..len).step_by(SECTOR) {
-                let sector = start..(start + SECTOR).min(len).min(bytes.len());
-                if !sector.is_empty() && state.chance(50) {
-                    synced[sector.clone()].copy_from_slice(&bytes[sector]);
+            after.resize(len, 0);
+            for sector in changed {
+                let range = sector * SECTOR..((sector + 1) * SECTOR).min(len).min(bytes.len());
+                if range.is_empty() {
+                    continue;
+                }
+                match state.below(8) {
+                    0 => after[range].iter_mut().for_each(|byte| *byte = (state.below(256) & 0xff) as u8),
+                    1..=4 => after[range.clone()].copy_from_slice(&bytes[range]),
+                    _ => {}
                 }
             }
-            state.files[i] = Contents { bytes: synced.clone(), synced };
+            let after = Arc::new(after);
+            state.files[i] = Contents { bytes: Arc::clone(&after), synced: after, given_up: BTreeSet::new() };
         }
-        (state.gone, state.faults) = (false, Faults::default());
+        (state.gone, state.faults) = (false, Faults { at_once: state.faults.at_once, ..Faults::default() });
         let given_up = std::mem::take(&mut state.under_way);
         drop(state);
         drop(given_up);
+    }
+}
+
+impl Contents {
+    /// The sectors that are not as they were synced.
+    fn changed(&self) -> Vec<usize> {
+        let of = |bytes: &[u8], sector: usize| -> Vec<u8> {
+            bytes.iter().skip(sector * SECTOR).take(SECTOR).copied().collect()
+        };
+        if Arc::ptr_eq(&self.bytes, &self.synced) {
+            return Vec::new();
+        }
+        let same = self.bytes.chunks(SECTOR).zip(self.synced.chunks(SECTOR));
+        let mut changed: Vec<usize> =
+            same.enumerate().filter(|(_, (now, then))| now != then).map(|(sector, _)| sector).collect();
+        let known = self.bytes.len().min(self.synced.len()).div_ceil(SECTOR);
+        // What lies beyond the shorter of the two is told from zeros, which a file that is made longer has.
+        let longer = known..self.bytes.len().div_ceil(SECTOR);
+        changed.extend(longer.filter(|&sector| of(&self.bytes, sector).iter().any(|&byte| byte != 0)));
+        changed
+    }
+}
+
+/// A file of a [`SimDisk`] that is written at positions.
+#[derive(Debug)]
+struct SimStorageFile {
+    disk: SimDisk,
+    file: usize,
+    name: String,
+}
+
+impl StorageFile for SimStorageFile {
+    fn byte_len(&self) -> Result<u64> {
+        Ok(self.disk.lock().files[self.file].bytes.len() as u64)
+    }
+
+    fn read_at(&self, range: Range<u64>) -> Result<Buffer> {
+        let len = self.byte_len()?;
+        SimFile { disk: self.disk.clone(), file: self.file, name: self.name.as_str().into(), len }.now(&range)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        self.disk.lock().put(&self.name, self.file, offset, bytes)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.disk.lock().sync(&self.name, self.file)
+    }
+}
+
+impl Storage for SimDisk {
+    fn path_of(&self, name: &str) -> String {
+        name.to_owned()
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        let mut state = self.lock();
+        state.operate("the folder", "list")?;
+        Ok(state.names.keys().cloned().collect())
+    }
+
+    fn create(&self, name: &str) -> Result<Box<dyn StorageFile>> {
+        let mut state = self.lock();
+        state.watched();
+        state.operate(name, "create")?;
+        if state.names.contains_key(name) {
+            return Err(IoError::os(name, "create", ErrorKind::AlreadyExists.into()));
+        }
+        let file = state.name(name);
+        Ok(Box::new(SimStorageFile { disk: self.clone(), file, name: name.to_owned() }))
+    }
+
+    fn open(&self, name: &str) -> Result<Box<dyn StorageFile>> {
+        let mut state = self.lock();
+        state.operate(name, "open")?;
+        let file = state.find(name)?;
+        Ok(Box::new(SimStorageFile { disk: self.clone(), file, name: name.to_owned() }))
+    }
+
+    fn source(&self, name: &str) -> Result<Arc<dyn Source>> {
+        Ok(Arc::new(SimDisk::open(self, name)?))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let mut state = self.lock();
+        state.watched();
+        state.operate(name, "remove")?;
+        state.find(name)?;
+        let before = state.names.clone();
+        state.renamed.push(before);
+        state.names.remove(name);
+        Ok(())
+    }
+
+    fn sync_names(&self) -> Result<()> {
+        self.sync_names()
+    }
+
+    fn scratch(&self) -> PathBuf {
+        std::env::temp_dir()
     }
 }
 

@@ -14,6 +14,7 @@ mod journal;
 mod lock;
 mod names;
 mod rows;
+pub mod store;
 mod union;
 mod widen;
 

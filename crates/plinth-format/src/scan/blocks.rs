@@ -31,6 +31,8 @@ pub(super) struct Blocks {
     pub(super) metrics: Arc<ScanMetrics>,
     /// Bytes that the whole query reads, as far as is known.
     query_bytes: u64,
+    /// Whether values are never left where they were read.
+    pub(super) detached: bool,
     loaded: HashMap<BlockId, Loaded>,
 }
 
@@ -147,7 +149,7 @@ fn block_meta(file: &Inner, stream: usize, at: BlockId) -> Result<&BlockMeta> {
 
 impl Blocks {
     pub(super) fn new(file: Arc<Inner>, metrics: Arc<ScanMetrics>, query_bytes: u64) -> Self {
-        Self { file, metrics, query_bytes, loaded: HashMap::new() }
+        Self { file, metrics, query_bytes, detached: false, loaded: HashMap::new() }
     }
 
     /// Makes a decoder's error say where. Nothing is put into words before there is one.
@@ -328,7 +330,11 @@ impl Blocks {
         let fetched = self.fetched(stream, at)?;
         // Values that need no decoding stay where they were read, unless too much of that memory is with consumers.
         let lent_out = || fetched.read.is_some() && self.file.source.io().is_some_and(Io::is_lent_out);
-        Ok(if column.borrows(&fetched.bytes) && lent_out() { column.detached(&fetched.bytes) } else { column })
+        Ok(if column.borrows(&fetched.bytes) && (self.detached || lent_out()) {
+            column.detached(&fetched.bytes)
+        } else {
+            column
+        })
     }
 
     /// Drops what is held of some rows.

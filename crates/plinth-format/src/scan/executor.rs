@@ -84,6 +84,8 @@ pub(super) struct Executor<S: ColumnSource> {
     versions: u64,
     /// What postings say of conjuncts, once they were asked.
     indexed: Option<Option<Indexed<S::Leaf>>>,
+    /// The rows that count, one bit a row of the file; all if there is none.
+    only: Option<BooleanBuffer>,
     groups: Range<usize>,
     /// Blocks of the current row group that zone maps and postings left.
     live: VecDeque<Live>,
@@ -134,6 +136,7 @@ impl<S: ColumnSource> Executor<S> {
             dynamic,
             versions: 0,
             indexed: None,
+            only: None,
             groups: plan.row_groups,
             live: VecDeque::new(),
             filtering: VecDeque::new(),
@@ -149,6 +152,25 @@ impl<S: ColumnSource> Executor<S> {
             look_ahead: LookAhead::new(plan.look_ahead, &plan.budget),
             metrics,
         })
+    }
+
+    /// Other rows than these do not count. Before the scan begins.
+    pub(super) fn only(&mut self, rows: BooleanBuffer) {
+        self.only = Some(rows);
+    }
+
+    /// Those of a block's rows that count; `None` if all do.
+    fn counting(&self, at: BlockId, rows: usize) -> Result<Option<BooleanBuffer>> {
+        let Some(only) = &self.only else { return Ok(None) };
+        let first = usize::try_from(self.source.first_row(at)?).unwrap_or(usize::MAX);
+        if first.checked_add(rows).is_none_or(|end| end > only.len()) {
+            let what = format!("a selection of {} rows for more", only.len());
+            return Err(FormatError::InvalidArgument(what));
+        }
+        let here = only.slice(first, rows);
+        // At a byte's start, as all others are.
+        let here = BooleanBuffer::new(here.sliced(), 0, rows);
+        Ok((here.count_set_bits() < rows).then_some(here))
     }
 
     /// Starts the first reads, so that they are under way when the first rows are asked for.
@@ -257,7 +279,12 @@ impl<S: ColumnSource> Executor<S> {
                 Some(indexed) => indexed.select(&self.source, at, rows)?,
                 None => None,
             };
-            let live = Live { at, rows, selection };
+            let answered = selection.is_some();
+            let selection = match (selection, self.counting(at, rows)?) {
+                (Some(passing), Some(counting)) => Some(&passing & &counting),
+                (passing, counting) => passing.or(counting),
+            };
+            let live = Live { at, rows, selection, answered };
             if self.may_pass(&live)? {
                 self.live.push_back(live);
             } else {
@@ -272,7 +299,7 @@ impl<S: ColumnSource> Executor<S> {
 
     /// The predicates that a block has not been asked yet.
     fn open(&self, live: &Live) -> impl Iterator<Item = &Arc<Conjunct<S::Leaf>>> {
-        let indexed = self.indexed.iter().flatten().next().filter(|_| live.selection.is_some());
+        let indexed = self.indexed.iter().flatten().next().filter(|_| live.answered);
         let dynamic = self.dynamic.iter().flat_map(|dynamic| &dynamic.bound);
         let conjuncts = self.conjuncts.iter().chain(dynamic);
         conjuncts.filter(move |conjunct| indexed.is_none_or(|indexed| !indexed.answers(conjunct)))
@@ -417,7 +444,7 @@ impl<S: ColumnSource> Executor<S> {
             if bytes >= self.window_bytes(wanted.len().div_ceil(blocks.len().max(1))) {
                 break;
             }
-            if live.selection.is_some() {
+            if live.answered {
                 for indexed in self.indexed.iter().flatten() {
                     indexed.answered().for_each(|conjunct| self.learned.decided(conjunct.slot, Place::Everything));
                 }

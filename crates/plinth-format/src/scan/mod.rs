@@ -12,6 +12,7 @@ mod filter;
 mod indexed;
 mod learned;
 mod predicate;
+mod single;
 pub mod source;
 mod stages;
 
@@ -93,6 +94,7 @@ pub struct ScanBuilder {
     arm: Arm,
     learned: Option<Arc<Learned>>,
     look_ahead: u64,
+    only: Option<BooleanBuffer>,
 }
 
 /// How a scan finds the rows that pass conjuncts on columns with postings.
@@ -180,6 +182,7 @@ impl ScanBuilder {
             arm: Arm::Auto,
             learned: None,
             look_ahead: LOOK_AHEAD,
+            only: None,
         }
     }
 
@@ -207,6 +210,13 @@ impl ScanBuilder {
     #[must_use]
     pub fn dynamic_filter(mut self, filter: Arc<dyn DynamicFilter>) -> Self {
         self.dynamic.push(filter);
+        self
+    }
+
+    /// Only these rows of the file, one bit a row: others are as if they were not there.
+    #[must_use]
+    pub fn only_rows(mut self, rows: BooleanBuffer) -> Self {
+        self.only = Some(rows);
         self
     }
 
@@ -290,6 +300,11 @@ impl ScanBuilder {
     }
 
     fn prepare(self) -> Result<Scan> {
+        if let Some(only) = self.only.as_ref().filter(|only| only.len() as u64 != self.file.num_rows()) {
+            let (name, rows) = (self.file.name(), self.file.num_rows());
+            let what = format!("{name}: a selection of {} rows for a file of {rows}", only.len());
+            return Err(FormatError::InvalidArgument(what));
+        }
         let groups = self.file.row_groups().len();
         if self.row_groups.end > groups {
             let what = format!("{}: row groups {:?} of {groups}", self.file.name(), self.row_groups);
@@ -321,7 +336,11 @@ impl ScanBuilder {
             look_ahead: self.look_ahead,
             budget,
         };
-        Scan::prepare(source, schema, plan, self.batch_rows, metrics)
+        let mut scan = Scan::prepare(source, schema, plan, self.batch_rows, metrics)?;
+        if let Some(only) = self.only {
+            scan.executor.only(only);
+        }
+        Ok(scan)
     }
 
     /// [`ScanBuilder::build`], for those who iterate.

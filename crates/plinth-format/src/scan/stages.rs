@@ -21,8 +21,10 @@ use crate::error::Result;
 pub(super) struct Live {
     pub(super) at: BlockId,
     pub(super) rows: usize,
-    /// The rows that pass the conjuncts that postings answer, if they know the block.
+    /// The rows that may come out, as far as postings and the caller say; all if there is none.
     pub(super) selection: Option<BooleanBuffer>,
+    /// Whether postings have answered their conjuncts.
+    pub(super) answered: bool,
 }
 
 /// Blocks to be filtered.

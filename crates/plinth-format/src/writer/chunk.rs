@@ -2,7 +2,7 @@
 
 use arrow_buffer::NullBuffer;
 use plinth_encoding::{Column, EncodeOptions, Encoding, Physical, bounds, encode, encode_like};
-use plinth_io::AtomicFile;
+use plinth_io::Output;
 use plinth_profile::{Profiler, Scope, Stage, scope};
 use rayon::prelude::*;
 
@@ -98,7 +98,7 @@ pub(super) fn encode_block(
 }
 
 /// Writes a chunk's blocks one after the other, each where its length wants it.
-pub(super) fn write_blocks(blocks: Vec<EncodedBlock>, output: &mut AtomicFile) -> Result<Vec<BlockMeta>> {
+pub(super) fn write_blocks(blocks: Vec<EncodedBlock>, output: &mut dyn Output) -> Result<Vec<BlockMeta>> {
     blocks
         .into_iter()
         .map(|block| {

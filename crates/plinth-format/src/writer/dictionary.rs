@@ -2,7 +2,7 @@
 
 use plinth_encoding::dictionary::{EncodedDictionary, encode, keys};
 use plinth_encoding::{Bounds, Encoding, Physical};
-use plinth_io::{AtomicFile, Spool};
+use plinth_io::{Output, Spool};
 use plinth_profile::{Profiler, Stage};
 use rayon::prelude::*;
 
@@ -71,7 +71,7 @@ struct Ranked {
 pub(super) fn write_all(
     mut streams: Vec<&mut StreamWriter>,
     row_groups: usize,
-    output: &mut AtomicFile,
+    output: &mut dyn Output,
     spool: &Spool,
     options: &WriterOptions,
 ) -> Result<()> {
@@ -170,7 +170,7 @@ fn recode(
     encode_block(&stream.name, Physical::CODES, &codes_column(codes, nulls), true, &options.encoding(), like)
 }
 
-fn write_coded(blocks: Option<Vec<EncodedBlock>>, output: &mut AtomicFile) -> Result<Option<ChunkMeta>> {
+fn write_coded(blocks: Option<Vec<EncodedBlock>>, output: &mut dyn Output) -> Result<Option<ChunkMeta>> {
     let blocks = blocks.map(|blocks| write_blocks(blocks, output)).transpose()?;
     Ok(blocks.map(|blocks| ChunkMeta { coded: true, blocks }))
 }

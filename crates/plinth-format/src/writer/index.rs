@@ -9,7 +9,7 @@ use std::ops::Range;
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use plinth_encoding::postings::{Directory, MOST_ROWS, Share, encode, plan};
 use plinth_encoding::{Block, Effort, Physical, Values};
-use plinth_io::AtomicFile;
+use plinth_io::Output;
 use plinth_profile::{Profiler, Stage};
 use rayon::prelude::*;
 
@@ -50,7 +50,7 @@ pub(super) fn write_all(
     columns: &mut [ColumnWriter],
     order: &[usize],
     rows: impl Fn(usize) -> u64,
-    output: &mut AtomicFile,
+    output: &mut dyn Output,
     options: &WriterOptions,
 ) -> Result<()> {
     for stream in columns.iter_mut().flat_map(|column| &mut column.streams).filter(|stream| stream.indexed) {
@@ -90,7 +90,7 @@ struct Pass<'a> {
 }
 
 impl Coded<'_> {
-    fn invert(&self, output: &mut AtomicFile, options: &WriterOptions) -> Result<Option<PostingsMeta>> {
+    fn invert(&self, output: &mut dyn Output, options: &WriterOptions) -> Result<Option<PostingsMeta>> {
         let Some(dictionary) = &self.stream.dictionary else { return Ok(None) };
         let lengths = self.count(dictionary.values as usize, output, options)?;
         let shares = plan(&lengths, self.rows);
@@ -123,7 +123,7 @@ impl Coded<'_> {
     }
 
     /// How many rows each code has.
-    fn count(&self, codes: usize, output: &AtomicFile, options: &WriterOptions) -> Result<Vec<u64>> {
+    fn count(&self, codes: usize, output: &dyn Output, options: &WriterOptions) -> Result<Vec<u64>> {
         let each = self.chunks.len().div_ceil(options.threads.max(1)).max(1);
         let profiler = Profiler::current();
         let counted = self.chunks.par_chunks(each).map(|chunks| -> Result<Vec<u64>> {
@@ -167,7 +167,7 @@ impl Coded<'_> {
     }
 
     /// The rows of a pass's groups, list by list.
-    fn gather(&self, pass: &Pass<'_>, lengths: &[u64], output: &AtomicFile) -> Result<Vec<u64>> {
+    fn gather(&self, pass: &Pass<'_>, lengths: &[u64], output: &dyn Output) -> Result<Vec<u64>> {
         let codes = pass.codes();
         let total = usize::try_from(pass.rows).map_err(|_| self.fail("more rows than memory can hold"))?;
         // Where the next row of each code goes. All other codes count as one more, whose rows go to a slot of no meaning, as do
@@ -202,7 +202,7 @@ impl Coded<'_> {
     fn for_each_block(
         &self,
         chunks: &[(u64, &ChunkMeta)],
-        output: &AtomicFile,
+        output: &dyn Output,
         mut each: impl FnMut(u64, &[u32], Option<&NullBuffer>) -> Option<()>,
     ) -> Result<()> {
         let wrong = || self.fail("codes read back are not those written");

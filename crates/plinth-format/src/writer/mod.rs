@@ -24,7 +24,7 @@ use arrow_buffer::Buffer;
 use arrow_cast::can_cast_types;
 use arrow_schema::{DataType, Schema};
 use plinth_encoding::{Effort, EncodeOptions};
-use plinth_io::{AtomicFile, Reservation, Spool};
+use plinth_io::{AtomicFile, Output, Reservation, Spool};
 use plinth_profile::{Anchor, Profiler, Stage, scope};
 use rayon::prelude::*;
 
@@ -116,10 +116,10 @@ pub struct FileSummary {
 }
 
 /// Writes a file under a temporary name; [`Writer::finish`] syncs it and gives it its own. Dropped before that, it
-/// leaves nothing behind.
+/// leaves nothing behind. Or writes it wherever bytes can be appended ([`Writer::to_output`]).
 #[derive(Debug)]
-pub struct Writer {
-    output: AtomicFile,
+pub struct Writer<O: Output = AtomicFile> {
+    output: O,
     spool: Spool,
     tree: Tree,
     columns: Vec<ColumnWriter>,
@@ -157,6 +157,40 @@ impl Writer {
     /// [`FormatError::Io`] if the file exists and may not be replaced,
     /// or its folder can't be written to; [`FormatError::Memory`] if the budget has not enough for a writer.
     pub fn create(path: impl AsRef<FsPath>, schema: &Schema, options: WriterOptions) -> Result<Self> {
+        let folder = match path.as_ref().parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => FsPath::new("."),
+        };
+        let replace = options.replace;
+        Self::begin(|| Ok(AtomicFile::create(&path, replace)?), folder, schema, options)
+    }
+
+    /// Completes the file: sorts the dictionaries, writes the columns that waited for them, the metadata and the
+    /// footer, syncs, and gives the file its name.
+    ///
+    /// # Errors
+    /// If the device is full or refuses, or writing was cancelled; nothing is left then.
+    pub fn finish(self) -> Result<FileSummary> {
+        let (file, rows) = self.complete()?;
+        Ok(FileSummary { rows, file_bytes: file.commit()? })
+    }
+}
+
+impl<O: Output> Writer<O> {
+    /// Writes to an output of which nothing is written yet, with scratch files in a folder.
+    ///
+    /// # Errors
+    /// As [`Writer::create`].
+    pub fn to_output(output: O, scratch: impl AsRef<FsPath>, schema: &Schema, options: WriterOptions) -> Result<Self> {
+        Self::begin(|| Ok(output), scratch.as_ref(), schema, options)
+    }
+
+    fn begin(
+        output: impl FnOnce() -> Result<O>,
+        scratch: &FsPath,
+        schema: &Schema,
+        options: WriterOptions,
+    ) -> Result<Self> {
         let options = WriterOptions {
             row_group_rows: options.row_group_rows.clamp(1, MOST_ROW_GROUP_ROWS),
             row_group_bytes: options.row_group_bytes.max(1),
@@ -177,15 +211,11 @@ impl Writer {
             .thread_name(|i| format!("plinth-encode-{i}"))
             .build()
             .map_err(|e| FormatError::InvalidArgument(format!("cannot start {} threads: {e}", options.threads)))?;
-        let mut output = AtomicFile::create(&path, options.replace)?;
+        let mut output = output()?;
         output.write_all(&HEADER_MAGIC)?;
         output.pad_to(HEADER_LEN)?;
-        let folder = match path.as_ref().parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => FsPath::new("."),
-        };
         Ok(Self {
-            spool: Spool::new(folder),
+            spool: Spool::new(scratch),
             columns: tree
                 .columns
                 .iter()
@@ -327,21 +357,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Completes the file: sorts the dictionaries, writes the columns that waited for them, the metadata and the
-    /// footer, syncs, and gives the file its name.
-    ///
-    /// # Errors
-    /// If the device is full or refuses, or writing was cancelled; nothing is left then.
-    pub fn finish(self) -> Result<FileSummary> {
-        let (file, rows) = self.complete()?;
-        Ok(FileSummary { rows, file_bytes: file.commit()? })
-    }
-
-    /// [`Writer::finish`] up to the file's name, which the caller gives: the file and its rows.
+    /// [`Writer::finish`] up to the last byte: the output, which is not synced, and the file's rows.
     ///
     /// # Errors
     /// As [`Writer::finish`].
-    pub fn complete(mut self) -> Result<(AtomicFile, u64)> {
+    pub fn complete(mut self) -> Result<(O, u64)> {
         for lane in 0..self.lanes.len() {
             if self.lanes.get(lane).is_some_and(|waiting| waiting.rows > 0) {
                 if self.layout.is_none() {
@@ -454,7 +474,7 @@ pub(crate) fn on_threads<T: Send>(
 }
 
 /// Appends a checksummed section.
-fn write_section(output: &mut AtomicFile, bytes: &[u8]) -> Result<Section> {
+fn write_section(output: &mut dyn Output, bytes: &[u8]) -> Result<Section> {
     let offset = output.position();
     let len = u32::try_from(bytes.len())
         .map_err(|_| FormatError::InvalidArgument("metadata of a column exceeds 4 GiB; write smaller files".into()))?;

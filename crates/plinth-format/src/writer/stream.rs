@@ -8,7 +8,7 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use plinth_encoding::dictionary::{self, Interner};
 use plinth_encoding::{Column, Effort, EncodingError, Physical, Values};
-use plinth_io::{AtomicFile, Spool};
+use plinth_io::{Output, Spool};
 use plinth_profile::{Profiler, Stage, scope};
 use rayon::prelude::*;
 
@@ -415,7 +415,7 @@ impl StreamWriter {
     }
 
     /// Puts an encoded chunk where it belongs.
-    pub(super) fn store(&mut self, chunk: EncodedChunk, output: &mut AtomicFile, spool: &mut Spool) -> Result<()> {
+    pub(super) fn store(&mut self, chunk: EncodedChunk, output: &mut dyn Output, spool: &mut Spool) -> Result<()> {
         let stored = match chunk {
             EncodedChunk::Direct(blocks) => {
                 for block in &blocks {

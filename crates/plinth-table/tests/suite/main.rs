@@ -4,3 +4,4 @@
 
 mod append;
 mod data;
+mod store;

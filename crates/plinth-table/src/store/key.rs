@@ -1,0 +1,408 @@
+//! Primary keys as bytes that compare as the keys do.
+//!
+//! | column | bytes |
+//! |---|---|
+//! | integers, dates, times, timestamps | big-endian, the sign bit flipped if there is a sign |
+//! | fixed binaries (UUIDs) | the bytes |
+//! | text and binaries, last in the key | the bytes |
+//! | text and binaries before others | the bytes, each 00 as 00 ff; then 00 00 |
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Schema};
+
+use super::error::{Result, TableError};
+
+/// The hash of a key's bytes, in memory and in filters on disk.
+pub(crate) fn hash(key: &[u8]) -> u64 {
+    twox_hash::XxHash3_64::oneshot(key)
+}
+
+/// One column's part of a [`Key`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeyPart {
+    /// For integers, dates, times and timestamps, in the column's own unit.
+    Int(i128),
+    /// For text, binaries and UUIDs.
+    Bytes(Vec<u8>),
+}
+
+/// The key of a row: a part for each column of the table's key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(pub Vec<KeyPart>);
+
+macro_rules! from_ints {
+    ($($int:ty),*) => {$(
+        impl From<$int> for KeyPart {
+            fn from(value: $int) -> Self {
+                Self::Int(value.into())
+            }
+        }
+    )*};
+}
+
+from_ints!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+impl From<&str> for KeyPart {
+    fn from(value: &str) -> Self {
+        Self::Bytes(value.as_bytes().to_vec())
+    }
+}
+
+impl From<String> for KeyPart {
+    fn from(value: String) -> Self {
+        Self::Bytes(value.into_bytes())
+    }
+}
+
+impl From<&[u8]> for KeyPart {
+    fn from(value: &[u8]) -> Self {
+        Self::Bytes(value.to_vec())
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for KeyPart {
+    fn from(value: [u8; N]) -> Self {
+        Self::Bytes(value.to_vec())
+    }
+}
+
+impl<P: Into<KeyPart>> From<P> for Key {
+    fn from(part: P) -> Self {
+        Self(vec![part.into()])
+    }
+}
+
+impl<A: Into<KeyPart>, B: Into<KeyPart>> From<(A, B)> for Key {
+    fn from((a, b): (A, B)) -> Self {
+        Self(vec![a.into(), b.into()])
+    }
+}
+
+impl From<Vec<KeyPart>> for Key {
+    fn from(parts: Vec<KeyPart>) -> Self {
+        Self(parts)
+    }
+}
+
+/// The keys of some rows, as bytes, end to end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keys {
+    bytes: Vec<u8>,
+    len: usize,
+    /// The length of each, as long as it is the same of all.
+    width: usize,
+    /// Else where each ends.
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn get(&self, row: usize) -> &[u8] {
+        let range = if self.ends.is_empty() {
+            row * self.width..(row + 1) * self.width
+        } else {
+            let start = row.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+            start..self.ends.get(row).copied().unwrap_or(start)
+        };
+        self.bytes.get(range).unwrap_or_default()
+    }
+
+    pub(crate) fn push(&mut self, key: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        self.end(start);
+    }
+
+    /// The key that began at an offset is complete.
+    fn end(&mut self, start: usize) {
+        let width = self.bytes.len() - start;
+        if self.len == 0 {
+            self.width = width;
+        } else if self.ends.is_empty() && width != self.width {
+            self.ends = (1..=self.len).map(|row| row * self.width).collect();
+        }
+        if !self.ends.is_empty() {
+            self.ends.push(self.bytes.len());
+        }
+        self.len += 1;
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|row| self.get(row))
+    }
+
+    /// Bytes it takes in memory.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+}
+
+/// How a key column's values become bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Int { width: usize, signed: bool },
+    Fixed { width: usize },
+    Bytes,
+}
+
+/// The columns of a table's key, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyColumns {
+    columns: Vec<(usize, Kind)>,
+}
+
+impl KeyColumns {
+    /// The columns at these positions of a schema.
+    pub(crate) fn new(schema: &Schema, columns: &[usize]) -> Result<Self> {
+        let kind = |&column: &usize| {
+            let field = schema.fields().get(column).ok_or_else(|| TableError::invalid("a key column is missing"))?;
+            let int = |width, signed| Kind::Int { width, signed };
+            let kind = match field.data_type() {
+                DataType::Int8 => int(1, true),
+                DataType::Int16 => int(2, true),
+                DataType::Int32 | DataType::Date32 | DataType::Time32(_) => int(4, true),
+                DataType::Int64 | DataType::Date64 | DataType::Time64(_) | DataType::Timestamp(..) => int(8, true),
+                DataType::UInt8 => int(1, false),
+                DataType::UInt16 => int(2, false),
+                DataType::UInt32 => int(4, false),
+                DataType::UInt64 => int(8, false),
+                DataType::FixedSizeBinary(width) if *width > 0 => {
+                    Kind::Fixed { width: usize::try_from(*width).unwrap_or(0) }
+                }
+                DataType::Utf8View | DataType::BinaryView => Kind::Bytes,
+                other => {
+                    let name = field.name();
+                    return Err(TableError::invalid(format!(
+                        "column {name:?}: a key can't be of type {other}; integers, dates, timestamps, text, binaries and UUIDs can"
+                    )));
+                }
+            };
+            Ok((column, kind))
+        };
+        let columns = columns.iter().map(kind).collect::<Result<Vec<_>>>()?;
+        if columns.is_empty() {
+            return Err(TableError::invalid("a key has at least one column"));
+        }
+        Ok(Self { columns })
+    }
+
+    /// The positions of the columns.
+    pub(crate) fn positions(&self) -> impl Iterator<Item = usize> {
+        self.columns.iter().map(|&(column, _)| column)
+    }
+
+    /// The keys of a batch of the table's columns.
+    pub(crate) fn of(&self, batch: &RecordBatch) -> Result<Keys> {
+        let arrays = self.columns.iter().map(|&(column, _)| {
+            let array = batch.columns().get(column);
+            array.ok_or_else(|| TableError::invalid(format!("a batch has no column {column}")))
+        });
+        self.of_arrays(&arrays.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// The keys whose parts are the rows of some arrays.
+    pub(crate) fn of_arrays(&self, arrays: &[&ArrayRef]) -> Result<Keys> {
+        let rows = arrays.first().map_or(0, |array| array.len());
+        let mut values = Vec::with_capacity(self.columns.len());
+        for (&(_, kind), &array) in self.columns.iter().zip(arrays) {
+            if array.len() != rows || array.logical_null_count() > 0 {
+                return Err(TableError::invalid("a column of the key holds nulls"));
+            }
+            values.push(Part::of(kind, array)?);
+        }
+        if values.len() != self.columns.len() || arrays.len() != values.len() {
+            return Err(TableError::invalid("other columns than those of the key"));
+        }
+        let mut keys = Keys { bytes: Vec::with_capacity(rows * 8), ..Keys::default() };
+        for row in 0..rows {
+            let start = keys.bytes.len();
+            for (i, part) in values.iter().enumerate() {
+                part.put(row, i + 1 == values.len(), &mut keys.bytes);
+            }
+            keys.end(start);
+        }
+        Ok(keys)
+    }
+
+    /// The bytes of one key.
+    pub(crate) fn encode(&self, key: &Key) -> Result<Vec<u8>> {
+        if key.0.len() != self.columns.len() {
+            let what = format!("a key of {} parts for a table whose key has {}", key.0.len(), self.columns.len());
+            return Err(TableError::invalid(what));
+        }
+        let mut out = Vec::with_capacity(16);
+        for (i, (part, &(_, kind))) in key.0.iter().zip(&self.columns).enumerate() {
+            let last = i + 1 == self.columns.len();
+            match (part, kind) {
+                (KeyPart::Int(value), Kind::Int { width, signed }) => {
+                    let bits = u32::try_from(width * 8).unwrap_or(64);
+                    let least = if signed { -(1_i128 << (bits - 1)) } else { 0 };
+                    let shifted = value - least;
+                    if shifted < 0 || shifted >> bits != 0 {
+                        return Err(TableError::invalid(format!("{value} is no value of the key's column")));
+                    }
+                    let bytes = shifted.to_be_bytes();
+                    out.extend_from_slice(bytes.get(16 - width..).unwrap_or_default());
+                }
+                (KeyPart::Bytes(bytes), Kind::Fixed { width }) if bytes.len() == width => out.extend_from_slice(bytes),
+                (KeyPart::Bytes(bytes), Kind::Bytes) => put_bytes(bytes, last, &mut out),
+                _ => return Err(TableError::invalid("a part of the key is not of its column's kind")),
+            }
+        }
+        Ok(out)
+    }
+
+    /// A key for people.
+    pub(crate) fn show(&self, mut key: &[u8]) -> String {
+        let mut parts = Vec::new();
+        for (i, &(_, kind)) in self.columns.iter().enumerate() {
+            let text = match kind {
+                Kind::Int { width, signed } => {
+                    let (head, rest) = key.split_at_checked(width).unwrap_or((key, &[]));
+                    key = rest;
+                    let value = head.iter().fold(0_i128, |value, &byte| value << 8 | i128::from(byte));
+                    let least = if signed { 1_i128 << (width * 8 - 1) } else { 0 };
+                    (value - least).to_string()
+                }
+                Kind::Fixed { width } => {
+                    let (head, rest) = key.split_at_checked(width).unwrap_or((key, &[]));
+                    key = rest;
+                    head.iter().map(|byte| format!("{byte:02x}")).collect()
+                }
+                Kind::Bytes if i + 1 == self.columns.len() => format!("{:?}", String::from_utf8_lossy(key)),
+                Kind::Bytes => {
+                    let end = key.windows(2).position(|pair| pair == [0, 0]).unwrap_or(key.len());
+                    let (head, rest) = key.split_at_checked(end).unwrap_or((key, &[]));
+                    key = rest.get(2..).unwrap_or_default();
+                    format!("{:?}", String::from_utf8_lossy(head))
+                }
+            };
+            parts.push(text);
+        }
+        if parts.len() == 1 { parts.concat() } else { format!("({})", parts.join(", ")) }
+    }
+}
+
+/// A key column's values.
+enum Part<'a> {
+    Int { bytes: Vec<u8>, width: usize },
+    Fixed(&'a arrow_array::FixedSizeBinaryArray),
+    Text(&'a arrow_array::StringViewArray),
+    Binary(&'a arrow_array::BinaryViewArray),
+}
+
+impl<'a> Part<'a> {
+    fn of(kind: Kind, array: &'a ArrayRef) -> Result<Self> {
+        let wrong = || TableError::invalid(format!("a column of the key is of type {}", array.data_type()));
+        Ok(match (kind, array.data_type()) {
+            (Kind::Int { width, signed }, data_type) if data_type.primitive_width() == Some(width) => {
+                let data = array.to_data();
+                let range = data.offset() * width..(data.offset() + data.len()) * width;
+                let values = data.buffers().first().and_then(|buffer| buffer.get(range)).ok_or_else(wrong)?;
+                // Big-endian, the sign flipped, all at once.
+                let mut bytes = values.to_vec();
+                for value in bytes.chunks_exact_mut(width) {
+                    value.reverse();
+                    if let (Some(first), true) = (value.first_mut(), signed) {
+                        *first ^= 0x80;
+                    }
+                }
+                Self::Int { bytes, width }
+            }
+            (Kind::Fixed { width }, DataType::FixedSizeBinary(w)) if usize::try_from(*w) == Ok(width) => {
+                Self::Fixed(array.as_fixed_size_binary())
+            }
+            (Kind::Bytes, DataType::Utf8View) => Self::Text(array.as_string_view()),
+            (Kind::Bytes, DataType::BinaryView) => Self::Binary(array.as_binary_view()),
+            _ => return Err(wrong()),
+        })
+    }
+
+    fn put(&self, row: usize, last: bool, out: &mut Vec<u8>) {
+        match self {
+            Self::Int { bytes, width } => out.extend_from_slice(bytes.get(row * width..).map_or(&[], |b| &b[..*width])),
+            Self::Fixed(array) => out.extend_from_slice(array.value(row)),
+            Self::Text(array) => put_bytes(array.value(row).as_bytes(), last, out),
+            Self::Binary(array) => put_bytes(array.value(row), last, out),
+        }
+    }
+}
+
+fn put_bytes(bytes: &[u8], last: bool, out: &mut Vec<u8>) {
+    if last {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    for &byte in bytes {
+        out.push(byte);
+        if byte == 0 {
+            out.push(0xff);
+        }
+    }
+    out.extend_from_slice(&[0, 0]);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{FixedSizeBinaryArray, Int32Array, StringViewArray, UInt64Array};
+    use arrow_schema::Field;
+
+    use super::*;
+
+    #[test]
+    fn bytes_compare_as_keys_do_and_are_the_same_from_batches_and_from_values() {
+        let schema = Schema::new(vec![
+            Field::new("t", DataType::Utf8View, false),
+            Field::new("i", DataType::Int32, false),
+            Field::new("u", DataType::UInt64, false),
+            Field::new("f", DataType::FixedSizeBinary(2), false),
+        ]);
+        let texts = ["", "\0", "\0\0", "\0a", "a", "a\0", "a\0\0", "ab", "b"];
+        let ints = [i32::MIN, -1, 0, 1, i32::MAX];
+        let unsigned = [0, 1, u64::MAX];
+        let mut all = Vec::new();
+        for text in texts {
+            for int in ints {
+                for u in unsigned {
+                    for f in [[0, 0], [0, 1], [255, 0]] {
+                        all.push((text, int, u, f));
+                    }
+                }
+            }
+        }
+        all.sort();
+        let batch = RecordBatch::try_new(
+            Arc::new(schema.clone()),
+            vec![
+                Arc::new(StringViewArray::from_iter_values(all.iter().map(|row| row.0))),
+                Arc::new(Int32Array::from_iter_values(all.iter().map(|row| row.1))),
+                Arc::new(UInt64Array::from_iter_values(all.iter().map(|row| row.2))),
+                Arc::new(FixedSizeBinaryArray::try_from_iter(all.iter().map(|row| row.3)).unwrap()),
+            ],
+        )
+        .unwrap();
+        let columns = KeyColumns::new(&schema, &[0, 1, 2, 3]).unwrap();
+        let keys = columns.of(&batch).unwrap();
+        let mut last: Option<&[u8]> = None;
+        for (row, &(text, int, u, f)) in all.iter().enumerate() {
+            let key = keys.get(row);
+            assert!(last < Some(key), "{row}");
+            last = Some(key);
+            let parts: Key = vec![text.into(), int.into(), u.into(), KeyPart::from(f)].into();
+            assert_eq!(columns.encode(&parts).unwrap(), key);
+        }
+        assert_eq!(columns.show(keys.get(0)), "(\"\", -2147483648, 0, 0000)");
+        let last = KeyColumns::new(&schema, &[1, 0]).unwrap();
+        assert_eq!(last.show(&last.encode(&(-7, "x y").into()).unwrap()), "(-7, \"x y\")");
+        assert!(last.encode(&(i64::MAX, "x").into()).is_err());
+        assert!(last.encode(&("x", "x").into()).is_err());
+        assert!(last.encode(&1.into()).is_err());
+        assert!(KeyColumns::new(&Schema::new(vec![Field::new("f", DataType::Float64, false)]), &[0]).is_err());
+    }
+}

@@ -1,0 +1,237 @@
+//! What the table consists of: a version file, and two slots that name it.
+//!
+//! `_manifest` has two slots of 4,096 bytes. Each has the magic, a sequence, the number, length and checksum of a version file,
+//! zeros, and in its last eight bytes the checksum of all before. The valid slot of the higher sequence counts. A new version
+//! goes to the slot that does not hold the newest one, then, once that is durable, to the other; only then is removed what
+//! none but older versions needed. So either slot alone is enough, but in the moment between.
+//!
+//! `_version-NNNNNN` is written once and never changed; [`Manifest::write`] says what is in it.
+
+use plinth_format::RowCodec;
+use plinth_io::{Append, Output, Storage};
+
+use super::deletes::Deletes;
+use super::error::{Result, TableError};
+use super::log::Position;
+use super::wire::{Reader, checksum, put_bytes, put_varint};
+
+/// The file of the slots.
+pub(crate) const NAME: &str = "_manifest";
+
+const SLOT: usize = 4096;
+
+const MAGIC: &[u8; 8] = b"PLINTHT\n";
+
+/// Of the layout of a version file and of all that it names.
+const REVISION: u32 = 1;
+
+/// The name of a version file.
+pub(crate) fn name(number: u64) -> String {
+    format!("_version-{number:06}")
+}
+
+/// A segment and which of its rows are gone.
+#[derive(Clone, Debug)]
+pub(crate) struct SegmentEntry {
+    /// In its files' names.
+    pub(crate) number: u64,
+    pub(crate) rows: u64,
+    /// Bytes of the file of rows, and the checksum of its tail, which seals the footer, which seals all else.
+    pub(crate) len: u64,
+    pub(crate) seal: u64,
+    /// Bytes of the file of keys, and its checksum.
+    pub(crate) keys_len: u64,
+    pub(crate) keys_seal: u64,
+    pub(crate) deletes: Deletes,
+}
+
+/// A version of the table as it was when a log file began.
+#[derive(Clone, Debug)]
+pub(crate) struct Manifest {
+    /// One more than that of the version before.
+    pub(crate) sequence: u64,
+    pub(crate) codec: RowCodec,
+    /// The columns of the key; of a table without one its hidden last column.
+    pub(crate) key: Vec<usize>,
+    /// Whether the key is hidden: numbers that rows were given.
+    pub(crate) numbered: bool,
+    /// The next row number to be given, and the next file number.
+    pub(crate) next_row: u64,
+    pub(crate) next_file: u64,
+    /// Where the log begins.
+    pub(crate) log: Position,
+    pub(crate) segments: Vec<SegmentEntry>,
+}
+
+/// What a slot says.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    sequence: u64,
+    version: u64,
+    len: u64,
+    seal: u64,
+}
+
+impl Slot {
+    fn write(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&REVISION.to_le_bytes());
+        for field in [self.sequence, self.version, self.len, self.seal] {
+            bytes.extend_from_slice(&field.to_le_bytes());
+        }
+        bytes.resize(SLOT - 8, 0);
+        bytes.extend_from_slice(&checksum(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// `Ok(None)` if there is no valid one.
+    fn read(bytes: &[u8], file: &str) -> Result<Option<Self>> {
+        let parse = || {
+            let (body, seal) = bytes.split_at_checked(SLOT - 8)?;
+            let mut reader = Reader(body);
+            let sealed = Reader(seal).u64()? == checksum(body) && reader.take(8)? == MAGIC;
+            sealed.then_some(reader)
+        };
+        let Some(mut reader) = parse() else { return Ok(None) };
+        let revision = reader.u32();
+        if revision != Some(REVISION) {
+            let what = format!("a table of revision {revision:?}; this program reads revision {REVISION}");
+            return Err(plinth_format::FormatError::Version { file: file.to_owned(), what }.into());
+        }
+        let mut field = || reader.u64();
+        let mut slot = || Some(Self { sequence: field()?, version: field()?, len: field()?, seal: field()? });
+        Ok(slot())
+    }
+}
+
+impl Manifest {
+    fn write(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_bytes(&self.codec.schema_bytes(), &mut out);
+        put_varint(self.key.len() as u64, &mut out);
+        self.key.iter().for_each(|&column| put_varint(column as u64, &mut out));
+        out.push(u8::from(self.numbered));
+        for number in [self.next_row, self.next_file, self.log.file, self.log.sequence] {
+            put_varint(number, &mut out);
+        }
+        out.extend_from_slice(&self.log.previous.to_le_bytes());
+        put_varint(self.segments.len() as u64, &mut out);
+        self.segments.iter().for_each(|segment| segment.write(&mut out));
+        out
+    }
+
+    fn read(bytes: &[u8], sequence: u64) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let codec = RowCodec::from_schema_bytes(reader.bytes()?).ok()?;
+        let key = (0..reader.count()?).map(|_| usize::try_from(reader.varint()?).ok()).collect::<Option<_>>()?;
+        let numbered = *reader.take(1)?.first()? == 1;
+        let (next_row, next_file) = (reader.varint()?, reader.varint()?);
+        let (file, sequence_next) = (reader.varint()?, reader.varint()?);
+        let log = Position { file, sequence: sequence_next, previous: reader.u64()? };
+        let segments = (0..reader.count()?).map(|_| SegmentEntry::read(&mut reader)).collect::<Option<_>>()?;
+        reader.end()?;
+        Some(Self { sequence, codec, key, numbered, next_row, next_file, log, segments })
+    }
+
+    /// Writes the version file, durably, and then both slots. `version` is the file's number.
+    pub(crate) fn store(&self, storage: &dyn Storage, version: u64) -> Result<()> {
+        let bytes = self.write();
+        let mut file = Append::new(storage.create(&name(version))?);
+        file.write_all(&bytes)?;
+        file.finish()?;
+        let slots = match storage.open(NAME) {
+            Ok(slots) => slots,
+            Err(e) if e.is_not_found() => storage.create(NAME)?,
+            Err(e) => return Err(e.into()),
+        };
+        storage.sync_names()?;
+        let slot = Slot { sequence: self.sequence, version, len: bytes.len() as u64, seal: checksum(&bytes) };
+        let newest = newest_slot(storage)?.map_or(1, |(newest, _, _)| newest);
+        for half in [1 - newest, newest] {
+            slots.write_at((half * SLOT) as u64, &slot.write())?;
+            slots.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that both slots name the newest version.
+    pub(crate) fn heal(storage: &dyn Storage) -> Result<()> {
+        if let Some((newest, slot, false)) = newest_slot(storage)? {
+            let slots = storage.open(NAME)?;
+            slots.write_at(((1 - newest) * SLOT) as u64, &slot.write())?;
+            slots.sync()?;
+        }
+        Ok(())
+    }
+
+    /// The newest version, its file's number, and whether both slots name it; `None` if the folder has no table.
+    pub(crate) fn load(storage: &dyn Storage) -> Result<Option<(Self, u64, bool)>> {
+        let Some((_, slot, both)) = newest_slot(storage)? else { return Ok(None) };
+        let name = name(slot.version);
+        let damaged = |what: &str| TableError::corrupt(storage.path_of(&name), what);
+        let source = storage.source(&name).map_err(|e| {
+            if e.is_not_found() { damaged("is missing, but the manifest names it; restore it") } else { e.into() }
+        })?;
+        if source.byte_len() != slot.len {
+            return Err(damaged("has another length than the manifest says; restore it"));
+        }
+        let bytes = source.read(std::slice::from_ref(&(0..slot.len)))?.pop().unwrap_or_default();
+        if checksum(&bytes) != slot.seal {
+            return Err(damaged("the checksum does not match: the file is damaged; restore it"));
+        }
+        let manifest = Self::read(&bytes, slot.sequence).ok_or_else(|| damaged("is no version of a table"))?;
+        Ok(Some((manifest, slot.version, both)))
+    }
+}
+
+/// The valid slot of the highest sequence, which of the two it is, and whether the other says the same.
+fn newest_slot(storage: &dyn Storage) -> Result<Option<(usize, Slot, bool)>> {
+    let source = match storage.source(NAME) {
+        Ok(source) => source,
+        Err(e) if e.is_not_found() => return Ok(None),
+        Err(e) => return Err(e.into()),
+    };
+    let file = storage.path_of(NAME);
+    let len = source.byte_len().min(2 * SLOT as u64);
+    let bytes = source.read(std::slice::from_ref(&(0..len)))?.pop().unwrap_or_default();
+    let slot = |half: usize| Slot::read(bytes.get(half * SLOT..(half + 1) * SLOT).unwrap_or_default(), &file);
+    let newest = match (slot(0)?, slot(1)?) {
+        (Some(a), Some(b)) if a.sequence == b.sequence => (0, a, true),
+        (Some(a), Some(b)) if a.sequence > b.sequence => (0, a, false),
+        (_, Some(b)) => (1, b, false),
+        (Some(a), None) => (0, a, false),
+        (None, None) if bytes.iter().all(|&byte| byte == 0) => return Ok(None),
+        (None, None) => return Err(TableError::corrupt(file, "both slots are damaged; restore the file")),
+    };
+    Ok(Some(newest))
+}
+
+impl SegmentEntry {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        for number in [self.number, self.rows, self.len, self.keys_len] {
+            put_varint(number, out);
+        }
+        out.extend_from_slice(&self.seal.to_le_bytes());
+        out.extend_from_slice(&self.keys_seal.to_le_bytes());
+        put_varint(self.deletes.count(), out);
+        let mut next = 0;
+        for row in self.deletes.rows() {
+            put_varint(u64::from(row - next), out);
+            next = row + 1;
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let (number, rows) = (reader.varint()?, reader.varint()?);
+        let (len, keys_len) = (reader.varint()?, reader.varint()?);
+        let (seal, keys_seal) = (reader.u64()?, reader.u64()?);
+        let mut deletes = Deletes::default();
+        let mut next = 0_u64;
+        for _ in 0..reader.count()? {
+            let row = next.checked_add(reader.varint()?).filter(|&row| row < rows)?;
+            deletes.insert(u32::try_from(row).ok()?);
+            next = row + 1;
+        }
+        Some(Self { number, rows, len, seal, keys_len, keys_seal, deletes })
+    }
+}

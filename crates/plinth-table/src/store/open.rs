@@ -1,0 +1,112 @@
+//! A table is opened: the manifest, its segments, and what the log says happened since.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use plinth_format::OpenOptions;
+use plinth_io::Storage;
+
+use super::commit;
+use super::engine::Shared;
+use super::error::{Result, TableError};
+use super::key::{KeyColumns, hash};
+use super::log::{self, Replay};
+use super::manifest::{self, Manifest};
+use super::segment::{self, Blocks, Live, Segment};
+use super::version::Version;
+
+/// A table as it was found.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) shared: Arc<Shared>,
+    /// Where the log goes on.
+    pub(crate) log: Replay,
+    /// Of the manifest: its sequence, and the number of its version file.
+    pub(crate) sequence: u64,
+    pub(crate) version: u64,
+}
+
+/// Reads everything there is.
+pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &OpenOptions) -> Result<Opened> {
+    let Some((manifest, version, _)) = Manifest::load(&**storage)? else {
+        let what = format!("{}: is not there: this is no writable table", storage.path_of(manifest::NAME));
+        return Err(TableError::invalid(what));
+    };
+    let Manifest { sequence, codec, key, numbered, mut next_row, next_file, log, segments } = manifest;
+    let columns = KeyColumns::new(codec.schema(), &key)?;
+    let mut state = Version { sequence: log.sequence, ..Version::default() };
+    for entry in segments {
+        let deletes = entry.deletes.clone();
+        let segment = Arc::new(Segment::open(storage, entry, &blocks, options)?);
+        state.segments.push(Live { segment, deletes });
+    }
+    let log = log::replay(&**storage, log, |sequence, payload, place| {
+        let damaged = |what: String| {
+            let (file, offset) = place();
+            TableError::corrupt(file, format!("offset {offset}: {what}"))
+        };
+        for logged in commit::read(payload, &codec, &columns).map_err(damaged)? {
+            let rows = logged.rows.as_ref().map(|(_, keys)| keys);
+            for key in logged.deletes.iter().chain(rows.into_iter().flat_map(|keys| keys.iter())) {
+                if let Some(place) = state.find(&columns, key, hash(key))? {
+                    state.delete(place);
+                }
+            }
+            if let Some((batch, keys)) = &logged.rows {
+                state.insert(batch, keys)?;
+                if numbered {
+                    next_row = next_row.max(keys.iter().filter_map(row_number).max().map_or(0, |row| row + 1));
+                }
+            }
+            for entry in logged.segments {
+                let segment = Segment::open(storage, entry, &blocks, options)?;
+                if numbered {
+                    next_row = next_row.max(row_number(segment.last_key()).map_or(0, |row| row + 1));
+                }
+                segment.since.store(sequence + 1, Ordering::Relaxed);
+                state.segments.push(Live { segment: Arc::new(segment), deletes: Default::default() });
+            }
+        }
+        state.sequence = sequence + 1;
+        Ok(())
+    })?;
+    let used = storage.list()?.iter().filter_map(|name| number(name)).max().map_or(0, |number| number + 1);
+    let next = (next_row, next_file.max(used));
+    let storage = Arc::clone(storage);
+    let shared = Shared::new(storage, codec, columns, numbered, blocks, options.clone(), state, next);
+    Ok(Opened { shared: Arc::new(shared), log, sequence, version })
+}
+
+/// The number of a row, which is its key.
+fn row_number(key: &[u8]) -> Option<u64> {
+    key.try_into().ok().map(u64::from_be_bytes)
+}
+
+/// The number of a segment's or version's file.
+fn number(name: &str) -> Option<u64> {
+    segment::number(name).or_else(|| name.strip_prefix("_version-")?.parse().ok())
+}
+
+/// Puts in order what a crash may have left, before the first commit: the log is made durable as it was read, both slots say the
+/// same, and files that nothing names are removed.
+pub(crate) fn tidy(opened: &Opened) -> Result<()> {
+    let storage = &*opened.shared.storage;
+    for file in &opened.log.files {
+        storage.open(file)?.sync()?;
+    }
+    Manifest::heal(storage)?;
+    let first_log = opened.log.files.first().and_then(|name| log::number(name)).unwrap_or(0);
+    let version = opened.shared.current();
+    let named = |number| version.segments.iter().any(|live| live.segment.entry.number == number);
+    for name in storage.list()? {
+        let left = match (segment::number(&name), log::number(&name)) {
+            (Some(number), _) => !named(number),
+            (_, Some(number)) => number < first_log,
+            _ => name.starts_with("_version-") && name != manifest::name(opened.version),
+        };
+        if left {
+            storage.remove(&name)?;
+        }
+    }
+    Ok(())
+}

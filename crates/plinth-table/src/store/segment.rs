@@ -1,0 +1,294 @@
+//! A segment: rows in a Plinth file, in the order of their keys, and a file that finds keys in it.
+//!
+//! The file of keys is a checksum, and then: the number of rows; every 256th row's key and the last one's; a
+//! [filter](super::filter). A key is looked for between the two samples around it, in the blocks that have these rows, which are
+//! kept decoded as long as there is room.
+
+use std::cmp::Ordering as Order;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arrow_array::RecordBatch;
+use plinth_format::{File, OpenOptions};
+use plinth_io::{Append, Output, Storage};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use super::deletes::Deletes;
+use super::delta::memory;
+use super::error::{Result, TableError};
+use super::filter::Filter;
+use super::key::{KeyColumns, Keys};
+use super::manifest::SegmentEntry;
+use super::wire::{Reader, checksum, put_bytes, put_varint};
+
+/// Rows between two keys that are kept in memory.
+const SAMPLE: usize = 256;
+
+/// Bytes of a file's tail, whose checksum stands for all of the file.
+const TAIL: u64 = 52;
+
+/// The name of a segment's file of rows.
+pub(crate) fn rows_name(number: u64) -> String {
+    format!("_segment-{number:06}.plinth")
+}
+
+/// The name of a segment's file of keys.
+pub(crate) fn keys_name(number: u64) -> String {
+    format!("_keys-{number:06}")
+}
+
+/// The number of a segment's file.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    let rows = name.strip_prefix("_segment-").and_then(|name| name.strip_suffix(".plinth"));
+    rows.or_else(|| name.strip_prefix("_keys-"))?.parse().ok()
+}
+
+/// Blocks that point reads have decoded.
+pub(crate) type Blocks = Cache<(u64, u64), Arc<DecodedBlock>, Bytes>;
+
+/// A block's rows and their keys.
+#[derive(Debug)]
+pub(crate) struct DecodedBlock {
+    /// Its rows in the segment.
+    pub(crate) rows: Range<u64>,
+    pub(crate) batch: RecordBatch,
+    keys: Keys,
+    bytes: u64,
+}
+
+/// What an entry takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Bytes;
+
+impl Weighter<(u64, u64), Arc<DecodedBlock>> for Bytes {
+    fn weight(&self, _: &(u64, u64), block: &Arc<DecodedBlock>) -> u64 {
+        block.bytes
+    }
+}
+
+/// A cache for so many bytes.
+pub(crate) fn blocks(bytes: u64) -> Blocks {
+    let items = usize::try_from(bytes / (256 << 10)).unwrap_or(usize::MAX).clamp(16, 1 << 20);
+    Cache::with(items, bytes, Bytes, Default::default(), Default::default())
+}
+
+/// An open segment. Its files go with it once they are not needed any more.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) entry: SegmentEntry,
+    pub(crate) file: File,
+    /// The commit that it came with; those of a merge have that of the newest that went in.
+    pub(crate) since: AtomicU64,
+    samples: Keys,
+    last: Vec<u8>,
+    filter: Filter,
+    blocks: Arc<Blocks>,
+    storage: Arc<dyn Storage>,
+    obsolete: AtomicBool,
+}
+
+impl Segment {
+    /// Opens a segment that a manifest or a commit names, and checks that it is the one.
+    pub(crate) fn open(
+        storage: &Arc<dyn Storage>,
+        entry: SegmentEntry,
+        blocks: &Arc<Blocks>,
+        options: &OpenOptions,
+    ) -> Result<Self> {
+        let (rows, keys) = (rows_name(entry.number), keys_name(entry.number));
+        let damaged = |name: &str, what: &str| TableError::corrupt(storage.path_of(name), what);
+        let source = storage.source(&rows)?;
+        let len = source.byte_len();
+        if len != entry.len || len < TAIL {
+            return Err(damaged(&rows, "has another length than the table says; restore it"));
+        }
+        let tail = source.read(std::slice::from_ref(&(len - TAIL..len)))?.pop().unwrap_or_default();
+        if checksum(&tail) != entry.seal {
+            return Err(damaged(&rows, "is not the file that the table names, or is damaged at its end; restore it"));
+        }
+        let file = File::from_source_with(source, options)?;
+        if file.num_rows() != entry.rows || u32::try_from(entry.rows).is_err() {
+            return Err(damaged(&rows, "has another number of rows than the table says; restore it"));
+        }
+        let source = storage.source(&keys)?;
+        let bytes = source.read(std::slice::from_ref(&(0..source.byte_len())))?.pop().unwrap_or_default();
+        if bytes.len() as u64 != entry.keys_len || checksum(&bytes) != entry.keys_seal {
+            return Err(damaged(&keys, "the checksum does not match: the file is damaged; restore it"));
+        }
+        let (samples, last, filter) =
+            read_keys(&bytes, entry.rows).ok_or_else(|| damaged(&keys, "is no file of keys"))?;
+        Ok(Self {
+            entry,
+            file,
+            since: AtomicU64::new(0),
+            samples,
+            last,
+            filter,
+            blocks: Arc::clone(blocks),
+            storage: Arc::clone(storage),
+            obsolete: AtomicBool::new(false),
+        })
+    }
+
+    /// Its files are removed with the last who has it open.
+    pub(crate) fn make_obsolete(&self) {
+        self.obsolete.store(true, Ordering::Release);
+    }
+
+    /// The row that has a key, deleted or not.
+    pub(crate) fn find(&self, columns: &KeyColumns, key: &[u8], hash: u64) -> Result<Option<u32>> {
+        let found = self.locate(columns, key, hash)?;
+        Ok(found.and_then(|(block, at)| u32::try_from(block.rows.start + at as u64).ok()))
+    }
+
+    /// The same as a row of a block.
+    pub(crate) fn locate(
+        &self,
+        columns: &KeyColumns,
+        key: &[u8],
+        hash: u64,
+    ) -> Result<Option<(Arc<DecodedBlock>, usize)>> {
+        if key > self.last.as_slice() || key < self.samples.get(0) || !self.filter.may_have(hash) {
+            return Ok(None);
+        }
+        let (mut low, mut high) = (0, self.samples.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.samples.get(middle) <= key { low = middle + 1 } else { high = middle }
+        }
+        let (mut row, end) = (((low.max(1) - 1) * SAMPLE) as u64, ((low * SAMPLE) as u64).min(self.entry.rows));
+        while row < end {
+            let block = self.block(columns, row)?;
+            let from = usize::try_from(row - block.rows.start).unwrap_or(0);
+            let to = usize::try_from(end.min(block.rows.end) - block.rows.start).unwrap_or(0);
+            if let Some(found) = search(&block.keys, from..to, key) {
+                return Ok(Some((block, found)));
+            }
+            row = block.rows.end;
+        }
+        Ok(None)
+    }
+
+    /// The block that has a row, decoded.
+    pub(crate) fn block(&self, columns: &KeyColumns, row: u64) -> Result<Arc<DecodedBlock>> {
+        let first = self.file.block_rows_at(row)?.start;
+        let at = (self.entry.number, first);
+        if let Some(block) = self.blocks.get(&at) {
+            return Ok(block);
+        }
+        let (rows, batch) = self.file.read_block_at(row)?;
+        let keys = columns.of(&batch)?;
+        let bytes = memory(&batch) + keys.memory() as u64 + 256;
+        let block = Arc::new(DecodedBlock { rows, batch, keys, bytes });
+        self.blocks.insert(at, Arc::clone(&block));
+        Ok(block)
+    }
+
+    /// The largest key.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.last
+    }
+}
+
+/// Where a key is among sorted ones.
+fn search(keys: &Keys, within: Range<usize>, key: &[u8]) -> Option<usize> {
+    let (mut low, mut high) = (within.start, within.end);
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        match keys.get(middle).cmp(key) {
+            Order::Less => low = middle + 1,
+            Order::Greater => high = middle,
+            Order::Equal => return Some(middle),
+        }
+    }
+    None
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if *self.obsolete.get_mut() {
+            // What can't be removed now, whoever opens the table next removes.
+            let _ = self.storage.remove(&rows_name(self.entry.number));
+            let _ = self.storage.remove(&keys_name(self.entry.number));
+        }
+    }
+}
+
+/// Gathers what the file of keys will say, row by row.
+#[derive(Debug)]
+pub(crate) struct KeyWriter {
+    samples: Keys,
+    last: Vec<u8>,
+    filter: Filter,
+    rows: u64,
+}
+
+impl KeyWriter {
+    /// For at most so many rows.
+    pub(crate) fn new(rows: usize) -> Self {
+        Self { samples: Keys::default(), last: Vec::new(), filter: Filter::for_keys(rows), rows: 0 }
+    }
+
+    /// The next row's key, which is greater than the last one's; false if it is not.
+    pub(crate) fn push(&mut self, key: &[u8]) -> bool {
+        if self.rows > 0 && key <= self.last.as_slice() {
+            return false;
+        }
+        if self.rows.is_multiple_of(SAMPLE as u64) {
+            self.samples.push(key);
+        }
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        self.filter.insert(super::key::hash(key));
+        self.rows += 1;
+        true
+    }
+
+    /// Writes the file, durably: its length and checksum.
+    pub(crate) fn finish(self, storage: &dyn Storage, number: u64) -> Result<(u64, u64)> {
+        let mut out = Vec::new();
+        put_varint(self.rows, &mut out);
+        self.samples.iter().for_each(|key| put_bytes(key, &mut out));
+        put_bytes(&self.last, &mut out);
+        self.filter.write(&mut out);
+        let seal = checksum(&out);
+        let mut file = Append::new(storage.create(&keys_name(number))?);
+        file.write_all(&out)?;
+        Ok((file.finish()?, seal))
+    }
+}
+
+fn read_keys(bytes: &[u8], rows: u64) -> Option<(Keys, Vec<u8>, Filter)> {
+    let mut reader = Reader(bytes);
+    (reader.varint()? == rows && rows > 0).then_some(())?;
+    let mut samples = Keys::default();
+    for _ in 0..rows.div_ceil(SAMPLE as u64) {
+        samples.push(reader.bytes()?);
+    }
+    let last = reader.bytes()?.to_vec();
+    Some((samples, last, Filter::read(reader.0)?))
+}
+
+/// The checksum of a complete file's tail.
+pub(crate) fn seal_of(storage: &dyn Storage, number: u64) -> Result<(u64, u64)> {
+    let source = storage.source(&rows_name(number))?;
+    let len = source.byte_len();
+    let tail = source.read(std::slice::from_ref(&(len.saturating_sub(TAIL)..len)))?.pop().unwrap_or_default();
+    Ok((len, checksum(&tail)))
+}
+
+/// A segment as a version of the table sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) deletes: Deletes,
+}
+
+impl Live {
+    /// Rows that are there.
+    pub(crate) fn rows(&self) -> u64 {
+        self.segment.entry.rows - self.deletes.count().min(self.segment.entry.rows)
+    }
+}

@@ -1,0 +1,689 @@
+//! A writable table, for those who use it.
+
+use std::collections::HashMap;
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use arrow_select::take::take_record_batch;
+use plinth_format::{OpenOptions, RowCodec, WriterOptions};
+use plinth_io::{Folder, IoError, Storage, sync_folder};
+
+use super::commit::WriteSet;
+use super::committer::Committer;
+use super::delta::{arrow, memory};
+use super::engine::{Committed, Engine, Shared};
+use super::error::{Result, TableError};
+use super::key::{Key, KeyColumns, Keys, hash};
+use super::log::{self, Log, Position};
+use super::manifest::{self, Manifest, SegmentEntry};
+use super::merge::{self, Output, choose};
+use super::open::{self, Opened};
+use super::segment;
+use super::snapshot::{Many, Snapshot};
+use super::transaction::Transaction;
+
+/// The hidden column of a table without a key: the number that each row was given.
+pub const ROW_NUMBER: &str = "_row";
+
+/// Held by the one that writes.
+const LOCK: &str = "_lock";
+
+/// How often a reader begins again because the writer was faster.
+const ATTEMPTS: usize = 100;
+
+/// When a commit is said to be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Once it survives a power failure.
+    #[default]
+    Sync,
+    /// At once; a power failure may take back the commits of so much time. They go in order, and whole.
+    Group(Duration),
+    /// At once; a power failure may take back commits since the last merge. A crash of the process takes none.
+    None,
+}
+
+/// How a table is written and read.
+#[derive(Clone, Debug)]
+pub struct TableOptions {
+    /// When a commit is said to be done (default: once it survives a power failure).
+    pub durability: Durability,
+    /// Bytes of decoded blocks that are kept for point reads (default 256 MiB).
+    pub cache_bytes: u64,
+    /// Rows in memory at which they are merged (default 1 Mi).
+    pub merge_rows: u32,
+    /// Bytes of rows in memory, or of the log, at which they are merged (default 128 MiB).
+    pub merge_bytes: u64,
+    /// Rows beyond which a segment is not made larger by merges (default 32 Mi).
+    pub segment_rows: u64,
+    /// Bytes of rows that an import gathers for a segment (default 256 MiB).
+    pub import_bytes: u64,
+    /// Rows a second that merges write at most (default: no limit).
+    pub merge_pace: Option<u64>,
+    /// Whether a thread merges when it is time (default), or only [`Table::merge`] does.
+    pub background: bool,
+    /// Bytes that the log's file is made longer by, at most (default 16 MiB).
+    pub log_step: u64,
+    /// How segments are written.
+    pub writer: WriterOptions,
+    /// How segments are read.
+    pub open: OpenOptions,
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Sync,
+            cache_bytes: 256 << 20,
+            merge_rows: 1 << 20,
+            merge_bytes: 128 << 20,
+            segment_rows: 32 << 20,
+            import_bytes: 256 << 20,
+            merge_pace: None,
+            background: true,
+            log_step: 16 << 20,
+            writer: WriterOptions::default(),
+            open: OpenOptions::default(),
+        }
+    }
+}
+
+/// A table that can be written to. Shared by reference between threads; one process writes, any number read.
+#[derive(Debug)]
+pub struct Table {
+    inner: Arc<Inner>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    options: TableOptions,
+    /// None of a table that is open for reading only.
+    writer: Option<Writer>,
+    signal: Mutex<Signal>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Writer {
+    committer: Committer,
+    engine: Mutex<Engine>,
+    merging: Mutex<Merging>,
+    /// Dropped last, when nothing is written any more.
+    _lock: Option<File>,
+}
+
+/// What the manifest is.
+#[derive(Debug)]
+struct Merging {
+    sequence: u64,
+    version: u64,
+    first_log: u64,
+}
+
+/// What the threads are told.
+#[derive(Debug, Default)]
+struct Signal {
+    merge: bool,
+    closing: bool,
+    /// Why the last merge failed.
+    failed: Option<TableError>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Table {
+    /// Creates a table in a folder, which is created if it is missing. `key` names the columns of its primary key; without one,
+    /// rows are given numbers.
+    ///
+    /// # Errors
+    /// If there is a table already, the columns can't be stored or be a key, or the folder can't be written to.
+    pub fn create(path: impl AsRef<Path>, schema: &Schema, key: &[&str], options: TableOptions) -> Result<Self> {
+        let path = path.as_ref();
+        if !path.is_dir() {
+            std::fs::create_dir_all(path).map_err(|e| IoError::os(path, "create", e))?;
+            if let Some(parent) = path.canonicalize().ok().as_deref().and_then(Path::parent) {
+                sync_folder(parent)?;
+            }
+        }
+        let lock = lock_folder(path)?;
+        let storage: Arc<dyn Storage> = Arc::new(Folder::new(path, &options.open.io));
+        Self::create_locked(&storage, schema, key, options, Some(lock))
+    }
+
+    /// As [`Table::create`], on any storage; that nobody else writes to it is the caller's concern.
+    ///
+    /// # Errors
+    /// As [`Table::create`].
+    pub fn create_in(storage: &Arc<dyn Storage>, schema: &Schema, key: &[&str], options: TableOptions) -> Result<Self> {
+        Self::create_locked(storage, schema, key, options, None)
+    }
+
+    fn create_locked(
+        storage: &Arc<dyn Storage>,
+        schema: &Schema,
+        key: &[&str],
+        options: TableOptions,
+        lock: Option<File>,
+    ) -> Result<Self> {
+        if Manifest::load(&**storage)?.is_some() {
+            let what = format!("{}: there is a table already; open it", storage.path_of(manifest::NAME));
+            return Err(TableError::invalid(what));
+        }
+        let mut fields = schema.fields().to_vec();
+        let numbered = key.is_empty();
+        if fields.iter().any(|field| field.name() == ROW_NUMBER) {
+            return Err(TableError::invalid(format!("a column can't be named {ROW_NUMBER:?}")));
+        }
+        if numbered {
+            fields.push(Arc::new(Field::new(ROW_NUMBER, DataType::UInt64, false)));
+        }
+        let positions = if numbered {
+            vec![fields.len() - 1]
+        } else {
+            key.iter().map(|name| schema.index_of(name).map_err(arrow)).collect::<Result<Vec<_>>>()?
+        };
+        for &position in &positions {
+            if let Some(field) = fields.get_mut(position) {
+                *field = Arc::new(Field::clone(field).with_nullable(false));
+            }
+        }
+        let codec = RowCodec::new(&Schema::new_with_metadata(fields, schema.metadata().clone()))?;
+        KeyColumns::new(codec.schema(), &positions)?;
+        // What a crash has left of an earlier attempt.
+        for name in storage.list()? {
+            if log::number(&name).is_some() || name.starts_with("_version-") {
+                storage.remove(&name)?;
+            }
+        }
+        let start = Position { file: 1, sequence: 1, previous: 0 };
+        storage.create(&log::name(start.file))?.sync()?;
+        let manifest = Manifest {
+            sequence: 1,
+            codec,
+            key: positions,
+            numbered,
+            next_row: 0,
+            next_file: 2,
+            log: start,
+            segments: Vec::new(),
+        };
+        manifest.store(&**storage, 1)?;
+        Self::open_locked(storage, options, lock)
+    }
+
+    /// Opens a table to read and to write.
+    ///
+    /// # Errors
+    /// [`TableError::InUse`] if another process writes to it. If there is none, or it can't be read or is damaged.
+    pub fn open(path: impl AsRef<Path>, options: TableOptions) -> Result<Self> {
+        let path = path.as_ref();
+        let storage: Arc<dyn Storage> = Arc::new(Folder::new(path, &options.open.io));
+        if !Self::is_table(path) {
+            let what = format!("{}: is no writable table; create one, or open it as a folder of files", path.display());
+            return Err(TableError::invalid(what));
+        }
+        let lock = lock_folder(path)?;
+        Self::open_locked(&storage, options, Some(lock))
+    }
+
+    /// As [`Table::open`], on any storage; that nobody else writes to it is the caller's concern.
+    ///
+    /// # Errors
+    /// As [`Table::open`].
+    pub fn open_in(storage: &Arc<dyn Storage>, options: TableOptions) -> Result<Self> {
+        Self::open_locked(storage, options, None)
+    }
+
+    /// Whether a folder has a writable table.
+    pub fn is_table(path: impl AsRef<Path>) -> bool {
+        path.as_ref().join(manifest::NAME).is_file()
+    }
+
+    fn open_locked(storage: &Arc<dyn Storage>, options: TableOptions, lock: Option<File>) -> Result<Self> {
+        let blocks = Arc::new(segment::blocks(options.cache_bytes));
+        let opened = open::open(storage, blocks, &options.open)?;
+        open::tidy(&opened)?;
+        let Opened { shared, log: replay, sequence, version } = opened;
+        let log = Log::resume(storage, &replay, options.log_step)?;
+        let first_log = replay.files.first().and_then(|name| log::number(name)).unwrap_or(0);
+        let writer = Writer {
+            committer: Committer::default(),
+            engine: Mutex::new(Engine::new(Arc::clone(&shared), log)),
+            merging: Mutex::new(Merging { sequence, version, first_log }),
+            _lock: lock,
+        };
+        Self::start(shared, options, Some(writer))
+    }
+
+    /// Opens a table to read it as it is now, whoever writes to it.
+    ///
+    /// # Errors
+    /// If there is none, or it can't be read or is damaged.
+    pub fn open_read_only(path: impl AsRef<Path>, options: TableOptions) -> Result<Self> {
+        let storage: Arc<dyn Storage> = Arc::new(Folder::new(path.as_ref(), &options.open.io));
+        let blocks = Arc::new(segment::blocks(options.cache_bytes));
+        let mut attempt = 0;
+        loop {
+            // A file that is gone, or a frame that is not there yet, may be the writer's doing.
+            match open::open(&storage, Arc::clone(&blocks), &options.open) {
+                Err(error) if attempt >= ATTEMPTS || !Self::is_table(path.as_ref()) => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+                Ok(opened) => return Self::start(opened.shared, options, None),
+            }
+            attempt += 1;
+        }
+    }
+
+    fn start(shared: Arc<Shared>, options: TableOptions, writer: Option<Writer>) -> Result<Self> {
+        let writes = writer.is_some();
+        let inner = Arc::new(Inner { shared, options, writer, signal: Mutex::default(), changed: Condvar::new() });
+        let mut table = Self { inner, threads: Vec::new() };
+        if writes && table.inner.options.background {
+            table.spawn("plinth-merge", Inner::merge_when_told)?;
+            table.inner.look_for_work();
+        }
+        if let (true, Durability::Group(bound)) = (writes, table.inner.options.durability) {
+            table.spawn("plinth-sync", move |inner| inner.sync_every(bound))?;
+        }
+        Ok(table)
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce(&Inner) + Send + 'static) -> Result<()> {
+        let inner = Arc::clone(&self.inner);
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || work(&inner));
+        self.threads.push(thread.map_err(|e| IoError::os("a thread", "start", e))?);
+        Ok(())
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.inner.shared
+    }
+
+    /// The table's columns.
+    pub fn schema(&self) -> SchemaRef {
+        self.inner.shared.visible()
+    }
+
+    /// The columns of its key; none of a table whose rows have numbers instead.
+    pub fn key(&self) -> Vec<String> {
+        let shared = &self.inner.shared;
+        if shared.numbered {
+            return Vec::new();
+        }
+        let names = shared.columns.positions().filter_map(|at| shared.codec.schema().fields().get(at));
+        names.map(|field| field.name().clone()).collect()
+    }
+
+    /// The table as it is now.
+    pub fn snapshot(&self) -> Snapshot {
+        let shared = Arc::clone(&self.inner.shared);
+        Snapshot { version: shared.current(), shared }
+    }
+
+    /// The row with a key, as a batch of one row.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn get(&self, key: impl Into<Key>) -> Result<Option<RecordBatch>> {
+        self.snapshot().get(key)
+    }
+
+    /// The rows with some keys.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get`].
+    pub fn get_many(&self, keys: &[Key]) -> Result<Many> {
+        self.snapshot().get_many(keys)
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self) -> Transaction<'_> {
+        Transaction::begin(self)
+    }
+
+    /// Adds rows, all or none.
+    ///
+    /// # Errors
+    /// [`TableError::Duplicate`] if a row with one of the keys is there. If the rows do not fit the table, or the log can't be
+    /// written.
+    pub fn insert(&self, batch: &RecordBatch) -> Result<Committed> {
+        let (rows, keys) = self.prepare(batch)?;
+        if !self.inner.shared.numbered {
+            let mut seen = std::collections::HashSet::new();
+            if let Some(key) = keys.iter().find(|key| !seen.insert(*key)) {
+                return Err(TableError::Duplicate { key: self.inner.shared.columns.show(key) });
+            }
+        }
+        let must_be_new = !self.inner.shared.numbered;
+        self.commit(WriteSet { rows: Some(rows), keys, must_be_new, ..WriteSet::default() })
+    }
+
+    /// Adds rows, in place of those that have their keys. Of several rows with one key the last counts.
+    ///
+    /// # Errors
+    /// If the rows do not fit the table, or the log can't be written.
+    pub fn upsert(&self, batch: &RecordBatch) -> Result<Committed> {
+        let (rows, keys) = self.prepare(batch)?;
+        let (rows, keys) = last_of_each(rows, keys)?;
+        self.commit(WriteSet { rows: Some(rows), keys, ..WriteSet::default() })
+    }
+
+    /// Removes the rows that have some keys.
+    ///
+    /// # Errors
+    /// If a key is none of the table's, or the log can't be written.
+    pub fn delete(&self, keys: &[Key]) -> Result<Committed> {
+        let mut encoded: Vec<Vec<u8>> =
+            keys.iter().map(|key| self.inner.shared.columns.encode(key)).collect::<Result<_>>()?;
+        encoded.sort_unstable();
+        encoded.dedup();
+        let mut deletes = Keys::default();
+        encoded.iter().for_each(|key| deletes.push(key));
+        self.commit(WriteSet { deletes, ..WriteSet::default() })
+    }
+
+    /// Brings rows to the table's columns, and tells their keys.
+    pub(crate) fn prepare(&self, batch: &RecordBatch) -> Result<(RecordBatch, Keys)> {
+        let shared = &self.inner.shared;
+        let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
+        let mut fields = batch.schema().fields().to_vec();
+        if shared.numbered {
+            let rows = batch.num_rows() as u64;
+            let first = shared.next_row.fetch_add(rows, Ordering::Relaxed);
+            columns.push(Arc::new(UInt64Array::from_iter_values(first..first + rows)));
+            fields.push(Arc::new(Field::new(ROW_NUMBER, DataType::UInt64, false)));
+        }
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options);
+        let rows = shared.codec.normalise(&batch.map_err(arrow)?)?;
+        let keys = shared.columns.of(&rows)?;
+        Ok((rows, keys))
+    }
+
+    pub(crate) fn commit(&self, set: WriteSet) -> Result<Committed> {
+        let Some(writer) = &self.inner.writer else { return Err(TableError::ReadOnly) };
+        if set.rows.as_ref().is_none_or(|rows| rows.num_rows() == 0) && set.deletes.len() + set.segments.len() == 0 {
+            return Ok(Committed::default());
+        }
+        self.inner.wait_for_room()?;
+        let set = set.seal(&self.inner.shared.codec)?;
+        let sync = self.inner.options.durability == Durability::Sync;
+        let committed = writer.committer.commit(set, |sets| lock(&writer.engine).commit(sets, sync));
+        self.inner.look_for_work();
+        committed
+    }
+
+    /// Makes all commits durable, whatever [`TableOptions::durability`] promises.
+    ///
+    /// # Errors
+    /// If the device refuses; then no further commits are taken.
+    pub fn sync(&self) -> Result<()> {
+        let Some(writer) = &self.inner.writer else { return Ok(()) };
+        lock(&writer.engine).sync()
+    }
+
+    /// Adds many rows, all or none, straight to segments: only their names are logged.
+    ///
+    /// # Errors
+    /// As [`Table::insert`]; [`TableError::Conflict`] if another has written one of the keys meanwhile.
+    pub fn import(&self, batches: impl IntoIterator<Item = Result<RecordBatch>>) -> Result<Committed> {
+        let shared = &self.inner.shared;
+        // Holds on to what others write meanwhile.
+        let transaction = self.begin();
+        let before = transaction.snapshot().clone();
+        let (mut waiting, mut bytes) = (Vec::new(), 0);
+        let mut segments: Vec<Arc<segment::Segment>> = Vec::new();
+        let mut write = |waiting: &mut Vec<RecordBatch>| -> Result<()> {
+            let rows = concat_batches(shared.codec.schema(), waiting.iter()).map_err(arrow)?;
+            waiting.clear();
+            let keys = shared.columns.of(&rows)?;
+            for key in keys.iter() {
+                let hash = hash(key);
+                let mut there = before.version.find(&shared.columns, key, hash)?.is_some();
+                for segment in &segments {
+                    there = there || segment.find(&shared.columns, key, hash)?.is_some();
+                }
+                if there {
+                    return Err(TableError::Duplicate { key: shared.columns.show(key) });
+                }
+            }
+            segments.extend(merge::write_rows(shared, &rows, &keys, &self.inner.output())?);
+            Ok(())
+        };
+        let fill = || -> Result<()> {
+            for batch in batches {
+                let (rows, _) = self.prepare(&batch?)?;
+                bytes += memory(&rows);
+                waiting.push(rows);
+                if bytes >= self.inner.options.import_bytes {
+                    write(&mut waiting)?;
+                    bytes = 0;
+                }
+            }
+            if waiting.is_empty() { Ok(()) } else { write(&mut waiting) }
+        };
+        let filled = fill();
+        let snapshot = Some(before.version.sequence);
+        let set = WriteSet { snapshot, segments: segments.clone(), ..WriteSet::default() };
+        let committed = filled.and_then(|()| self.commit(set));
+        if committed.as_ref().is_err_and(|error| !matches!(error, TableError::Stopped { .. })) {
+            segments.iter().for_each(|segment| segment.make_obsolete());
+        }
+        committed
+    }
+
+    /// Merges the rows in memory to a segment now, and with them the segments for which it is time.
+    ///
+    /// # Errors
+    /// If a file can't be read or written. Nothing is lost then; if the manifest can't be written no further commits are taken.
+    pub fn merge(&self) -> Result<()> {
+        self.inner.merge(false)
+    }
+
+    /// Merges all rows to one segment.
+    ///
+    /// # Errors
+    /// As [`Table::merge`].
+    pub fn vacuum(&self) -> Result<()> {
+        self.inner.merge(true)
+    }
+
+    /// Waits for the threads, makes all commits durable and says so in the log.
+    ///
+    /// # Errors
+    /// If the device refuses, or had before.
+    pub fn close(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        lock(&self.inner.signal).closing = true;
+        self.inner.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        match &self.inner.writer {
+            Some(writer) => lock(&writer.engine).close(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // Who wants to know closes it.
+        let _ = self.end();
+    }
+}
+
+/// Of rows with the same key only the last.
+fn last_of_each(rows: RecordBatch, keys: Keys) -> Result<(RecordBatch, Keys)> {
+    let mut last: HashMap<&[u8], usize> = HashMap::with_capacity(keys.len());
+    for (row, key) in keys.iter().enumerate() {
+        last.insert(key, row);
+    }
+    if last.len() == keys.len() {
+        return Ok((rows, keys));
+    }
+    let mut kept: Vec<u32> = last.values().filter_map(|&row| u32::try_from(row).ok()).collect();
+    kept.sort_unstable();
+    let mut distinct = Keys::default();
+    kept.iter().for_each(|&row| distinct.push(keys.get(row as usize)));
+    Ok((take_record_batch(&rows, &UInt32Array::from(kept)).map_err(arrow)?, distinct))
+}
+
+fn lock_folder(path: &Path) -> Result<File> {
+    let name = path.join(LOCK);
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(&name);
+    let file = file.map_err(|e| IoError::os(&name, "create", e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(TableError::InUse { path: path.display().to_string() }),
+        Err(TryLockError::Error(e)) => Err(IoError::os(&name, "lock", e).into()),
+    }
+}
+
+impl Inner {
+    fn output(&self) -> Output {
+        Output { writer: self.options.writer.clone(), pace: self.options.merge_pace }
+    }
+
+    fn memory_is_full(&self, times: u32) -> bool {
+        let version = self.shared.current();
+        let (rows, bytes) = (self.options.merge_rows.max(1), self.options.merge_bytes.max(1));
+        let full = version.delta.rows / times >= rows || version.delta.bytes / u64::from(times) >= bytes;
+        full || (version.delta.rows > 0 && self.log_bytes() / u64::from(times) >= bytes)
+    }
+
+    fn log_bytes(&self) -> u64 {
+        let engine = self.writer.as_ref().and_then(|writer| writer.engine.try_lock().ok());
+        engine.map_or(0, |engine| engine.log_bytes())
+    }
+
+    /// Tells the thread that merges if there is something for it to do.
+    fn look_for_work(&self) {
+        if self.options.background && self.memory_is_full(1) {
+            let mut signal = lock(&self.signal);
+            if !signal.merge {
+                signal.merge = true;
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    /// Waits while rows come faster than they are merged.
+    fn wait_for_room(&self) -> Result<()> {
+        if !self.options.background {
+            return Ok(());
+        }
+        while self.memory_is_full(4) {
+            let mut signal = lock(&self.signal);
+            if let Some(failed) = &signal.failed {
+                return Err(failed.clone());
+            }
+            signal.merge = true;
+            self.changed.notify_all();
+            drop(self.changed.wait_timeout(signal, Duration::from_millis(20)));
+        }
+        Ok(())
+    }
+
+    fn merge_when_told(&self) {
+        loop {
+            let signal = lock(&self.signal);
+            let idle = |signal: &mut Signal| !signal.merge && !signal.closing;
+            let mut signal = self.changed.wait_while(signal, idle).unwrap_or_else(PoisonError::into_inner);
+            if signal.closing {
+                return;
+            }
+            signal.merge = false;
+            drop(signal);
+            let merged = self.merge(false);
+            let mut signal = lock(&self.signal);
+            signal.failed = merged.err();
+            self.changed.notify_all();
+            if signal.failed.is_some() {
+                // A full device is not asked again at once.
+                drop(self.changed.wait_timeout_while(signal, Duration::from_secs(1), |signal| !signal.closing));
+            }
+        }
+    }
+
+    fn sync_every(&self, bound: Duration) {
+        let mut signal = lock(&self.signal);
+        while !signal.closing {
+            signal = self.changed.wait_timeout(signal, bound).unwrap_or_else(PoisonError::into_inner).0;
+            drop(signal);
+            if let Some(writer) = &self.writer {
+                let mut engine = lock(&writer.engine);
+                if engine.is_unsynced() {
+                    // The next commit tells.
+                    let _ = engine.sync();
+                }
+            }
+            signal = lock(&self.signal);
+        }
+    }
+
+    fn merge(&self, all: bool) -> Result<()> {
+        let Some(writer) = &self.writer else { return Err(TableError::ReadOnly) };
+        let mut merging = lock(&writer.merging);
+        let now = self.shared.current();
+        let nothing_new = now.delta.rows == 0 && now.frozen.is_none();
+        let tidy = if all {
+            now.segments.len() <= 1 && now.segments.iter().all(|live| live.deletes.count() == 0)
+        } else {
+            choose(&now, self.options.segment_rows).is_empty()
+        };
+        if nothing_new && tidy {
+            return Ok(());
+        }
+        drop(now);
+        let frozen = lock(&writer.engine).freeze()?;
+        let version = &frozen.version;
+        let replaced = if all {
+            version.segments.iter().map(|live| live.segment.entry.number).collect()
+        } else {
+            choose(version, self.options.segment_rows)
+        };
+        let (new, moved) = merge::merge(&self.shared, version, &replaced, &self.output())?;
+        let kept = version.segments.iter().filter(|live| !replaced.contains(&live.segment.entry.number));
+        let kept = kept.map(|live| SegmentEntry { deletes: live.deletes.clone(), ..live.segment.entry.clone() });
+        let number = self.shared.new_file();
+        let manifest = Manifest {
+            sequence: merging.sequence + 1,
+            codec: self.shared.codec.clone(),
+            key: self.shared.columns.positions().collect(),
+            numbered: self.shared.numbered,
+            next_row: self.shared.next_row.load(Ordering::Relaxed),
+            next_file: number + 1,
+            log: frozen.log,
+            segments: kept.chain(new.iter().map(|segment| segment.entry.clone())).collect(),
+        };
+        let storage = &*self.shared.storage;
+        if let Err(error) = manifest.store(storage, number) {
+            // Which of the two versions is there, only who reads it again finds out.
+            return Err(lock(&writer.engine).stop(error));
+        }
+        lock(&writer.engine).install(&replaced, new, &moved);
+        // What can't be removed now, whoever opens the table next removes.
+        let _ = storage.remove(&manifest::name(merging.version));
+        for file in merging.first_log..frozen.log.file {
+            let _ = storage.remove(&log::name(file));
+        }
+        *merging = Merging { sequence: merging.sequence + 1, version: number, first_log: frozen.log.file };
+        self.changed.notify_all();
+        Ok(())
+    }
+}
