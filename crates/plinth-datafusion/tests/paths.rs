@@ -99,20 +99,45 @@ async fn other_formats_go_to_the_other_factory() {
     let dir = tempfile::tempdir().unwrap();
     files(
         dir.path(),
-        &["a.parquet", "b.csv", "c.json", "d.csv.gz", "sub/a.parquet", "sub/b.parquet", "hive/p=1/a.parquet"],
+        &["a.parquet", "b.csv.xz", "sub/a.parquet", "sub/b.parquet", "hive/p=1/a.parquet", "nested/p=1/a.csv"],
     );
     let (ctx, others) = with_paths();
     let dir = dir.path().display();
-    let paths =
-        ["a.parquet", "b.csv", "c.json", "d.csv.gz", "sub", "*.parquet", "hive/"].map(|path| format!("{dir}/{path}"));
+    let paths = ["a.parquet", "b.csv.xz", "sub", "*.parquet", "hive/", "nested/"].map(|path| format!("{dir}/{path}"));
     for path in &paths {
         rows(&ctx, &format!("SELECT count(*) FROM '{path}'")).await.unwrap_or_else(|e| panic!("{path}: {e}"));
     }
     rows(&ctx, "SELECT count(*) FROM 's3://bucket/a.parquet'").await.unwrap();
     let mut asked = others.0.lock().unwrap().clone();
     asked.dedup();
-    assert_eq!(asked[..7], paths);
-    assert_eq!(asked[7], "s3://bucket/a.parquet");
+    assert_eq!(asked[..6], paths);
+    assert_eq!(asked[6], "s3://bucket/a.parquet");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn text_is_read_here() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ctx, others) = with_paths();
+    let write = |path: &str, text: &str| {
+        std::fs::create_dir_all(dir.path().join(path).parent().unwrap()).unwrap();
+        std::fs::write(dir.path().join(path), text).unwrap();
+    };
+    write("a.csv", "n,t\n1,x\n2,\"y,z\"\n");
+    write("a.tsv", "n\tt\n3\tx\n");
+    write("a.json", "{\"n\":4,\"t\":\"x\"}\n{\"n\":5}\n");
+    write("many/a.ndjson", "{\"n\":6}\n");
+    write("many/b.jsonl", "{\"n\":7}\n{\"n\":8}\n");
+    let dir = dir.path().display();
+    for (path, expected) in
+        [("a.csv", "|2|3|"), ("a.tsv", "|1|3|"), ("a.json", "|2|9|"), ("many", "|3|21|"), ("many/*", "|3|21|")]
+    {
+        let found = rows(&ctx, &format!("SELECT count(*), sum(n) FROM '{dir}/{path}'")).await;
+        assert_eq!(found.unwrap_or_else(|e| panic!("{path}: {e}")), [expected], "{path}");
+    }
+    write("broken.json", "x");
+    let error = rows(&ctx, &format!("SELECT * FROM '{dir}/broken.json'")).await.unwrap_err().to_string();
+    assert!(error.contains("broken.json: no columns found: line 1 (byte 0): broken JSON"), "{error}");
+    assert!(others.0.lock().unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -129,7 +154,7 @@ async fn what_is_no_table_is_said_clearly() {
         ("no/dir/", "no such file"),
         ("*.none", "no file matches"),
         ("a.txt", "unknown extension .txt"),
-        ("a.txt", ".plinth, .parquet, .csv, .json"),
+        ("a.txt", ".plinth, .parquet, .csv, .tsv, .json"),
         ("noext/file", "no extension"),
         ("mixed", "b.csv"),
         ("mixed/*", "of one format"),

@@ -54,6 +54,31 @@
 //! # }
 //! ```
 //!
+//! A [`store::Table`] can be written to: rows that survive a power failure once a commit returns, snapshots, reads by key.
+//!
+//! ```no_run
+//! # use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+//! # use std::sync::Arc;
+//! use plinth::store::{Table, TableOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+//! let names: ArrayRef = Arc::new(StringArray::from(vec!["Ada", "Grace"]));
+//! let rows = RecordBatch::try_from_iter([("id", ids), ("name", names)])?;
+//!
+//! let table = Table::create("people", &rows.schema(), &["id"], TableOptions::default())?;
+//! table.insert(&rows)?;
+//! let before = table.snapshot();
+//! table.delete(&[1_i64.into()])?;
+//! assert!(table.get(1_i64)?.is_none() && before.get(1_i64)?.is_some());
+//! for batch in before.scan()? {
+//!     println!("{} rows", batch?.num_rows());
+//! }
+//! table.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The feature `tracing` makes each stage a span of the `tracing` crate, too.
 //!
 //! Parquet comes in through [`ingest`]. SQL is the command-line program's part: `plinth sql`.
@@ -64,3 +89,4 @@ pub use plinth_format::*;
 pub use plinth_ingest as ingest;
 pub use plinth_io::{Io, IoMode, IoOptions, MemoryBudget};
 pub use plinth_profile as profile;
+pub use plinth_table::store;
