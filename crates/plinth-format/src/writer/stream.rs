@@ -45,7 +45,7 @@ const UNSEEN: u32 = u32::MAX;
 /// Where one row in so many has a new value, nobody else looks for values first.
 const FEW_NEW: usize = 3;
 
-/// One block in so many is encoded both ways to decide between them.
+/// Of text one block in so many is encoded both ways to decide between them.
 const TRIED: usize = 4;
 
 /// Where a stream's values go.
@@ -312,19 +312,19 @@ impl StreamWriter {
         packed.map(EncodedChunk::Provisional).map_err(|e| self.fail(e))
     }
 
-    /// Tries some blocks of the first row group both ways. Text takes a dictionary when values repeat and it costs little,
+    /// Tries blocks of the first row group both ways: of text some, for it is dear to encode. Text takes a dictionary when values repeat and it costs little,
     /// for what it does for queries; numbers only when it saves a quarter.
     fn decide(&mut self, blocks: &[Column], options: &WriterOptions) -> Result<EncodedChunk> {
         let valid = |block: &Column| block.len - block.nulls.as_ref().map_or(0, NullBuffer::null_count);
         let valid_in = |step: usize| blocks.iter().step_by(step).map(valid).sum::<usize>();
-        // What is mostly null elsewhere says little of the rest.
-        let step = if valid_in(TRIED) * 2 * TRIED < valid_in(1) { 1 } else { TRIED };
+        let text = matches!(self.physical, Physical::Bytes { .. });
+        // What is mostly null elsewhere says little of the rest, and a part of a number's blocks too little: it is often close.
+        let step = if !text || valid_in(TRIED) * 2 * TRIED < valid_in(1) { 1 } else { TRIED };
         let (tried_valid, valid) = (valid_in(step), valid_in(1));
         let tried: Vec<Column> = blocks.iter().step_by(step).cloned().collect();
         let direct = self.direct(&tried, options)?;
         self.mode = Mode::Direct;
         let size = |blocks: &[EncodedBlock]| blocks.iter().map(|block| block.bytes.len()).sum::<usize>();
-        let text = matches!(self.physical, Physical::Bytes { .. });
         // A number's direct form is often so small that codes could not be smaller.
         if valid == 0 || (!text && size(&direct) < tried_valid) {
             return self.rest_direct(direct, step, blocks, options);
