@@ -1,0 +1,70 @@
+//! Timing, and the table that comes out.
+
+use std::time::Instant;
+
+/// Nanoseconds of processor time of this thread, where the system tells; else of the clock.
+fn cpu() -> u64 {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let spent = stat.and_then(|stat| stat.split_whitespace().next()?.parse().ok());
+    spent.unwrap_or_else(|| u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(0))
+}
+
+/// Processor time of this thread for something, in nanoseconds, and what it returned.
+pub fn timed<T>(run: impl FnOnce() -> T) -> (u64, T) {
+    let start = cpu();
+    let result = run();
+    (cpu() - start, result)
+}
+
+/// One that takes part: its name, and what it does, which returns a digest of the answers.
+pub struct Entry<'a> {
+    pub name: String,
+    pub run: Box<dyn FnMut() -> u64 + 'a>,
+}
+
+pub fn entry<'a>(name: impl Into<String>, run: impl FnMut() -> u64 + 'a) -> Entry<'a> {
+    Entry { name: name.into(), run: Box::new(run) }
+}
+
+/// Runs all in turn, several times; checks that they agree; prints medians and ratios to the first.
+pub fn compare(title: &str, operations: u64, rounds: usize, mut entries: Vec<Entry<'_>>) {
+    let mut times: Vec<Vec<u64>> = vec![Vec::new(); entries.len()];
+    let mut digest = None;
+    for _ in 0..rounds {
+        for (entry, times) in entries.iter_mut().zip(&mut times) {
+            let (time, found) = timed(|| (entry.run)());
+            assert_eq!(*digest.get_or_insert(found), found, "{title}: {} answers differently", entry.name);
+            times.push(time);
+        }
+    }
+    println!("\n{title} ({operations} operations, CPU time, median of {rounds}, digest {:016x})", digest.unwrap_or(0));
+    println!("  {:<44} {:>10} {:>8}", "", "ns each", "ratio");
+    let mut first = None;
+    for (entry, times) in entries.iter().zip(&mut times) {
+        times.sort_unstable();
+        let each = times[times.len() / 2] as f64 / operations as f64;
+        println!("  {:<44} {each:>10.1} {:>8.2}", entry.name, each / *first.get_or_insert(each));
+    }
+}
+
+/// A digest that depends on the order.
+pub fn digest(sum: u64, value: u64) -> u64 {
+    (sum.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Numbers that follow from a seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 11) % n
+    }
+}

@@ -1,0 +1,50 @@
+//! Finding a key among sorted ones, without branches that depend on the keys.
+
+use std::hint::select_unpredictable;
+
+/// The first of `[from, to)` that is not `below`, which holds for some first ones; a page's keys may change meanwhile, and
+/// then it is any of them.
+#[inline]
+pub(crate) fn partition(from: usize, to: usize, below: impl Fn(usize) -> bool) -> usize {
+    let (mut base, mut len) = (from, to.saturating_sub(from));
+    if len == 0 {
+        return from;
+    }
+    while len > 1 {
+        let half = len / 2;
+        base = select_unpredictable(below(base + half - 1), base + half, base);
+        len -= half;
+    }
+    base + usize::from(below(base))
+}
+
+/// Brings the cache line of a word towards the core. Does nothing where that is not known how.
+#[inline]
+#[allow(unsafe_code)]
+pub(crate) fn prefetch<T>(at: &T) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch reads nothing, and the address is a reference's.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partition_finds_the_first() {
+        for from in 0..3 {
+            for to in from..70 {
+                for first in from..=to {
+                    assert_eq!(partition(from, to, |at| at < first), first);
+                }
+            }
+        }
+        assert_eq!(partition(5, 3, |_| true), 5);
+    }
+}

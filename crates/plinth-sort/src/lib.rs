@@ -1,0 +1,119 @@
+//! Sorting by the exact type of what is sorted.
+//!
+//! A comparison that is compiled in costs a fraction of one that is called, so [`sort`] is compiled for each type, and
+//! [`sort_by_rank`] for each pair of closures. What is sorted already, backwards, or made of long runs is found out first
+//! and costs a pass or a merge. Everything else is scattered once into buckets by the leading bits that differ, and each
+//! bucket, which then fits a core's cache, is sorted by the standard library (ipnsort; runs by driftsort). A bucket that
+//! holds most of the input says that its values hardly differ; then the scatter is not worth making.
+//!
+//! With threads (those of the caller's rayon pool), each scatters a part of the input into a buffer of its own, and
+//! gathers and sorts some of the buckets: nothing is merged, and nobody waits for a lock.
+//!
+//! Sorts are not stable; who needs that compares rows last, as pairs do.
+
+mod scatter;
+
+use std::cmp::Ordering;
+
+/// What can be scattered: values whose order a number follows.
+pub trait Sortable: Copy + Ord + Send + Sync {
+    /// A number that never falls when values rise.
+    fn rank(self) -> u64;
+}
+
+macro_rules! sortable {
+    ($($type:ty: $rank:expr;)*) => {$(
+        impl Sortable for $type {
+            #[inline]
+            fn rank(self) -> u64 {
+                $rank(self)
+            }
+        }
+    )*};
+}
+
+const SIGN: u64 = 1 << 63;
+
+sortable! {
+    u32: u64::from;
+    u64: std::convert::identity;
+    i32: |value| i64::from(value).cast_unsigned() ^ SIGN;
+    i64: |value: i64| value.cast_unsigned() ^ SIGN;
+    u128: |value: u128| u64::try_from(value >> 64).unwrap_or(u64::MAX);
+    i128: |value: i128| u64::try_from(value.cast_unsigned() >> 64).unwrap_or(u64::MAX) ^ SIGN;
+}
+
+/// A key with the row it belongs to: rows with equal keys keep their order.
+impl<K: Sortable, R: Copy + Ord + Send + Sync> Sortable for (K, R) {
+    #[inline]
+    fn rank(self) -> u64 {
+        self.0.rank()
+    }
+}
+
+/// Sorts values by their type's order. Takes as much memory again if it scatters.
+pub fn sort<T: Sortable>(values: &mut [T]) {
+    scatter::sort(values, |value| value.rank(), T::cmp, |bucket| bucket.sort_unstable(), |runs| runs.sort());
+}
+
+/// Sorts by an order that a number follows: `rank` never falls when values rise by `compare`, and the more values it tells apart the
+/// better. Values that compare equal come out in any order.
+pub fn sort_by_rank<T, R, C>(values: &mut [T], rank: R, compare: C)
+where
+    T: Copy + Send + Sync,
+    R: Fn(&T) -> u64 + Sync,
+    C: Fn(&T, &T) -> Ordering + Sync,
+{
+    let bucket = |bucket: &mut [T]| bucket.sort_unstable_by(&compare);
+    scatter::sort(values, |value| rank(value), |a, b| compare(a, b), bucket, |runs| runs.sort_by(&compare));
+}
+
+/// The order of byte strings: their places, such that what is at the first of them comes first; equal ones keep their order.
+/// `key` gives the string at a place.
+///
+/// Strings are told apart by eight bytes, behind what all have in common, that lie beside their places; only those that
+/// agree in these are looked up.
+pub fn order_bytes<'k>(len: u32, key: impl Fn(u32) -> &'k [u8] + Sync) -> Vec<u32> {
+    let common = common_prefix(len, &key);
+    let mut heads: Vec<(u64, u32)> = (0..len).map(|at| (head(key(at), common), at)).collect();
+    let rest = |at: u32| key(at).get(common..).unwrap_or_default();
+    sort_by_rank(
+        &mut heads,
+        |(head, _)| *head,
+        |a, b| a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(rest(b.1))).then(a.1.cmp(&b.1)),
+    );
+    heads.into_iter().map(|(_, at)| at).collect()
+}
+
+/// Eight bytes of a key from a place on as a number, zeros where there are none: keys in order have heads in order.
+#[inline]
+pub fn head(key: &[u8], from: usize) -> u64 {
+    let rest = key.get(from..).unwrap_or_default();
+    if let Some(eight) = rest.first_chunk::<8>() {
+        return u64::from_be_bytes(*eight);
+    }
+    let mut eight = [0; 8];
+    for (to, byte) in eight.iter_mut().zip(rest) {
+        *to = *byte;
+    }
+    u64::from_be_bytes(eight)
+}
+
+/// How many first bytes all have in common.
+fn common_prefix<'k>(len: u32, key: &impl Fn(u32) -> &'k [u8]) -> usize {
+    if len == 0 {
+        return 0;
+    }
+    let first = key(0);
+    let mut common = first.len();
+    for at in 1..len {
+        if common == 0 {
+            break;
+        }
+        let other = key(at);
+        if other.get(..common) != first.get(..common) {
+            common = first.iter().zip(other).take(common).take_while(|(a, b)| a == b).count();
+        }
+    }
+    common
+}
