@@ -521,7 +521,8 @@ impl<S: ColumnSource> Executor<S> {
                 progress = true;
                 continue;
             }
-            let most = self.keeps_at_most(&block)?;
+            let asked = self.columns_asked(&block);
+            let most = self.keeps_at_most(&block, &asked)?;
             let reserved = (!self.passed.is_empty() || !window.is_empty()).then_some(most);
             if reserved.is_some_and(|most| !self.look_ahead.reserve(most)) {
                 blocks.push_front(block);
@@ -529,7 +530,6 @@ impl<S: ColumnSource> Executor<S> {
             }
             progress = true;
             let Some(survivors) = self.survivors(&block, reserved)? else { continue };
-            let asked = self.columns_asked(&block);
             if self.output.iter().all(|column| asked.contains(column)) {
                 // Nothing is to be read for it that could be read for others, too: it is best decoded at once.
                 if !window.is_empty() {
@@ -578,10 +578,10 @@ impl<S: ColumnSource> Executor<S> {
         columns
     }
 
-    /// The most bytes that filtering a block may leave.
-    fn keeps_at_most(&self, block: &Undecided<S::Leaf>) -> Result<u64> {
+    /// The most bytes that filtering a block by these columns may leave.
+    fn keeps_at_most(&self, block: &Undecided<S::Leaf>, asked: &[ColumnId]) -> Result<u64> {
         let mut most = block.selection.len() as u64 / 8;
-        for column in self.columns_asked(block) {
+        for &column in asked {
             most += self.source.keeps_at_most(column, block.at)?;
         }
         Ok(most)

@@ -17,6 +17,9 @@ mod latches;
 mod layouts;
 mod measure;
 mod pools;
+#[allow(dead_code, reason = "tests need more of it")]
+#[path = "../../tests/suite/random.rs"]
+mod random;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -25,10 +28,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use layouts::{Blocks, BranchFree, Branching, Eytzinger, Layout, VanEmdeBoas};
-use measure::{Entry, Random, compare, digest, entry};
+use measure::{Entry, compare, digest, entry};
 use plinth_index::pool::translation::Swizzled;
 use plinth_index::{Bytes, Index, Key, LocalPages, MemoryPages, Options, Policy, Pool};
 use plinth_io::MemoryBudget;
+use random::Random;
 
 /// A policy of some latch and some translation.
 macro_rules! policy {
@@ -84,7 +88,7 @@ fn index<K: Key, const U: bool, P: Policy>(pool: &Arc<Pool<P>>) -> Index<K, U, P
 
 /// Random keys that differ, in no order.
 fn random_keys(rows: usize) -> Vec<i32> {
-    let mut random = Random(0x1234_5678_9abc_def1);
+    let mut random = Random::new(0x1234_5678_9abc_def1);
     let mut keys: Vec<i32> = (0..rows + rows / 8).map(|_| random.next() as i32).collect();
     keys.sort_unstable();
     keys.dedup();
@@ -208,7 +212,7 @@ fn found(sum: u64, row: Option<u64>) -> u64 {
 fn lookup(rows: usize) {
     let keys = random_keys(rows * 2);
     let (there, lookups) = (&keys[..rows], 1_000_000.min(rows * 2));
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let wanted: Vec<i32> = (0..lookups).map(|_| keys[random.below(keys.len() as u64) as usize]).collect();
     let mut sorted: Vec<(i32, u64)> = there.iter().copied().zip(0..).collect();
     sorted.sort_unstable();
@@ -258,7 +262,7 @@ fn lookup(rows: usize) {
 fn search(len: usize) {
     let mut sorted = random_keys(len);
     sorted.sort_unstable();
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     let wanted: Vec<i32> = (0..1_000_000).map(|_| random.next() as i32).collect();
     fn one<'a, L: Layout + 'a>(sorted: &[i32], wanted: &'a [i32]) -> Entry<'a> {
         let layout = L::build(sorted);
@@ -308,7 +312,7 @@ fn run_threads<P: Policy>(name: &str, keys: &[i32], rows: usize, threads: usize)
             for thread in 0..threads {
                 let (index, stop, total) = (&index, &stop, &total);
                 scope.spawn(move || {
-                    let mut random = Random(thread as u64 + 1);
+                    let mut random = Random::new(thread as u64 + 1);
                     let mut operations = 0;
                     while !stop.load(Relaxed) {
                         for _ in 0..100 {
@@ -363,7 +367,7 @@ fn working_set<P: Policy>(keys: &[i32], bytes: u64) -> (u64, f64, f64) {
     sorted.sort_unstable();
     index.append(sorted.into_iter().map(Ok::<_, plinth_index::IndexError>)).unwrap();
     index.checkpoint(0).unwrap();
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut run = |lookups: u64| {
         (0..lookups).fold(0, |sum, _| {
             let at = random.below(keys.len() as u64);
@@ -402,7 +406,7 @@ fn cold(rows: usize) {
                 for thread in 0..threads {
                     let (index, stop, total, path) = (&index, &stop, &total, &path);
                     scope.spawn(move || {
-                        let mut random = Random(thread + 1);
+                        let mut random = Random::new(thread + 1);
                         let device = LocalPages::open(path).unwrap();
                         let mut found = Vec::new();
                         while !stop.load(Relaxed) {

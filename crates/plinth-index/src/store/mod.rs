@@ -18,7 +18,7 @@ use space::Space;
 /// `PLINTHIX` as a little-endian word.
 const MAGIC: u64 = u64::from_le_bytes(*b"PLINTHIX");
 /// Of the layout of files.
-const VERSION: u64 = 1;
+const VERSION: u64 = 0;
 /// Slots at the start of a file, one unit each.
 const SLOTS: u64 = 2;
 
