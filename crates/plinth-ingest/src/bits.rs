@@ -64,11 +64,30 @@ struct Brackets {
 
 /// What a vector unit does.
 trait Kernel {
+    /// Where a byte is.
+    fn find(block: &[u8; BLOCK], byte: u8) -> u64;
+
+    /// Where a brace or the square bracket like it is: in ASCII they differ in one bit.
+    fn find_bracket(block: &[u8; BLOCK], brace: u8) -> u64;
+
     /// Where each of some bytes is.
-    fn equal<const N: usize>(block: &[u8; BLOCK], bytes: [u8; N]) -> [u64; N];
+    #[inline(always)]
+    fn equal<const N: usize>(block: &[u8; BLOCK], bytes: [u8; N]) -> [u64; N] {
+        // Not `map`, which would not be inlined and then has no vectors.
+        let mut found = [0; N];
+        for (found, byte) in found.iter_mut().zip(bytes) {
+            *found = Self::find(block, byte);
+        }
+        found
+    }
 
     /// Where the bytes are that structure JSON.
-    fn brackets(block: &[u8; BLOCK]) -> Brackets;
+    #[inline(always)]
+    fn brackets(block: &[u8; BLOCK]) -> Brackets {
+        let [quotes, backslashes, commas] = Self::equal(block, [b'"', b'\\', b',']);
+        let (opens, closes) = (Self::find_bracket(block, b'{'), Self::find_bracket(block, b'}'));
+        Brackets { quotes, backslashes, opens, closes, commas }
+    }
 
     /// Bit `i` says whether an odd number of the bits up to and including `i` is set: where quotes are, what is between.
     #[inline(always)]

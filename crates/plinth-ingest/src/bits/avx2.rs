@@ -9,7 +9,7 @@ use std::arch::x86_64::{
 
 use super::brackets::{Scan, Stop};
 use super::fields::{Ends, FieldScan};
-use super::{BLOCK, Brackets, Kernel};
+use super::{BLOCK, Kernel};
 
 pub(super) fn available() -> bool {
     is_x86_feature_detected!("avx2")
@@ -57,34 +57,18 @@ unsafe fn equal(halves: [__m256i; 2], byte: u8) -> u64 {
 
 impl Kernel for Avx2 {
     #[inline(always)]
-    fn equal<const N: usize>(block: &[u8; BLOCK], bytes: [u8; N]) -> [u64; N] {
+    fn find(block: &[u8; BLOCK], byte: u8) -> u64 {
         // SAFETY: the callers below have AVX2.
-        unsafe {
-            let halves = load(block);
-            // Not `map`, which would not be inlined and then has no AVX2.
-            let mut found = [0; N];
-            for (found, byte) in found.iter_mut().zip(bytes) {
-                *found = equal(halves, byte);
-            }
-            found
-        }
+        unsafe { equal(load(block), byte) }
     }
 
     #[inline(always)]
-    fn brackets(block: &[u8; BLOCK]) -> Brackets {
+    fn find_bracket(block: &[u8; BLOCK], brace: u8) -> u64 {
         // SAFETY: the callers below have AVX2.
         unsafe {
-            let halves = load(block);
-            let [low, high] = halves;
+            let [low, high] = load(block);
             let bit = _mm256_set1_epi8(0x20);
-            let folded = [_mm256_or_si256(low, bit), _mm256_or_si256(high, bit)];
-            Brackets {
-                quotes: equal(halves, b'"'),
-                backslashes: equal(halves, b'\\'),
-                opens: equal(folded, b'{'),
-                closes: equal(folded, b'}'),
-                commas: equal(halves, b','),
-            }
+            equal([_mm256_or_si256(low, bit), _mm256_or_si256(high, bit)], brace)
         }
     }
 

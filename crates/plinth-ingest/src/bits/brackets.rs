@@ -1,10 +1,11 @@
 //! Where JSON values end, by quotes and brackets alone.
 
 #[cfg(target_arch = "aarch64")]
-use super::neon;
-use super::{BLOCK, Kernel, Level, scalar};
+use super::neon::Neon;
+use super::scalar::Scalar;
+use super::{BLOCK, Kernel, Level};
 #[cfg(target_arch = "x86_64")]
-use super::{avx2, sse2};
+use super::{avx2, sse2::Sse2};
 
 /// What the bytes before say about the next.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,10 +89,10 @@ impl Scan {
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => avx2::scan(self, bytes, from, goal, last),
             #[cfg(target_arch = "x86_64")]
-            Level::Sse2 => sse2::scan(self, bytes, from, goal, last),
+            Level::Sse2 => scan::<Sse2>(self, bytes, from, goal, last),
             #[cfg(target_arch = "aarch64")]
-            Level::Neon => neon::scan(self, bytes, from, goal, last),
-            _ => scalar::scan(self, bytes, from, goal, last),
+            Level::Neon => scan::<Neon>(self, bytes, from, goal, last),
+            _ => scan::<Scalar>(self, bytes, from, goal, last),
         }
     }
 }

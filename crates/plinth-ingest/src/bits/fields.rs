@@ -5,10 +5,11 @@
 //! byte by byte, which is rare.
 
 #[cfg(target_arch = "aarch64")]
-use super::neon;
-use super::{BLOCK, Kernel, Level, scalar};
+use super::neon::Neon;
+use super::scalar::Scalar;
+use super::{BLOCK, Kernel, Level};
 #[cfg(target_arch = "x86_64")]
-use super::{avx2, sse2};
+use super::{avx2, sse2::Sse2};
 use crate::text::csv::Dialect;
 
 /// What ends in a block.
@@ -75,10 +76,10 @@ impl FieldScan {
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => avx2::fields(self, bytes, from, last, each),
             #[cfg(target_arch = "x86_64")]
-            Level::Sse2 => sse2::fields(self, bytes, from, last, each),
+            Level::Sse2 => run::<Sse2>(self, bytes, from, last, each),
             #[cfg(target_arch = "aarch64")]
-            Level::Neon => neon::fields(self, bytes, from, last, each),
-            _ => scalar::fields(self, bytes, from, last, each),
+            Level::Neon => run::<Neon>(self, bytes, from, last, each),
+            _ => run::<Scalar>(self, bytes, from, last, each),
         }
     }
 

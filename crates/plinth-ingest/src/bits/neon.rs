@@ -5,11 +5,9 @@ use std::arch::aarch64::{
     uint8x16_t, vandq_u8, vceqq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vorrq_u8, vpaddq_u8, vreinterpretq_u64_u8,
 };
 
-use super::brackets::{Scan, Stop};
-use super::fields::{Ends, FieldScan};
-use super::{BLOCK, Brackets, Kernel};
+use super::{BLOCK, Kernel};
 
-struct Neon;
+pub(super) struct Neon;
 
 /// Which bit of a mask each byte of a vector is.
 static PLACES: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
@@ -47,32 +45,12 @@ fn folded(bytes: uint8x16_t) -> uint8x16_t {
 
 impl Kernel for Neon {
     #[inline(always)]
-    fn equal<const N: usize>(block: &[u8; BLOCK], bytes: [u8; N]) -> [u64; N] {
-        bytes.map(|byte| gather(block, |v| equal(v, byte)))
+    fn find(block: &[u8; BLOCK], byte: u8) -> u64 {
+        gather(block, |v| equal(v, byte))
     }
 
     #[inline(always)]
-    fn brackets(block: &[u8; BLOCK]) -> Brackets {
-        Brackets {
-            quotes: gather(block, |v| equal(v, b'"')),
-            backslashes: gather(block, |v| equal(v, b'\\')),
-            opens: gather(block, |v| equal(folded(v), b'{')),
-            closes: gather(block, |v| equal(folded(v), b'}')),
-            commas: gather(block, |v| equal(v, b',')),
-        }
+    fn find_bracket(block: &[u8; BLOCK], brace: u8) -> u64 {
+        gather(block, |v| equal(folded(v), brace))
     }
-}
-
-pub(super) fn scan(state: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
-    super::brackets::scan::<Neon>(state, bytes, from, goal, last)
-}
-
-pub(super) fn fields(
-    state: &mut FieldScan,
-    bytes: &[u8],
-    from: usize,
-    last: bool,
-    each: impl FnMut(usize, Ends) -> bool,
-) -> usize {
-    super::fields::run::<Neon>(state, bytes, from, last, each)
 }

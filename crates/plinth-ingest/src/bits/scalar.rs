@@ -1,10 +1,8 @@
 //! The portable kernel: eight bytes at a time in a word.
 
-use super::brackets::{Scan, Stop};
-use super::fields::{Ends, FieldScan};
-use super::{BLOCK, Brackets, Kernel};
+use super::{BLOCK, Kernel};
 
-struct Scalar;
+pub(super) struct Scalar;
 
 const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -34,32 +32,12 @@ fn gather(block: &[u8; BLOCK], of: impl Fn(u64) -> u64) -> u64 {
 
 impl Kernel for Scalar {
     #[inline(always)]
-    fn equal<const N: usize>(block: &[u8; BLOCK], bytes: [u8; N]) -> [u64; N] {
-        bytes.map(|byte| gather(block, |word| equal(word, byte)))
+    fn find(block: &[u8; BLOCK], byte: u8) -> u64 {
+        gather(block, |word| equal(word, byte))
     }
 
     #[inline(always)]
-    fn brackets(block: &[u8; BLOCK]) -> Brackets {
-        Brackets {
-            quotes: gather(block, |word| equal(word, b'"')),
-            backslashes: gather(block, |word| equal(word, b'\\')),
-            opens: gather(block, |word| equal(word | (ONES * 0x20), b'{')),
-            closes: gather(block, |word| equal(word | (ONES * 0x20), b'}')),
-            commas: gather(block, |word| equal(word, b',')),
-        }
+    fn find_bracket(block: &[u8; BLOCK], brace: u8) -> u64 {
+        gather(block, |word| equal(word | (ONES * 0x20), brace))
     }
-}
-
-pub(super) fn scan(state: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
-    super::brackets::scan::<Scalar>(state, bytes, from, goal, last)
-}
-
-pub(super) fn fields(
-    state: &mut FieldScan,
-    bytes: &[u8],
-    from: usize,
-    last: bool,
-    each: impl FnMut(usize, Ends) -> bool,
-) -> usize {
-    super::fields::run::<Scalar>(state, bytes, from, last, each)
 }

@@ -4,11 +4,9 @@
 
 use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8};
 
-use super::brackets::{Scan, Stop};
-use super::fields::{Ends, FieldScan};
-use super::{BLOCK, Brackets, Kernel};
+use super::{BLOCK, Kernel};
 
-struct Sse2;
+pub(super) struct Sse2;
 
 #[inline(always)]
 fn vector(byte: u8) -> __m128i {
@@ -47,32 +45,12 @@ fn folded(bytes: __m128i) -> __m128i {
 
 impl Kernel for Sse2 {
     #[inline(always)]
-    fn equal<const N: usize>(block: &[u8; BLOCK], bytes: [u8; N]) -> [u64; N] {
-        bytes.map(|byte| gather(block, |v| equal(v, byte)))
+    fn find(block: &[u8; BLOCK], byte: u8) -> u64 {
+        gather(block, |v| equal(v, byte))
     }
 
     #[inline(always)]
-    fn brackets(block: &[u8; BLOCK]) -> Brackets {
-        Brackets {
-            quotes: gather(block, |v| equal(v, b'"')),
-            backslashes: gather(block, |v| equal(v, b'\\')),
-            opens: gather(block, |v| equal(folded(v), b'{')),
-            closes: gather(block, |v| equal(folded(v), b'}')),
-            commas: gather(block, |v| equal(v, b',')),
-        }
+    fn find_bracket(block: &[u8; BLOCK], brace: u8) -> u64 {
+        gather(block, |v| equal(folded(v), brace))
     }
-}
-
-pub(super) fn scan(state: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
-    super::brackets::scan::<Sse2>(state, bytes, from, goal, last)
-}
-
-pub(super) fn fields(
-    state: &mut FieldScan,
-    bytes: &[u8],
-    from: usize,
-    last: bool,
-    each: impl FnMut(usize, Ends) -> bool,
-) -> usize {
-    super::fields::run::<Sse2>(state, bytes, from, last, each)
 }
