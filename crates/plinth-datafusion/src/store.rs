@@ -8,7 +8,7 @@ use arrow_buffer::Buffer;
 use datafusion_common::{DataFusionError, Result};
 use object_store::path::Path as Location;
 use object_store::{ObjectStore, ObjectStoreExt};
-use plinth_io::{Extent, Io, IoError, Reading, Reply, Request, Source};
+use plinth_io::{Below, Extent, Io, IoError, Reading, Reply, Request, Source};
 use tokio::runtime::Runtime;
 
 /// Buffers keep the file's alignment modulo this.
@@ -120,7 +120,7 @@ impl Source for StoreFile {
             pieces.push((range.clone(), extent, reply));
         }
         self.fetch(pieces);
-        Ok(Some(reading.uncached()))
+        Ok(Some(reading.from(Below::Nothing)))
     }
 
     fn io(&self) -> Option<&Io> {

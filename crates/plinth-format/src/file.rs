@@ -11,7 +11,7 @@ use plinth_encoding::dictionary::{BlockSource, Dictionary};
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_encoding::postings::Postings;
 use plinth_encoding::{EncodingError, Physical};
-use plinth_io::{BlockKey, Io, LocalFile, Source};
+use plinth_io::{Below, BlockKey, Io, LocalFile, Source};
 use plinth_profile::{Stage, scope};
 
 use crate::error::{FormatError, Result};
@@ -309,8 +309,8 @@ impl Inner {
     }
 
     /// Offers a checked block to be kept.
-    pub(crate) fn keep_block(&self, offset: u64, bytes: &Buffer) {
-        self.io.cache().offer(BlockKey { file: self.kept_as, offset }, bytes);
+    pub(crate) fn keep_block(&self, offset: u64, bytes: &Buffer, below: Below) {
+        self.io.cache().offer(BlockKey { file: self.kept_as, offset }, bytes, below);
     }
 
     /// Bytes of the blocks of some columns.

@@ -50,7 +50,7 @@ impl File {
             .collect();
         pool.install(|| {
             tasks.par_iter().try_for_each(|&(group, column)| {
-                let mut scan = self.scan().select([column]).row_groups(group..group + 1).build()?;
+                let mut scan = self.scan().select([column]).anew().row_groups(group..group + 1).build()?;
                 let mut rows = 0;
                 for batch in &mut scan {
                     rows += batch?.num_rows() as u64;

@@ -1,7 +1,11 @@
-//! Blocks kept as they were stored, for sources that no page cache stands behind.
+//! Blocks kept as they were stored, checked.
 //!
 //! A block is let in when it is read for the second time: a scan that reads each block once leaves the cache as it was. What
 //! goes when room is needed is the cache's own choice (an S3-FIFO).
+//!
+//! What the page cache holds too is kept only where there is room that nobody asks for: it spares a copy and a checksum, a
+//! third of what it takes to compare packed codes. Of more blocks than there is room for, those that came first stay,
+//! or all would be copied in turn for nothing; one in some is let in still, so that the cache follows what is read.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,6 +16,7 @@ use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Weighter};
 
 use crate::budget::{MemoryBudget, Reclaim, Reservation};
+use crate::reading::Below;
 
 /// Which block: a number for the open file, and where it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +30,9 @@ pub struct BlockKey {
 /// What an entry costs besides its bytes.
 const ENTRY: u64 = 128;
 
+/// Of blocks of the page cache without room, so many give one that is let in still.
+const ONE_IN: u64 = 32;
+
 /// Blocks seen lately are remembered by so many bits each of which stands for many.
 const SEEN_BITS: usize = 1 << 20;
 
@@ -33,6 +41,8 @@ pub struct BlockCache {
     blocks: Cache<BlockKey, Buffer, Bytes>,
     /// What is reserved for the blocks; grown before one is let in.
     reserved: Mutex<Reservation>,
+    /// Blocks of the page cache that found no room.
+    refused: AtomicU64,
     seen: Seen,
     files: AtomicU64,
     hits: AtomicU64,
@@ -62,8 +72,9 @@ impl BlockCache {
         let items = usize::try_from(capacity / (64 << 10)).unwrap_or(usize::MAX).clamp(64, 1 << 24);
         let hasher = DefaultHashBuilder::default();
         let blocks = Cache::with(items, capacity, Bytes, hasher, quick_cache::sync::DefaultLifecycle::default());
-        let (files, hits) = (AtomicU64::new(0), AtomicU64::new(0));
-        let cache = Arc::new(Self { blocks, reserved: Mutex::new(reserved), seen: Seen::new(), files, hits });
+        let zero = || AtomicU64::new(0);
+        let (reserved, seen) = (Mutex::new(reserved), Seen::new());
+        let cache = Arc::new(Self { blocks, reserved, refused: zero(), seen, files: zero(), hits: zero() });
         let weak: Weak<Self> = Arc::downgrade(&cache);
         budget.register(weak);
         cache
@@ -85,11 +96,14 @@ impl BlockCache {
     }
 
     /// Offers a block that was read and checked. The second time, a copy is kept if there is memory for it.
-    pub fn offer(&self, key: BlockKey, block: &Buffer) {
-        if !self.seen.again(key) || self.blocks.contains_key(&key) {
+    pub fn offer(&self, key: BlockKey, block: &Buffer, below: Below) {
+        if below == Below::Memory || !self.seen.again(key) || self.blocks.contains_key(&key) {
             return;
         }
         let weight = Bytes.weight(&key, block);
+        if below == Below::PageCache && !self.has_room(weight) {
+            return;
+        }
         {
             let mut reserved = self.reserved();
             let after = self.blocks.weight() + weight;
@@ -101,6 +115,13 @@ impl BlockCache {
         // Aligned as it was, so that its values can be used where they lie.
         self.blocks.insert(key, Buffer::from_slice_ref(block.as_slice()));
         self.settle(&mut self.reserved());
+    }
+
+    /// Whether a block that the page cache holds too has room, or its turn has come to drive out others.
+    fn has_room(&self, weight: u64) -> bool {
+        let share = self.blocks.capacity() / 2;
+        weight <= self.reserved().budget().left()
+            && (self.blocks.weight() + weight <= share || self.refused.fetch_add(1, Relaxed).is_multiple_of(ONE_IN))
     }
 
     /// Forgets a file that was closed.
@@ -186,9 +207,9 @@ mod tests {
         let budget = MemoryBudget::new(1 << 20);
         let cache = BlockCache::new(&budget);
         let block = Buffer::from_vec(vec![7_u8; 1000]);
-        cache.offer(key(0), &block);
+        cache.offer(key(0), &block, Below::Nothing);
         assert!(cache.get(key(0)).is_none());
-        cache.offer(key(0), &block);
+        cache.offer(key(0), &block, Below::Nothing);
         let kept = cache.get(key(0)).unwrap();
         assert_eq!((kept.as_slice(), kept.as_ptr() as usize % 64), (block.as_slice(), 0));
         assert!(kept.as_ptr() != block.as_ptr(), "a copy: the memory of reads is not kept");
@@ -205,7 +226,7 @@ mod tests {
         let block = Buffer::from_vec(vec![1_u8; 10_000]);
         for _ in 0..3 {
             for i in 0..200 {
-                cache.offer(key(i), &block);
+                cache.offer(key(i), &block, Below::Nothing);
                 assert!(budget.used() <= 520_000, "{}", budget.used());
             }
         }
@@ -215,12 +236,39 @@ mod tests {
         assert!(cache.counters().0 <= 150_000);
         drop(others);
         let all = budget.reserve("others", 1 << 20).unwrap();
-        cache.offer(key(1_000), &block);
-        cache.offer(key(1_000), &block);
+        cache.offer(key(1_000), &block, Below::Nothing);
+        cache.offer(key(1_000), &block, Below::Nothing);
         assert!(cache.get(key(1_000)).is_none(), "there is no memory for it");
         drop(all);
         drop(cache);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn what_the_page_cache_holds_is_kept_where_there_is_room() {
+        let budget = MemoryBudget::new(4 << 20);
+        let cache = BlockCache::new(&budget);
+        let block = Buffer::from_vec(vec![3_u8; 10_000]);
+        let read_all = |below| (0..400).for_each(|i| cache.offer(key(i), &block, below));
+        read_all(Below::Memory);
+        read_all(Below::Memory);
+        assert_eq!(cache.counters().0, 0, "what lies in memory has no need of a copy");
+
+        let others = budget.reserve("others", 4 << 20).unwrap();
+        read_all(Below::PageCache);
+        read_all(Below::PageCache);
+        assert_eq!(cache.counters().0, 0, "nobody is asked to make room");
+        drop(others);
+
+        read_all(Below::PageCache);
+        let first = |many| (0..many).filter(|&i| cache.get(key(i)).is_some()).count();
+        assert_eq!(first(100), 100, "those that came first stay");
+        let (weight, _) = cache.counters();
+        assert!(weight > 1_000_000 && weight < (1 << 20) + 11 * 10_200, "a quarter, and one in some: {weight}");
+        for _ in 0..200 {
+            read_all(Below::PageCache);
+            assert!(budget.used() <= 2 << 20, "{}", budget.used());
+        }
     }
 
     #[test]

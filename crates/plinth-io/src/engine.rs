@@ -21,7 +21,7 @@ use crate::descriptors::Descriptor;
 use crate::error::{IoError, Result};
 use crate::machine::machine_memory;
 use crate::probe::{DeviceProfile, Grade};
-use crate::reading::Reading;
+use crate::reading::{Below, Reading};
 use crate::slab::{Extent, PAGE, Slab};
 use crate::workers::{Job, Queue, Wanted, read_one_by_one};
 
@@ -195,7 +195,7 @@ impl Io {
         &self.0.budget
     }
 
-    /// Blocks that are kept because nothing below does.
+    /// Blocks that are kept.
     pub fn cache(&self) -> &BlockCache {
         &self.0.cache
     }
@@ -304,7 +304,7 @@ impl Io {
                 }
             }
         }
-        Ok(Some(if direct.is_some() { reading.uncached() } else { reading }))
+        Ok(Some(reading.from(if direct.is_some() { Below::Nothing } else { Below::PageCache })))
     }
 
     /// Whether this is the process that the engine's threads and memory are of, not a forked child of it. In a child, locks

@@ -32,7 +32,7 @@ pub use descriptors::Identity;
 pub use engine::{Io, IoCounters, IoMode, IoOptions, Request};
 pub use error::{IoError, Result};
 pub use machine::default_memory;
-pub use reading::{Reading, Reply};
+pub use reading::{Below, Reading, Reply};
 #[cfg(target_os = "linux")]
 pub use ring::{Direction, Features, Ring, Transfer};
 pub use slab::{Extent, HUGE_PAGE, PAGE, Slab};

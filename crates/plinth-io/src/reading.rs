@@ -14,8 +14,18 @@ use crate::error::{IoError, Result};
 #[derive(Debug)]
 pub struct Reading {
     shared: Arc<Shared>,
-    /// Whether nothing keeps what is read.
-    uncached: bool,
+    below: Below,
+}
+
+/// What it takes to read the same once more, because of what keeps it below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// Nothing: it lies in the caller's memory.
+    Memory,
+    /// A copy, from the page cache, as long as it is there.
+    PageCache,
+    /// The device or the network.
+    Nothing,
 }
 
 /// One read's answer, to be given once. Dropped without one, it says that whoever should read has gone.
@@ -61,7 +71,7 @@ impl Reading {
         let shared = Arc::new(Shared { state: Mutex::new(state), done: Condvar::new() });
         let replies = Arc::clone(&shared);
         (
-            Self { shared, uncached: false },
+            Self { shared, below: Below::Memory },
             (0..reads).map(move |index| Reply { shared: Arc::clone(&replies), index, answered: false }),
         )
     }
@@ -69,19 +79,19 @@ impl Reading {
     /// Reads that are done already.
     pub fn ready(buffers: Vec<Buffer>) -> Self {
         let state = State { buffers, missing: 0, error: None, waker: None, cancelled: false };
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), done: Condvar::new() }), uncached: false }
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), done: Condvar::new() }), below: Below::Memory }
     }
 
-    /// Says that nothing below keeps what is read, so that it is worth keeping above.
+    /// Says what it takes to read the same again, which is what keeping it above would spare.
     #[must_use]
-    pub fn uncached(mut self) -> Self {
-        self.uncached = true;
+    pub fn from(mut self, below: Below) -> Self {
+        self.below = below;
         self
     }
 
-    /// Whether nothing below keeps what is read.
-    pub fn is_uncached(&self) -> bool {
-        self.uncached
+    /// What it takes to read the same again.
+    pub fn below(&self) -> Below {
+        self.below
     }
 
     /// Whether there is nothing to read.

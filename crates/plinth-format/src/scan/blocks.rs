@@ -1,12 +1,12 @@
 //! A file's blocks on their way from storage to the decoder.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
+use hashbrown::{HashMap, HashSet};
 use plinth_encoding::{Block, Column, EncodingError, Memory, Physical};
 use plinth_io::{Held, Io, Need, Reading, Request};
 use plinth_profile::{Stage, scope};
@@ -33,6 +33,8 @@ pub(super) struct Blocks {
     query_bytes: u64,
     /// Whether values are never left where they were read.
     pub(super) detached: bool,
+    /// Whether all is read from storage, also what is kept in memory.
+    pub(super) anew: bool,
     loaded: HashMap<BlockId, Loaded>,
 }
 
@@ -149,7 +151,7 @@ fn block_meta(file: &Inner, stream: usize, at: BlockId) -> Result<&BlockMeta> {
 
 impl Blocks {
     pub(super) fn new(file: Arc<Inner>, metrics: Arc<ScanMetrics>, query_bytes: u64) -> Self {
-        Self { file, metrics, query_bytes, detached: false, loaded: HashMap::new() }
+        Self { file, metrics, query_bytes, detached: false, anew: false, loaded: HashMap::new() }
     }
 
     /// Makes a decoder's error say where. Nothing is put into words before there is one.
@@ -174,7 +176,7 @@ impl Blocks {
                 continue;
             }
             let meta = self.meta(stream, at)?;
-            match self.file.kept_block(meta.offset) {
+            match self.file.kept_block(meta.offset).filter(|_| !self.anew) {
                 Some(bytes) => kept.push((at, stream, bytes)),
                 None => parts.push(Part { at, stream, range: meta.range(), checksum: meta.checksum, read: 0 }),
             }
@@ -207,7 +209,7 @@ impl Blocks {
     /// Waits for what was started, and checks it.
     pub(super) fn finish(&mut self, fetch: Fetch) -> Result<()> {
         let Fetch { reading, reads, held, parts, kept } = fetch;
-        let uncached = reading.is_uncached();
+        let below = reading.below();
         for (at, stream, bytes) in kept {
             self.loaded.entry(at).or_default().bytes.insert(stream, Fetched { bytes, read: None });
         }
@@ -225,9 +227,7 @@ impl Blocks {
             }
             let bytes = buffer.slice_with_length(start, len);
             verify(self.file.source.name(), &Place { file: &self.file, stream, at }, &bytes, checksum)?;
-            if uncached {
-                self.file.keep_block(range.start, &bytes);
-            }
+            self.file.keep_block(range.start, &bytes, below);
             let fetched = Fetched { bytes, read: held.clone() };
             self.loaded.entry(at).or_default().bytes.insert(stream, fetched);
         }

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 
-use arrow_array::{Array, ArrayRef, new_null_array};
+use arrow_array::{ArrayRef, new_null_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use plinth_encoding::dictionary::Dictionary;
-use plinth_encoding::expr::{ColumnFunction, Function, Path};
+use plinth_encoding::expr::{Function, Path};
 use plinth_encoding::postings::Codes;
 use plinth_encoding::{Column, EncodingError, Mask, Physical, Test, Values, Verdict, evaluate_column};
 
@@ -19,6 +19,7 @@ use plinth_profile::{Stage, scope};
 use super::blocks::{Blocks, Decoded, Depth, Fetch};
 use super::predicate::call_on;
 use super::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Located, Possible, Ran, Rows, ScanColumn};
+use super::truth::{SharedTruth, Truth};
 use crate::assemble::{DecodeStream, assemble, leaf};
 use crate::error::{FormatError, Result};
 use crate::lookup::{Access, located, pays, scan_cost};
@@ -53,48 +54,8 @@ enum Kind {
     IsNull,
     Function {
         function: Function,
-        truth: OnceLock<SharedTruth>,
+        truth: OnceLock<Arc<SharedTruth>>,
     },
-}
-
-/// Answers over a dictionary that the scans of a query share; `None` inside if the function fails for some value.
-type SharedTruth = Arc<OnceLock<Option<Truth>>>;
-
-/// The answers of a function over a dictionary.
-#[derive(Debug)]
-pub(super) struct Truth {
-    is_true: Test,
-    /// Absent if it is never unknown.
-    is_null: Option<Test>,
-    of_null: Option<bool>,
-}
-
-/// Functions already evaluated over dictionaries, for as long as one of the scans that asked lives.
-#[derive(Debug, Default)]
-pub(crate) struct FunctionCache(Mutex<Vec<CachedTruth>>);
-
-#[derive(Debug)]
-struct CachedTruth {
-    function: Weak<dyn ColumnFunction>,
-    stream: usize,
-    truth: SharedTruth,
-}
-
-impl FunctionCache {
-    fn entry(&self, function: &Arc<dyn ColumnFunction>, stream: usize) -> SharedTruth {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.retain(|entry| entry.function.strong_count() > 0);
-        let same = |entry: &&CachedTruth| {
-            let same = |known: Arc<dyn ColumnFunction>| Arc::ptr_eq(&known, function) || known.same_as(&**function);
-            entry.stream == stream && entry.function.upgrade().is_some_and(same)
-        };
-        if let Some(entry) = entries.iter().find(same) {
-            return Arc::clone(&entry.truth);
-        }
-        let truth = Arc::new(OnceLock::new());
-        entries.push(CachedTruth { function: Arc::downgrade(function), stream, truth: Arc::clone(&truth) });
-        truth
-    }
 }
 
 /// What can be dropped of a node's stream with rows; `None` if it is not the node's.
@@ -192,34 +153,36 @@ impl FileColumns {
         &mut self,
         leaf: &Leaf,
         function: &Function,
-        truth: &OnceLock<SharedTruth>,
+        truth: &OnceLock<Arc<SharedTruth>>,
         rows: &Rows<'_>,
     ) -> Result<Mask> {
         let node = &self.nodes[leaf.column];
-        if node.is_leaf() && self.blocks.chunk(leaf.stream, rows.at.group)?.coded {
-            let shared = self.shared_truth(node, function, truth)?;
-            if let Some(Some(truth)) = shared.get() {
-                return self.apply(leaf.stream, rows, truth);
-            }
+        if node.is_leaf()
+            && self.blocks.chunk(leaf.stream, rows.at.group)?.coded
+            && let Some(truth) = self.truth(node, function, truth)?
+        {
+            return self.apply(leaf.stream, rows, truth);
         }
         let decoded = self.look(leaf.column, rows.at, Some(rows.scope))?;
         let array = self.values(leaf.column, decoded)?;
         call_on(function, vec![array], rows)
     }
 
-    /// A function's answers over the dictionary, computed by the first scan of a query that needs them.
-    fn shared_truth<'a>(
+    /// A function's answers over the dictionary, which the scans of a query work out together.
+    fn truth<'a>(
         &self,
         node: &Node,
         function: &Function,
-        truth: &'a OnceLock<SharedTruth>,
-    ) -> Result<&'a SharedTruth> {
-        let shared = truth.get_or_init(|| self.blocks.file.functions.entry(&function.function, node.stream));
-        if shared.get().is_none() {
-            let truth = self.truth(node, function)?;
-            let _ = shared.set(truth);
-        }
-        Ok(shared)
+        truth: &'a OnceLock<Arc<SharedTruth>>,
+    ) -> Result<Option<&'a Truth>> {
+        let file = &self.blocks.file;
+        let shared = truth.get_or_init(|| file.functions.entry(&function.function, node.stream));
+        let answers = match shared.known() {
+            Some(known) => return Ok(known),
+            None => shared.work_out(node, self.dictionary(node.stream)?, function),
+        };
+        let place = || format!("column {:?}: dictionary", file.stream(node.stream).name);
+        answers.map_err(|e| FormatError::at(file.source.name(), place(), e))
     }
 
     /// Selected rows of a column. To look at them is to keep them for those who ask later.
@@ -244,21 +207,6 @@ impl FileColumns {
         Ok(ScanColumn::Arrow(array.map_err(self.blocks.fail(node.stream, at))?))
     }
 
-    /// A function's answers over the distinct values and null; `None` if it fails for some.
-    fn truth(&self, node: &Node, function: &Function) -> Result<Option<Truth>> {
-        let null = new_null_array(&node.arrow_type(), 1);
-        let Ok(of_null) = function.call(&[null], 1) else { return Ok(None) };
-        let place = format!("column {:?}: dictionary", self.blocks.file.stream(node.stream).name);
-        let answers = answers(node, self.dictionary(node.stream)?, function)
-            .map_err(|e| FormatError::at(self.blocks.file.source.name(), place, e))?;
-        let Ok(Mask { is_true, is_null }) = answers else { return Ok(None) };
-        Ok(Some(Truth {
-            is_true: Test::of_codes(is_true),
-            is_null: is_null.map(Test::of_codes),
-            of_null: of_null.is_valid(0).then(|| of_null.value(0)),
-        }))
-    }
-
     fn apply(&mut self, stream: usize, rows: &Rows<'_>, truth: &Truth) -> Result<Mask> {
         let Mask { mut is_true, is_null: nulls } = self.evaluate_test(stream, rows, &truth.is_true)?;
         let mut is_null = match &truth.is_null {
@@ -274,31 +222,6 @@ impl FileColumns {
         }
         Ok(Mask { is_true, is_null })
     }
-}
-
-/// A function's answers over the distinct values of a column, or why it has none for one of them.
-pub(crate) fn answers(
-    node: &Node,
-    dictionary: &Dictionary,
-    function: &Function,
-) -> plinth_encoding::Result<Result<Mask, String>> {
-    let ask = |column: Column| -> plinth_encoding::Result<Result<Mask, String>> {
-        let values = leaf(node, column)?;
-        let rows = values.len();
-        Ok(function.call(&[values], rows).map(|answers| Mask::of(&answers)))
-    };
-    if let Some(decoded) = dictionary.values_within()? {
-        return ask(decoded.column());
-    }
-    // There is no room for all values at once.
-    let mut all = Vec::with_capacity(dictionary.blocks());
-    for block in 0..dictionary.blocks() {
-        match ask(dictionary.block_values(block)?)? {
-            Ok(mask) => all.push(mask),
-            Err(what) => return Ok(Err(what)),
-        }
-    }
-    Ok(Ok(Mask::concat(&all)))
 }
 
 fn is_presence(node: &Node) -> bool {
@@ -362,13 +285,10 @@ impl ColumnSource for FileColumns {
         let codes = match &leaf.kind {
             Kind::IsNull => return Ok(None),
             Kind::Test { values, codes } => of(self.test_for(leaf, values, codes, true)?),
-            Kind::Function { function, truth } => {
-                let shared = self.shared_truth(&self.nodes[leaf.column], function, truth)?;
-                match shared.get() {
-                    Some(Some(truth)) if truth.of_null != Some(true) || meta.nulls == 0 => of(&truth.is_true),
-                    _ => return Ok(None),
-                }
-            }
+            Kind::Function { function, truth } => match self.truth(&self.nodes[leaf.column], function, truth)? {
+                Some(truth) if truth.of_null != Some(true) || meta.nulls == 0 => of(&truth.is_true),
+                _ => return Ok(None),
+            },
         };
         Ok(Some((leaf.column, codes)))
     }

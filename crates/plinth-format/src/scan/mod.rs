@@ -15,6 +15,7 @@ mod predicate;
 mod single;
 pub mod source;
 mod stages;
+mod truth;
 
 use std::fmt::{self, Debug};
 use std::ops::Range;
@@ -28,10 +29,10 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use plinth_encoding::expr::{Expr, Path};
 use plinth_profile::{Stage, scope};
 
-pub(crate) use columns::{FunctionCache, answers};
 pub use executor::Plan;
 pub use learned::{ConjunctReport, Learned};
 pub use source::ScanColumn;
+pub(crate) use truth::{FunctionCache, answers};
 
 use crate::error::{FormatError, Result};
 use crate::file::File;
@@ -95,6 +96,7 @@ pub struct ScanBuilder {
     learned: Option<Arc<Learned>>,
     look_ahead: u64,
     only: Option<BooleanBuffer>,
+    anew: bool,
 }
 
 /// How a scan finds the rows that pass conjuncts on columns with postings.
@@ -183,6 +185,7 @@ impl ScanBuilder {
             learned: None,
             look_ahead: LOOK_AHEAD,
             only: None,
+            anew: false,
         }
     }
 
@@ -281,6 +284,12 @@ impl ScanBuilder {
         self
     }
 
+    /// Reads blocks from storage, although some may be kept in memory.
+    pub(crate) fn anew(mut self) -> Self {
+        self.anew = true;
+        self
+    }
+
     /// How the scan would find its rows; `None` if no conjunct is on a column with postings. Reads no rows.
     ///
     /// # Errors
@@ -321,7 +330,8 @@ impl ScanBuilder {
         let schema = Arc::new(Schema::new_with_metadata(fields, self.file.schema().metadata().clone()));
         let metrics = Arc::<ScanMetrics>::default();
         let query_bytes = share_of(self.table_bytes, self.file.0.bytes_of(&paths)?, self.file.byte_len());
-        let blocks = Blocks::new(Arc::clone(&self.file.0), Arc::clone(&metrics), query_bytes);
+        let mut blocks = Blocks::new(Arc::clone(&self.file.0), Arc::clone(&metrics), query_bytes);
+        blocks.anew = self.anew;
         let source = FileColumns::new(blocks, self.access);
         let budget = Arc::clone(self.file.0.io().budget());
         let learned = Learned::shared(self.learned, &self.predicate, self.dynamic.len());

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
@@ -5,10 +6,11 @@ use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use plinth_encoding::expr::{ColumnFunction, Expr, Function, Path, Scalar, col};
-use plinth_format::{Arm, DynamicFilter, File, ScanColumn};
+use plinth_format::{Arm, DynamicFilter, File, OpenOptions, ScanColumn, WriterOptions};
+use plinth_io::{Io, IoOptions, MemoryBudget};
 use proptest::prelude::*;
 
-use crate::data::{Random, read_all, small, words, write};
+use crate::data::{Random, assert_same, read_all, small, words, write};
 
 /// Columns that take every way through the scan: sorted, random, constant, dictionary, direct text, nulls.
 fn table(rows: usize) -> RecordBatch {
@@ -396,4 +398,57 @@ fn bad_requests_are_errors() {
     assert!(file.scan().row_groups(2..9).build().is_err());
     assert_eq!(read_all(file.scan().row_groups(1..2).build().unwrap()).num_rows(), 4096);
     assert_eq!(read_all(file.scan().batch_rows(0).limit(3).build().unwrap()).num_rows(), 3);
+}
+
+/// [`EvenLength`], and how many values it was asked about.
+#[derive(Debug, Default)]
+struct Counted(AtomicU64);
+
+impl ColumnFunction for Counted {
+    fn name(&self) -> String {
+        "counted".into()
+    }
+
+    fn evaluate(&self, columns: &[ArrayRef]) -> Result<BooleanArray, String> {
+        self.0.fetch_add(columns[0].len() as u64, Relaxed);
+        EvenLength.evaluate(columns)
+    }
+}
+
+#[test]
+fn scans_side_by_side_ask_about_each_distinct_value_once() {
+    const VALUES: u64 = 30_000;
+    let words = StringArray::from_iter(
+        (0..4 * VALUES).map(|row| (row % 9 > 0).then(|| format!("{}", row % VALUES * 7919 % 1_000_003))),
+    );
+    let distinct = words.iter().flatten().collect::<std::collections::HashSet<_>>().len() as u64;
+    let batch = RecordBatch::try_from_iter([("a", Arc::new(words) as ArrayRef)]).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.plinth");
+    let expected = read_all(
+        write(&path, &batch, WriterOptions::default()).scan().filter(function(EvenLength, &["a"])).build().unwrap(),
+    );
+    assert!(expected.num_rows() > 1000);
+    // With room for all values at once, and without.
+    for memory in [256 << 20, 400 << 10] {
+        let options =
+            OpenOptions { io: Io::new(&MemoryBudget::new(memory), IoOptions::default()), ..OpenOptions::default() };
+        let file = File::open_with(&path, &options).unwrap();
+        let counted = Arc::new(Counted::default());
+        let filter = || {
+            let function = Arc::clone(&counted) as Arc<dyn ColumnFunction>;
+            Expr::Function(Function { columns: vec![Path::column("a")], function })
+        };
+        let scan = || file.scan().filter(filter()).build().unwrap();
+        // One lives on, and what it knows with it.
+        let first = scan();
+        let all = std::thread::scope(|threads| {
+            let scans: Vec<_> = (0..4).map(|_| threads.spawn(|| read_all(scan()))).collect();
+            scans.into_iter().map(|scan| scan.join().unwrap()).collect::<Vec<_>>()
+        });
+        for one in all.into_iter().chain([read_all(first)]) {
+            assert_same(&one, &expected);
+        }
+        assert_eq!(counted.0.load(Relaxed), distinct + 1, "and about null");
+    }
 }

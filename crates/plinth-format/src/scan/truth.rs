@@ -1,0 +1,164 @@
+//! A function's answers over a dictionary: each distinct value is asked once a query, however many rows and scans there are.
+//!
+//! The scans of a query work them out together, piece by piece: a dictionary of a million values would else be one thread's
+//! work, while the others wait for it.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use arrow_array::{Array, ArrayRef, new_null_array};
+use plinth_encoding::dictionary::Dictionary;
+use plinth_encoding::expr::{ColumnFunction, Function};
+use plinth_encoding::{Mask, Result, Test};
+
+use crate::assemble::leaf;
+use crate::types::Node;
+
+/// Values of a piece, of a dictionary that is decoded as a whole.
+const PIECE: usize = 8192;
+
+/// The answers of a function over a dictionary.
+#[derive(Debug)]
+pub(super) struct Truth {
+    pub(super) is_true: Test,
+    /// Absent if it is never unknown.
+    pub(super) is_null: Option<Test>,
+    pub(super) of_null: Option<bool>,
+}
+
+/// Answers over a dictionary that the scans of a query share.
+#[derive(Debug, Default)]
+pub(super) struct SharedTruth {
+    /// `None` inside if the function fails for some value.
+    known: OnceLock<Option<Truth>>,
+    /// What is asked, until all was.
+    asked: Mutex<Option<Arc<Asked>>>,
+}
+
+/// The values of a dictionary in pieces, each of which one thread asks a function about.
+#[derive(Debug)]
+struct Asked {
+    /// All values, where there is room for them; else a piece is a block of the dictionary.
+    values: Option<ArrayRef>,
+    /// The answers, or what the function said that it failed with.
+    pieces: Vec<Mutex<Option<Answers>>>,
+    /// The first piece that nobody has begun.
+    next: AtomicUsize,
+}
+
+type Answers = std::result::Result<Mask, String>;
+
+/// Functions that were asked about dictionaries, for as long as one of the scans that asked lives.
+#[derive(Debug, Default)]
+pub(crate) struct FunctionCache(Mutex<Vec<CachedTruth>>);
+
+#[derive(Debug)]
+struct CachedTruth {
+    function: Weak<dyn ColumnFunction>,
+    stream: usize,
+    truth: Arc<SharedTruth>,
+}
+
+impl FunctionCache {
+    pub(super) fn entry(&self, function: &Arc<dyn ColumnFunction>, stream: usize) -> Arc<SharedTruth> {
+        let mut entries = lock(&self.0);
+        entries.retain(|entry| entry.function.strong_count() > 0);
+        let same = |entry: &&CachedTruth| {
+            let same = |known: Arc<dyn ColumnFunction>| Arc::ptr_eq(&known, function) || known.same_as(&**function);
+            entry.stream == stream && entry.function.upgrade().is_some_and(same)
+        };
+        if let Some(entry) = entries.iter().find(same) {
+            return Arc::clone(&entry.truth);
+        }
+        let truth = Arc::<SharedTruth>::default();
+        entries.push(CachedTruth { function: Arc::downgrade(function), stream, truth: Arc::clone(&truth) });
+        truth
+    }
+}
+
+impl SharedTruth {
+    /// The answers, if all are there; `None` inside if the function fails for some value.
+    pub(super) fn known(&self) -> Option<Option<&Truth>> {
+        self.known.get().map(Option::as_ref)
+    }
+
+    /// Asks about the distinct values and null, side by side with all who do so, unless that is done.
+    ///
+    /// # Errors
+    /// If the dictionary can't be read or is damaged. Whoever comes next tries again.
+    pub(super) fn work_out(&self, node: &Node, dictionary: &Dictionary, function: &Function) -> Result<Option<&Truth>> {
+        let asked = {
+            let mut asked = lock(&self.asked);
+            if let Some(known) = self.known() {
+                return Ok(known);
+            }
+            match &*asked {
+                Some(asked) => Arc::clone(asked),
+                None => Arc::clone(asked.insert(Arc::new(Asked::new(node, dictionary)?))),
+            }
+        };
+        let answers = asked.all(node, dictionary, function)?;
+        let known = self.known.get_or_init(|| {
+            let of_null = function.call(&[new_null_array(&node.arrow_type(), 1)], 1).ok()?;
+            let Mask { is_true, is_null } = Mask::concat(&answers.ok()?);
+            Some(Truth {
+                is_true: Test::of_codes(is_true),
+                is_null: is_null.map(Test::of_codes),
+                of_null: of_null.is_valid(0).then(|| of_null.value(0)),
+            })
+        });
+        *lock(&self.asked) = None;
+        Ok(known.as_ref())
+    }
+}
+
+impl Asked {
+    fn new(node: &Node, dictionary: &Dictionary) -> Result<Self> {
+        let decoded = dictionary.values_within()?;
+        let values = decoded.map(|decoded| leaf(node, decoded.column())).transpose()?;
+        let pieces = values.as_ref().map_or(dictionary.blocks(), |values| values.len().div_ceil(PIECE));
+        let pieces = (0..pieces).map(|_| Mutex::default()).collect();
+        Ok(Self { values, pieces, next: AtomicUsize::new(0) })
+    }
+
+    /// The answers of all pieces, or what the function failed with.
+    fn all(
+        &self,
+        node: &Node,
+        dictionary: &Dictionary,
+        function: &Function,
+    ) -> Result<std::result::Result<Vec<Mask>, String>> {
+        // Those that nobody has begun; then all, of which most are there and some are with others.
+        let begun = std::iter::repeat_with(|| self.next.fetch_add(1, Relaxed));
+        for piece in begun.take_while(|&next| next < self.pieces.len()) {
+            if let Err(what) = self.piece(piece, node, dictionary, function)? {
+                return Ok(Err(what));
+            }
+        }
+        (0..self.pieces.len()).map(|piece| self.piece(piece, node, dictionary, function)).collect()
+    }
+
+    fn piece(&self, at: usize, node: &Node, dictionary: &Dictionary, function: &Function) -> Result<Answers> {
+        let mut piece = lock(&self.pieces[at]);
+        if let Some(known) = &*piece {
+            return Ok(known.clone());
+        }
+        let values = match &self.values {
+            Some(values) => values.slice(at * PIECE, PIECE.min(values.len() - at * PIECE)),
+            None => leaf(node, dictionary.block_values(at)?)?,
+        };
+        let rows = values.len();
+        let answers = function.call(&[values], rows).map(|answers| Mask::of(&answers));
+        Ok(piece.insert(answers).clone())
+    }
+}
+
+/// A function's answers over the distinct values of a column, or why it has none for one of them.
+pub(crate) fn answers(node: &Node, dictionary: &Dictionary, function: &Function) -> Result<Answers> {
+    let masks = Asked::new(node, dictionary)?.all(node, dictionary, function)?;
+    Ok(masks.map(|masks| Mask::concat(&masks)))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
