@@ -11,7 +11,7 @@ use plinth_encoding::dictionary::{BlockSource, Dictionary};
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_encoding::postings::Postings;
 use plinth_encoding::{EncodingError, Physical};
-use plinth_io::{Below, BlockKey, Io, LocalFile, Source};
+use plinth_io::{Below, BlockCache, BlockKey, Io, LocalFile, Source};
 use plinth_profile::{Stage, scope};
 
 use crate::error::{FormatError, Result};
@@ -149,7 +149,7 @@ impl File {
             metadata_read: AtomicU64::new(u64::from(footer_at.len) + TAIL_LEN as u64),
             footer_len: u64::from(footer_at.len) + TAIL_LEN as u64,
             functions: FunctionCache::default(),
-            kept_as: options.io.cache().new_file(),
+            kept_as: options.io.cache().map_or(0, BlockCache::new_file),
             io: options.io.clone(),
             access: options.access,
             source,
@@ -305,12 +305,14 @@ impl Inner {
 
     /// A block that was kept of an earlier read.
     pub(crate) fn kept_block(&self, offset: u64) -> Option<Buffer> {
-        self.io.cache().get(BlockKey { file: self.kept_as, offset })
+        self.io.cache()?.get(BlockKey { file: self.kept_as, offset })
     }
 
     /// Offers a checked block to be kept.
     pub(crate) fn keep_block(&self, offset: u64, bytes: &Buffer, below: Below) {
-        self.io.cache().offer(BlockKey { file: self.kept_as, offset }, bytes, below);
+        if let Some(cache) = self.io.cache() {
+            cache.offer(BlockKey { file: self.kept_as, offset }, bytes, below);
+        }
     }
 
     /// Bytes of the blocks of some columns.
@@ -430,7 +432,9 @@ impl BlockSource for DictionaryBlocks {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.io.cache().forget(self.kept_as);
+        if let Some(cache) = self.io.cache() {
+            cache.forget(self.kept_as);
+        }
     }
 }
 

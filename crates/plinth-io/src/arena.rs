@@ -1,4 +1,5 @@
-//! The slabs that reads share: how many there may be, and what is done without when there are no more.
+//! Slabs that many share, those of reads and those of kept blocks: how many there may be, and what is done without when there are
+//! no more.
 //!
 //! Memory is asked for in two voices. Looking ahead is done without where the arena is full. What a scan needs to go on at
 //! all is never refused: the arena's floor is reserved for it, and beyond that it is counted above the limit, so that no scan
@@ -26,10 +27,10 @@ pub enum Need {
 /// What gives back the memory of slabs that a ring may have registered.
 pub(crate) type Release = Box<dyn Fn(Arc<Slab>) + Send + Sync>;
 
-/// The slabs of an I/O engine.
+/// Slabs within a budget.
 pub(crate) struct Arena {
     state: Mutex<State>,
-    /// What look-ahead may make of it.
+    /// What may be made of it by those who can do without.
     most: u64,
     slab_bytes: usize,
     huge_pages: bool,
@@ -63,21 +64,30 @@ pub struct Held {
 }
 
 impl Arena {
-    pub(crate) fn new(budget: &Arc<MemoryBudget>, options: &IoOptions, release: Release) -> Arc<Self> {
+    /// The slabs that an engine's reads go into.
+    pub(crate) fn of_reads(budget: &Arc<MemoryBudget>, options: &IoOptions, release: Release) -> Arc<Self> {
         let most = options.arena_bytes.unwrap_or(budget.limit() / 4).min(budget.limit());
         let floor = (budget.limit() / 32).min(most);
         let reserved = budget.reserve("reads", floor).unwrap_or_else(|_| budget.open("reads"));
+        Self::new(budget, reserved, most, options.huge_pages, release)
+    }
+
+    /// Slabs of at most so many bytes, none of them reserved before.
+    pub(crate) fn of(budget: &Arc<MemoryBudget>, consumer: &str, most: u64, huge_pages: bool) -> Arc<Self> {
+        Self::new(budget, budget.open(consumer), most, huge_pages, Box::new(drop))
+    }
+
+    fn new(
+        budget: &Arc<MemoryBudget>,
+        reserved: Reservation,
+        most: u64,
+        huge_pages: bool,
+        release: Release,
+    ) -> Arc<Self> {
         let slab_bytes = if most >= 8 * SLAB as u64 { SLAB } else { HUGE_PAGE };
         let floor = reserved.bytes();
         let state = Mutex::new(State { slabs: Vec::new(), mapped: 0, reserved, floor });
-        let arena = Arc::new(Self {
-            state,
-            most,
-            slab_bytes,
-            huge_pages: options.huge_pages,
-            release,
-            counters: Arc::default(),
-        });
+        let arena = Arc::new(Self { state, most, slab_bytes, huge_pages, release, counters: Arc::default() });
         let weak: std::sync::Weak<Self> = Arc::downgrade(&arena);
         budget.register(weak);
         arena
@@ -108,6 +118,23 @@ impl Arena {
         };
         self.counters.extents.fetch_add(1, Relaxed);
         Ok(Some(extent))
+    }
+
+    /// The slabs made last, of so many bytes if there are so many; none while somebody takes from them.
+    pub(crate) fn last(&self, bytes: u64) -> Vec<Arc<Slab>> {
+        let Ok(state) = self.state.try_lock() else { return Vec::new() };
+        let mut left = bytes;
+        let wanted = |slab: &&Arc<Slab>| {
+            let wanted = left > 0;
+            left = left.saturating_sub(slab.byte_len() as u64);
+            wanted
+        };
+        state.slabs.iter().rev().take_while(wanted).cloned().collect()
+    }
+
+    /// Bytes that a slab has at least.
+    pub(crate) fn slab_bytes(&self) -> u64 {
+        self.slab_bytes as u64
     }
 
     /// Counts bytes as held by a scan.

@@ -9,14 +9,16 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use arrow_buffer::Buffer;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Weighter};
 
-use crate::budget::{MemoryBudget, Reclaim, Reservation};
+use crate::arena::{Arena, Need};
+use crate::budget::{MemoryBudget, Reclaim};
 use crate::reading::Below;
+use crate::slab::PAGE;
 
 /// Which block: a number for the open file, and where it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,9 +29,6 @@ pub struct BlockKey {
     pub offset: u64,
 }
 
-/// What an entry costs besides its bytes.
-const ENTRY: u64 = 128;
-
 /// Of blocks of the page cache without room, so many give one that is let in still.
 const ONE_IN: u64 = 32;
 
@@ -37,10 +36,12 @@ const ONE_IN: u64 = 32;
 const SEEN_BITS: usize = 1 << 20;
 
 /// Blocks of any number of files, within a budget.
+///
+/// They lie in slabs of huge pages: the second time that data is read would else go into getting memory, page by page.
 pub struct BlockCache {
-    blocks: Cache<BlockKey, Buffer, Bytes>,
-    /// What is reserved for the blocks; grown before one is let in.
-    reserved: Mutex<Reservation>,
+    blocks: Cache<BlockKey, Buffer, Pages>,
+    arena: Arc<Arena>,
+    budget: Arc<MemoryBudget>,
     /// Blocks of the page cache that found no room.
     refused: AtomicU64,
     seen: Seen,
@@ -48,12 +49,13 @@ pub struct BlockCache {
     hits: AtomicU64,
 }
 
+/// What a block takes of its slab.
 #[derive(Clone)]
-struct Bytes;
+struct Pages;
 
-impl Weighter<BlockKey, Buffer> for Bytes {
+impl Weighter<BlockKey, Buffer> for Pages {
     fn weight(&self, _: &BlockKey, block: &Buffer) -> u64 {
-        block.len() as u64 + ENTRY
+        block.len().next_multiple_of(PAGE) as u64
     }
 }
 
@@ -66,17 +68,18 @@ struct Seen {
 
 impl BlockCache {
     /// A cache for at most half of a budget, as far as others leave it.
-    pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Arc<Self> {
-        let capacity = budget.limit() / 2;
-        let reserved = budget.open("cached blocks");
+    pub(crate) fn new(budget: &Arc<MemoryBudget>, huge_pages: bool) -> Arc<Self> {
+        let most = budget.limit() / 2;
+        let arena = Arena::of(budget, "kept blocks", most, huge_pages);
+        // Less than the slabs may hold, for they are never full to the last page.
+        let capacity = most - most / 8;
         let items = usize::try_from(capacity / (64 << 10)).unwrap_or(usize::MAX).clamp(64, 1 << 24);
         let hasher = DefaultHashBuilder::default();
-        let blocks = Cache::with(items, capacity, Bytes, hasher, quick_cache::sync::DefaultLifecycle::default());
-        let zero = || AtomicU64::new(0);
-        let (reserved, seen) = (Mutex::new(reserved), Seen::new());
-        let cache = Arc::new(Self { blocks, reserved, refused: zero(), seen, files: zero(), hits: zero() });
+        let blocks = Cache::with(items, capacity, Pages, hasher, quick_cache::sync::DefaultLifecycle::default());
+        let (zero, seen, budget) = (|| AtomicU64::new(0), Seen::new(), Arc::clone(budget));
+        let cache = Arc::new(Self { blocks, arena, refused: zero(), seen, files: zero(), hits: zero(), budget });
         let weak: Weak<Self> = Arc::downgrade(&cache);
-        budget.register(weak);
+        cache.budget.register(weak);
         cache
     }
 
@@ -100,27 +103,27 @@ impl BlockCache {
         if below == Below::Memory || !self.seen.again(key) || self.blocks.contains_key(&key) {
             return;
         }
-        let weight = Bytes.weight(&key, block);
+        let weight = Pages.weight(&key, block);
         if below == Below::PageCache && !self.has_room(weight) {
             return;
         }
-        {
-            let mut reserved = self.reserved();
-            let after = self.blocks.weight() + weight;
-            // What leaves to make room is given back below; until then both are counted.
-            if after > reserved.bytes() && reserved.resize(after).is_err() {
-                return;
-            }
+        let room = |need| self.arena.take(block.len(), need).ok().flatten();
+        let extent = room(Need::Ahead).or_else(|| {
+            // The slabs have room in pieces that are too small: a few blocks leave.
+            (below == Below::Nothing && self.blocks.weight() > 0).then(|| self.lose(4 * weight))?;
+            room(Need::Ahead)
+        });
+        let Some(mut extent) = extent else { return };
+        extent[..block.len()].copy_from_slice(block);
+        if let Some(kept) = extent.into_buffer(0, block.len()) {
+            self.blocks.insert(key, kept);
         }
-        // Aligned as it was, so that its values can be used where they lie.
-        self.blocks.insert(key, Buffer::from_slice_ref(block.as_slice()));
-        self.settle(&mut self.reserved());
     }
 
     /// Whether a block that the page cache holds too has room, or its turn has come to drive out others.
     fn has_room(&self, weight: u64) -> bool {
-        let share = self.blocks.capacity() / 2;
-        weight <= self.reserved().budget().left()
+        let share = self.budget.limit() / 4;
+        self.budget.left() >= self.arena.slab_bytes()
             && (self.blocks.weight() + weight <= share || self.refused.fetch_add(1, Relaxed).is_multiple_of(ONE_IN))
     }
 
@@ -128,37 +131,33 @@ impl BlockCache {
     pub fn forget(&self, file: u64) {
         if !self.blocks.is_empty() {
             self.blocks.retain(|key, _| key.file != file);
-            self.settle(&mut self.reserved());
+            self.arena.reclaim(u64::MAX);
         }
+    }
+
+    /// Loses blocks of so many bytes, those that the cache can do best without.
+    fn lose(&self, bytes: u64) {
+        let capacity = self.blocks.capacity();
+        self.blocks.set_capacity(self.blocks.weight().saturating_sub(bytes).max(1));
+        self.blocks.set_capacity(capacity);
     }
 
     /// Bytes of the blocks here, and how often one was.
     pub(crate) fn counters(&self) -> (u64, u64) {
         (self.blocks.weight(), self.hits.load(Relaxed))
     }
-
-    fn settle(&self, reserved: &mut Reservation) {
-        let excess = reserved.bytes().saturating_sub(self.blocks.weight());
-        reserved.shrink(excess);
-    }
-
-    fn reserved(&self) -> std::sync::MutexGuard<'_, Reservation> {
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Reclaim for BlockCache {
     fn reclaim(&self, bytes: u64) -> u64 {
-        let Ok(mut reserved) = self.reserved.try_lock() else { return 0 };
-        let (capacity, before) = (self.blocks.capacity(), reserved.bytes());
-        let weight = self.blocks.weight();
-        if weight > 0 {
-            // Shrinking its capacity makes it choose what to lose.
-            self.blocks.set_capacity(weight.saturating_sub(bytes).max(1));
-            self.blocks.set_capacity(capacity);
+        // Memory comes back by slabs, so all that lies in some of them leaves.
+        let slabs = self.arena.last(bytes);
+        if slabs.is_empty() {
+            return 0;
         }
-        self.settle(&mut reserved);
-        before - reserved.bytes()
+        self.blocks.retain(|_, block| !slabs.iter().any(|slab| slab.contains(block.as_ptr())));
+        drop(slabs);
+        self.arena.reclaim(bytes)
     }
 }
 
@@ -204,8 +203,8 @@ mod tests {
 
     #[test]
     fn a_block_is_kept_when_it_is_read_again() {
-        let budget = MemoryBudget::new(1 << 20);
-        let cache = BlockCache::new(&budget);
+        let budget = MemoryBudget::new(8 << 20);
+        let cache = BlockCache::new(&budget, true);
         let block = Buffer::from_vec(vec![7_u8; 1000]);
         cache.offer(key(0), &block, Below::Nothing);
         assert!(cache.get(key(0)).is_none());
@@ -213,31 +212,34 @@ mod tests {
         let kept = cache.get(key(0)).unwrap();
         assert_eq!((kept.as_slice(), kept.as_ptr() as usize % 64), (block.as_slice(), 0));
         assert!(kept.as_ptr() != block.as_ptr(), "a copy: the memory of reads is not kept");
-        assert_eq!(budget.used(), 1000 + ENTRY);
+        assert_eq!(budget.used(), cache.arena.slab_bytes());
         cache.forget(0);
         assert!(cache.get(key(0)).is_none());
+        assert_eq!(budget.used(), cache.arena.slab_bytes(), "for as long as somebody holds the block");
+        drop(kept);
+        cache.arena.reclaim(u64::MAX);
         assert_eq!(budget.used(), 0);
     }
 
     #[test]
     fn it_stays_within_its_share_and_gives_back_what_others_need() {
-        let budget = MemoryBudget::new(1 << 20);
-        let cache = BlockCache::new(&budget);
-        let block = Buffer::from_vec(vec![1_u8; 10_000]);
+        let budget = MemoryBudget::new(32 << 20);
+        let cache = BlockCache::new(&budget, true);
+        let blocks: Vec<_> = (1..8).map(|i| Buffer::from_vec(vec![1_u8; 10_000 * i])).collect();
         for _ in 0..3 {
-            for i in 0..200 {
-                cache.offer(key(i), &block, Below::Nothing);
-                assert!(budget.used() <= 520_000, "{}", budget.used());
+            for i in 0..1000_usize {
+                cache.offer(key(i as u64), &blocks[i % 7], Below::Nothing);
+                assert!(budget.used() <= 16 << 20, "{}", budget.used());
             }
         }
         let (weight, _) = cache.counters();
-        assert!(weight > 300_000, "{weight}");
-        let others = budget.reserve("others", 900_000).unwrap();
-        assert!(cache.counters().0 <= 150_000);
+        assert!(weight > 10 << 20, "{weight}");
+        let others = budget.reserve("others", 28 << 20).unwrap();
+        assert!(cache.counters().0 <= 4 << 20 && cache.counters().0 > 0);
         drop(others);
-        let all = budget.reserve("others", 1 << 20).unwrap();
-        cache.offer(key(1_000), &block, Below::Nothing);
-        cache.offer(key(1_000), &block, Below::Nothing);
+        let all = budget.reserve("others", 32 << 20).unwrap();
+        cache.offer(key(1_000), &blocks[0], Below::Nothing);
+        cache.offer(key(1_000), &blocks[0], Below::Nothing);
         assert!(cache.get(key(1_000)).is_none(), "there is no memory for it");
         drop(all);
         drop(cache);
@@ -246,28 +248,28 @@ mod tests {
 
     #[test]
     fn what_the_page_cache_holds_is_kept_where_there_is_room() {
-        let budget = MemoryBudget::new(4 << 20);
-        let cache = BlockCache::new(&budget);
-        let block = Buffer::from_vec(vec![3_u8; 10_000]);
+        let budget = MemoryBudget::new(64 << 20);
+        let cache = BlockCache::new(&budget, true);
+        let block = Buffer::from_vec(vec![3_u8; 25 * PAGE]);
         let read_all = |below| (0..400).for_each(|i| cache.offer(key(i), &block, below));
         read_all(Below::Memory);
         read_all(Below::Memory);
         assert_eq!(cache.counters().0, 0, "what lies in memory has no need of a copy");
 
-        let others = budget.reserve("others", 4 << 20).unwrap();
+        let others = budget.reserve("others", 63 << 20).unwrap();
         read_all(Below::PageCache);
         read_all(Below::PageCache);
         assert_eq!(cache.counters().0, 0, "nobody is asked to make room");
         drop(others);
 
         read_all(Below::PageCache);
-        let first = |many| (0..many).filter(|&i| cache.get(key(i)).is_some()).count();
-        assert_eq!(first(100), 100, "those that came first stay");
+        let first = (0..100).filter(|&i| cache.get(key(i)).is_some()).count();
+        assert_eq!(first, 100, "those that came first stay");
         let (weight, _) = cache.counters();
-        assert!(weight > 1_000_000 && weight < (1 << 20) + 11 * 10_200, "a quarter, and one in some: {weight}");
+        assert!(weight > 15 << 20 && weight < 17 << 20, "a quarter, and one in some: {weight}");
         for _ in 0..200 {
             read_all(Below::PageCache);
-            assert!(budget.used() <= 2 << 20, "{}", budget.used());
+            assert!(budget.used() <= 32 << 20, "{}", budget.used());
         }
     }
 

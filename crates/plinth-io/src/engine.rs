@@ -167,12 +167,13 @@ impl Io {
     pub fn new(budget: &Arc<MemoryBudget>, options: IoOptions) -> Self {
         let (ring, pool) = (Arc::<Queue>::default(), Arc::<Queue>::default());
         let releasing = Arc::clone(&ring);
-        let arena = Arena::new(budget, &options, Box::new(move |slab| releasing.release(slab)));
+        let cache = BlockCache::new(budget, options.huge_pages);
+        let arena = Arena::of_reads(budget, &options, Box::new(move |slab| releasing.release(slab)));
         Self(Arc::new(Inner {
             options,
             budget: Arc::clone(budget),
             arena,
-            cache: BlockCache::new(budget),
+            cache,
             ring,
             pool,
             has_ring: OnceLock::new(),
@@ -195,9 +196,9 @@ impl Io {
         &self.0.budget
     }
 
-    /// Blocks that are kept.
-    pub fn cache(&self) -> &BlockCache {
-        &self.0.cache
+    /// Blocks that are kept; a forked child of the process that they are in has none.
+    pub fn cache(&self) -> Option<&BlockCache> {
+        self.is_here().then_some(&*self.0.cache)
     }
 
     /// How it works.

@@ -81,6 +81,11 @@ impl Slab {
         Some(Extent { slab: Arc::clone(self), offset, len })
     }
 
+    /// Whether something lies in it.
+    pub(crate) fn contains(&self, at: *const u8) -> bool {
+        (self.start.as_ptr() as usize..self.start.as_ptr() as usize + self.len).contains(&(at as usize))
+    }
+
     pub(crate) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
