@@ -36,7 +36,7 @@ FAMILIES = [
     ("operators", r"^operator", r"datafusion_|hashbrown|arrow_arith|arrow_ord|arrow_cast|arrow_row|arrow_select"),
     ("gather", r"^gather", r"dictionary::"),
     ("filter", r"^filter", r"evaluate|::fused::|::compare|predicate"),
-    ("JSON", r"^(structure|numbers|strings|build|walk|parse|json)", r"plinth_ingest|lexical|fast_float"),
+    ("JSON", r"^(structure|parse|build|json)", r"plinth_ingest|lexical|fast_float"),
     ("decode", r"^(decode|decompress)", r"plinth_encoding|ZSTD_|HUF_|FSE_|\bpco\b"),
     ("checksum", r"^checksum", r"xxh|twox"),
     ("reading", r"^(page cache|drive reads|submit|wait|read)", r"^\[k\]"),

@@ -34,7 +34,12 @@ pub(crate) trait Worker<P, T, E>: Send + 'static {
 
     /// What profiles charge the work to.
     fn anchor(&self) -> Anchor {
-        Stage::Structure.into()
+        Stage::Parse.into()
+    }
+
+    /// How many bytes of a piece they say are worked on.
+    fn bytes(&self, _: &P) -> u64 {
+        0
     }
 }
 
@@ -163,13 +168,10 @@ impl<T, E> Shared<T, E> {
         feed: &Mutex<F>,
         profiler: &Profiler,
     ) {
-        let take = |worker: &_| {
-            let _read = profiler.scope(Stage::Read);
-            self.take(worker, feed)
-        };
-        while let Some((task, piece)) = take(&worker) {
-            let _work = profiler.scope(worker.anchor());
+        while let Some((task, piece)) = self.take(&worker, feed, profiler) {
+            let work = profiler.scope(worker.anchor());
             let result = piece.and_then(|piece| {
+                work.bytes(worker.bytes(&piece));
                 let run = || worker.run(&piece, &mut |item| self.give(task, item));
                 std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(worker.panicked(Some(&piece))))
             });
@@ -186,18 +188,19 @@ impl<T, E> Shared<T, E> {
         &self,
         worker: &impl Worker<P, T, E>,
         feed: &Mutex<F>,
+        profiler: &Profiler,
     ) -> Option<(usize, Result<P, E>)> {
-        let waiting = scope(Stage::Join);
+        let waiting = profiler.scope(Stage::Join);
         let mut feed = feed.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(waiting);
         let mut state = self.lock();
         while !state.cancelled && !state.ended && state.next >= state.current.saturating_add(self.ahead) {
-            state = self.wait(state);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if state.cancelled || state.ended {
             return None;
         }
         drop(state);
+        drop(waiting);
         let piece = std::panic::catch_unwind(AssertUnwindSafe(|| feed.next()))
             .unwrap_or_else(|_| Some(Err(worker.panicked(None))));
         let mut state = self.lock();

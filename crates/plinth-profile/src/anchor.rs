@@ -112,13 +112,11 @@ stages! {
     Read = "read", FromDevice, Sometimes;
     /// Decompressing them.
     Decompress = "decompress", Memory, Never;
-    /// Finding records and fields.
+    /// Cutting text where records end, checking that it is text, and finding fields; its bytes are those of the text.
     Structure = "structure", Memory, Never;
-    /// Parsing numbers.
-    Numbers = "numbers", Nothing, Never;
-    /// Parsing and copying text.
-    Strings = "strings", Nothing, Never;
-    /// Building columns.
+    /// Parsing values into columns, in one walk over the text; its bytes are those of the text.
+    Parse = "parse", Memory, Never;
+    /// Making batches of columns.
     Build = "build", Memory, Never;
     /// Looking up and adding dictionary values.
     Intern = "intern", Memory, Never;

@@ -254,7 +254,6 @@ impl Job {
         progress: &Progress,
         mut take: impl FnMut(&arrow_array::RecordBatch) -> Result,
     ) -> Result<(), Stopped> {
-        let mut bytes = 0;
         loop {
             let read = self.profiler.scope(Stage::Read);
             let Some(batch) = source.next_batch()? else { return Ok(()) };
@@ -262,8 +261,6 @@ impl Job {
             probe.look(&batch);
             let position = source.position();
             read.rows(batch.num_rows() as u64);
-            read.bytes(position.bytes.saturating_sub(bytes));
-            bytes = position.bytes;
             drop(read);
             let build = self.profiler.scope(Stage::Build);
             take(&batch)?;

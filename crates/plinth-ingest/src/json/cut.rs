@@ -13,7 +13,7 @@ use crate::bits::Level;
 use crate::bits::brackets::{Between, Scan, Stop};
 use crate::error::{IngestError, Result};
 use crate::text::buffer::{Buffer, Chunk, Cut};
-use crate::text::feed::Pieces;
+use crate::text::feed::{Pieces, Text};
 use crate::text::out::EXCERPT;
 use crate::text::stream::Input;
 
@@ -56,6 +56,12 @@ pub(crate) struct Piece {
     pub(crate) stored: u64,
     pub(crate) bytes: Chunk,
     pub(crate) framing: Framing,
+}
+
+impl Text for Piece {
+    fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
 }
 
 /// How to cut.

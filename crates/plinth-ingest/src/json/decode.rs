@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use plinth_profile::{Stage, scope};
+
 use super::Flaw;
 use super::alike::Runs;
 use super::cut::{Framing, Piece};
@@ -17,6 +19,7 @@ use crate::bits::Level;
 use crate::bits::brackets::{Between, Scan, Stop};
 use crate::error::{IngestError, Result};
 use crate::text::Look;
+use crate::text::feed::Text;
 use crate::text::out::{Decoded, Out, Place, Plan, panicked};
 
 /// Somebody who takes records.
@@ -92,6 +95,8 @@ impl<'a> Records<'a> {
         let framing = self.piece.framing;
         let lines = framing == Framing::Lines;
         let bytes = self.piece.bytes.get(from..).unwrap_or_default();
+        let structure = scope(Stage::Structure);
+        structure.bytes(bytes.len() as u64);
         let (text, whole) = match simdutf8::compat::from_utf8(bytes) {
             Ok(text) => (text, true),
             Err(e) => {
@@ -99,6 +104,7 @@ impl<'a> Records<'a> {
                 (valid.and_then(Result::ok).unwrap_or_default(), false)
             }
         };
+        drop(structure);
         let mut walk = Walk::new(text, tools, lines);
         let mut start = 0;
         // To where what is between brackets is known to be small enough.
@@ -320,7 +326,7 @@ impl Decoding<'_> {
     fn give_if_full(&mut self) -> Result<bool> {
         if self.out.is_full(self.rows.len(), self.rows.listed()) {
             let unknown = self.rows.take_unknown();
-            self.out.give(self.rows.finish(), unknown)?;
+            self.out.give(|| self.rows.finish(), unknown)?;
         }
         Ok(self.out.wanted)
     }
@@ -340,9 +346,13 @@ impl Worker<Piece, Decoded, IngestError> for Decoder {
         }
         if out.is_wanting(rows.len()) {
             let unknown = rows.take_unknown();
-            out.give(rows.finish(), unknown)?;
+            out.give(|| rows.finish(), unknown)?;
         }
         Ok(())
+    }
+
+    fn bytes(&self, piece: &Piece) -> u64 {
+        Text::bytes(piece)
     }
 
     fn panicked(&self, piece: Option<&Piece>) -> IngestError {
@@ -409,6 +419,10 @@ impl Worker<Piece, Samples, IngestError> for Sampler {
         self.look(piece, u64::MAX, &mut samples);
         give(Item { bytes: samples.memory(), value: samples });
         Ok(())
+    }
+
+    fn bytes(&self, piece: &Piece) -> u64 {
+        Text::bytes(piece)
     }
 
     fn panicked(&self, piece: Option<&Piece>) -> IngestError {

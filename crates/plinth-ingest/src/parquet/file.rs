@@ -1,13 +1,14 @@
 //! A Parquet file on disk, or one that came through a pipe.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
+use plinth_profile::{Stage, scope};
 
 use crate::error::{IngestError, Result};
 use crate::text::stream::Spooled;
@@ -57,6 +58,18 @@ impl Handle {
     }
 }
 
+/// A file whose reads stand in profiles.
+struct Charged(File);
+
+impl Read for Charged {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let reading = scope(Stage::Read);
+        let read = self.0.read(buffer)?;
+        reading.bytes(read as u64);
+        Ok(read)
+    }
+}
+
 impl Length for Handle {
     fn len(&self) -> u64 {
         match self {
@@ -71,7 +84,11 @@ impl ChunkReader for Handle {
 
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
         Ok(match self {
-            Self::File(file) => Box::new(file.get_read(start)?),
+            Self::File(file) => {
+                let mut file = file.try_clone()?;
+                file.seek(SeekFrom::Start(start))?;
+                Box::new(BufReader::new(Charged(file)))
+            }
             Self::Spooled(spooled) => {
                 let mut reader = spooled.reader();
                 reader.position = start;
@@ -82,7 +99,11 @@ impl ChunkReader for Handle {
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
         match self {
-            Self::File(file) => file.get_bytes(start, length),
+            Self::File(file) => {
+                let reading = scope(Stage::Read);
+                reading.bytes(length as u64);
+                file.get_bytes(start, length)
+            }
             Self::Spooled(spooled) => {
                 let bytes = spooled.read(start, length)?;
                 if bytes.len() != length {

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use plinth_profile::{Stage, scope};
+
 use super::stream::{Input, Opened};
 use crate::error::{IngestError, Result};
 use crate::format::Compression;
@@ -126,6 +128,9 @@ impl Buffer {
         if self.memory.len() < goal {
             self.memory.resize(goal, 0);
         }
+        // What is read for it is charged apart.
+        let decompress = self.input.is_compressed().then(|| scope(Stage::Decompress));
+        let known = self.len;
         while self.len < goal {
             match self.opened.reader.read(self.memory.get_mut(self.len..goal).unwrap_or_default()) {
                 Ok(0) => {
@@ -136,6 +141,9 @@ impl Buffer {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(self.input.read_error(&e)),
             }
+        }
+        if let Some(decompress) = decompress {
+            decompress.bytes((self.len - known) as u64);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Fields};
 
+use super::feed::Text;
 use super::infer::{Objects, check_width};
 use super::lines;
 use super::numbers::Numbers;
@@ -108,11 +109,11 @@ impl Decoder {
             let faults = rows.push(&records, window, columns);
             judge(&mut records, window, columns.len(), faults, &mut out)?;
             if out.is_full(rows.len(), 0) {
-                out.give(Ok(rows.finish()), UnknownKeys::default())?;
+                out.give(|| Ok(rows.finish()), UnknownKeys::default())?;
             }
         }
         if out.is_wanting(rows.len()) {
-            out.give(Ok(rows.finish()), UnknownKeys::default())?;
+            out.give(|| Ok(rows.finish()), UnknownKeys::default())?;
         }
         Ok(())
     }
@@ -150,6 +151,10 @@ fn judge(
 impl Worker<Piece, Decoded, IngestError> for Decoder {
     fn run(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Decoded>) -> bool) -> Result<()> {
         self.decode(piece, give)
+    }
+
+    fn bytes(&self, piece: &Piece) -> u64 {
+        Text::bytes(piece)
     }
 
     fn panicked(&self, piece: Option<&Piece>) -> IngestError {
@@ -225,6 +230,10 @@ impl Worker<Piece, Objects, IngestError> for Sampler {
         self.look(piece, u64::MAX, &mut objects);
         give(Item { bytes: objects.memory(), value: objects });
         Ok(())
+    }
+
+    fn bytes(&self, piece: &Piece) -> u64 {
+        Text::bytes(piece)
     }
 
     fn panicked(&self, piece: Option<&Piece>) -> IngestError {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use arrow_schema::{ArrowError, SchemaRef};
+use plinth_profile::{Stage, scope};
 
 use crate::ahead::Item;
 use crate::error::{BadRecord, IngestError, Result};
@@ -163,12 +164,19 @@ impl<'a> Out<'a> {
         rows >= self.plan.batch_rows || listed >= BATCH_VALUES || self.bad_bytes >= BATCH_BYTES
     }
 
-    /// Hands on what there is.
-    pub(crate) fn give(&mut self, columns: Result<Vec<ArrayRef>, ArrowError>, unknown: UnknownKeys) -> Result<()> {
+    /// Hands on what there is, of which `finish` makes columns.
+    pub(crate) fn give(
+        &mut self,
+        finish: impl FnOnce() -> Result<Vec<ArrayRef>, ArrowError>,
+        unknown: UnknownKeys,
+    ) -> Result<()> {
+        let build = scope(Stage::Build);
         let rows = self.keep.len();
         let keep = self.keep.finish();
-        let batch = columns.and_then(|columns| kept(&self.plan.schema, columns, rows, keep));
+        let batch = finish().and_then(|columns| kept(&self.plan.schema, columns, rows, keep));
         let batch = batch.map_err(|e| IngestError::damaged(self.path, e.to_string()))?;
+        build.rows(batch.num_rows() as u64);
+        drop(build);
         self.give_batch(Some(batch), unknown);
         Ok(())
     }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use plinth_profile::{Stage, scope};
+
 use super::csv::{Dialect, Field, without_line_end};
 use super::out::Place;
 use super::split::Piece;
@@ -94,6 +96,8 @@ impl Window {
 
 impl<'a> Records<'a> {
     pub(super) fn new(piece: &'a Piece, limit: usize, level: Level) -> Self {
+        let structure = scope(Stage::Structure);
+        structure.bytes(piece.bytes.len() as u64);
         let dialect = piece.head.dialect;
         Self {
             piece,
@@ -148,6 +152,7 @@ impl<'a> Records<'a> {
         if self.start >= bytes.len() {
             return false;
         }
+        let _structure = scope(Stage::Structure);
         // What was found of an unfinished record is found once more.
         self.scan.restart();
         let (mut odd, goal) = (false, self.start + WINDOW);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::buffer::{Buffer, Chunk, Cut};
 use super::csv::{Dialect, without_line_end};
-use super::feed::Pieces;
+use super::feed::{Pieces, Text};
 use super::out::EXCERPT;
 use super::sniff::{Sniffing, sniff};
 use super::stream::Input;
@@ -48,6 +48,12 @@ pub(crate) struct Piece {
     pub(crate) bytes: Chunk,
     /// The length of the one record that is too large to be read.
     pub(crate) oversized: Option<u64>,
+}
+
+impl Text for Piece {
+    fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
 }
 
 /// How to cut.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plinth_io::Spool;
+use plinth_profile::{Stage, scope};
 
 use crate::error::{IngestError, Result};
 use crate::format::{Compression, of_name};
@@ -62,6 +63,11 @@ impl Input {
         matches!(self.from, From::Stream(_))
     }
 
+    /// Whether its bytes have to be decompressed.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.compression.is_some()
+    }
+
     /// Its length as stored.
     pub(crate) fn bytes(&self) -> Option<u64> {
         match &self.from {
@@ -99,7 +105,7 @@ impl Input {
 
     /// What a failed read means.
     pub(crate) fn read_error(&self, e: &Error) -> IngestError {
-        if self.compression.is_some() {
+        if self.is_compressed() {
             return read_error(&self.path, e);
         }
         IngestError::os(&self.path, "read", Error::new(e.kind(), e.to_string()))
@@ -178,7 +184,9 @@ struct Counted {
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let reading = scope(Stage::Read);
         let read = self.inner.read(buffer)?;
+        reading.bytes(read as u64);
         self.bytes.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }

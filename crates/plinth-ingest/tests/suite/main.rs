@@ -11,6 +11,7 @@
 mod csv;
 mod json;
 mod parquet;
+mod profile;
 mod roundtrip;
 mod text;
 

@@ -116,7 +116,7 @@ pub(super) fn colour(stage: Stage) -> &'static str {
         Stage::Operator => "engine",
         Stage::Gather | Stage::Build | Stage::Output => "move",
         Stage::Plan | Stage::Open | Stage::Metadata | Stage::Scan => "plan",
-        Stage::Structure | Stage::Numbers | Stage::Strings => "parse",
+        Stage::Structure | Stage::Parse => "parse",
         Stage::Join | Stage::Other | Stage::Idle => "other",
     }
 }

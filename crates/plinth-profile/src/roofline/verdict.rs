@@ -123,7 +123,7 @@ fn busiest(profile: &Profile, decode: Option<f64>) -> (Bound, String) {
                 "operator-bound: {share} of the processor time is the engine's, mostly {part}; fewer rows or columns that reach it"
             )
         }
-        Stage::Structure | Stage::Numbers | Stage::Strings | Stage::Decompress => {
+        Stage::Structure | Stage::Parse | Stage::Decompress => {
             format!(
                 "parsing-bound: {share} of the processor time is {stage}; more threads, or input that is parsed already"
             )

@@ -283,10 +283,10 @@ fn what_a_part_turns_out_to_be_is_charged_to_it() {
         clock.work(1_000);
         encode.bytes(7);
         let mut outer = scope(Stage::Build);
-        let _inner = scope(Stage::Numbers);
+        let _inner = scope(Stage::Structure);
         clock.work(5);
         // Too late: something else is under way within.
-        outer.turns_out(Stage::Strings);
+        outer.turns_out(Stage::Parse);
     }
     let profile = profiler.finish();
     check(&profile);
@@ -297,7 +297,7 @@ fn what_a_part_turns_out_to_be_is_charged_to_it() {
         let row = row(&flat, encoding);
         assert_eq!((nanos(row.time), row.hits, row.bytes), (1_100, 1, 7));
     }
-    assert_eq!((nanos(row(&flat, "numbers").time), row(&flat, "build").hits), (10, 2));
+    assert_eq!((nanos(row(&flat, "structure").time), row(&flat, "build").hits), (10, 2));
 }
 
 #[test]

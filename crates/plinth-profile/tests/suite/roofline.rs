@@ -88,7 +88,7 @@ fn busy_threads_are_bound_by_what_they_do_most() {
         ),
         (Stage::Filter.nth(0), Stage::Filter, "filter-bound: 90.0 %"),
         (Stage::Operator.nth(3), Stage::Operator, "operator-bound: 100.0 %"),
-        (Stage::Numbers.into(), Stage::Numbers, "parsing-bound: 90.0 %"),
+        (Stage::Parse.into(), Stage::Parse, "parsing-bound: 90.0 %"),
         (Stage::Intern.into(), Stage::Intern, "encoding-bound: 90.0 %"),
         (Stage::Plan.into(), Stage::Plan, "processor-bound: 90.0 % of the processor time is plan"),
     ] {
