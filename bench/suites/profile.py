@@ -16,6 +16,7 @@ from ..engines import Plinth
 from ..process import Failed
 from ..timing import paired, say, verdict
 from . import pushdown
+from .json import BUILD
 
 PARTS = ["overhead", "named", "honest", "perf"]
 # Bytes a second of the device that is slowed down.
@@ -200,6 +201,8 @@ def perf(options, figures):
             process.run([example, "generate", document, pairs, options.seed, "uniform"])
         sql = f"select avg(haversine(y0, x0, y1, x1)) from read_json('{document}', root => 'pairs')"
         cases.append(("the reference document", options.folder, sql))
+    else:
+        skipped(figures, "perf, the reference document", f"no {example}: build it beside the program with `{BUILD}`")
     for title, folder, sql in cases:
         command = [options.plinth, "sql", "--db", folder, "--threads", options.threads, "--repeat", 8, "--timings", "json"]
         command = [str(part) for part in command]
