@@ -45,6 +45,10 @@ class Engine:
     def run(self, tables, sql, repeat=1):
         raise NotImplementedError
 
+    def profile(self, tables, sql):
+        """Where the time of a warm run went, or None of what keeps no profiles."""
+        return None
+
 
 class Plinth(Engine):
     key, label, dialect, ours = "plinth", "Plinth", "datafusion", True

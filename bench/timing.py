@@ -101,8 +101,8 @@ def measure(engines, tables, query, options):
         say(f"  {query.name}: {key}: {error}")
     for engine in able:
         of = {"warm": summary(runs[engine.key]), "memory": memory[engine.key]}
-        if engine.ours:
-            of["profile"] = engine.profile(tables, query.text(engine.dialect))
+        if engine.ours and (profile := engine.profile(tables, query.text(engine.dialect))) is not None:
+            of["profile"] = profile
         if cold[engine.key]:
             known = [s for s in stayed[engine.key] if s is not None]
             of["cold"] = summary(cold[engine.key]) | {"still_cached": max(known) if known else None}
