@@ -281,8 +281,51 @@ fn decimals<T: DecimalType>(
     })
 }
 
+/// Digits that 64 bits hold, whichever they are.
+const SHORT: usize = 18;
+
+/// A decimal as most are spelled, times ten to the scale: digits, few enough that 64 bits hold the result, with a point or
+/// without. `None` says nothing about it.
+#[inline(always)]
+fn usual_decimal(text: &str, precision: u8, scale: i8) -> Option<i64> {
+    let bytes = text.as_bytes();
+    let unsigned = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    let scale = usize::try_from(scale).ok()?;
+    let (mut value, mut digits, mut fraction) = (0_i64, 0, None);
+    if unsigned.len() > SHORT {
+        return None;
+    }
+    for byte in unsigned {
+        let digit = byte.wrapping_sub(b'0');
+        if digit <= 9 {
+            value = value * 10 + i64::from(digit);
+            digits += 1;
+        } else if *byte == b'.' && fraction.is_none() {
+            fraction = Some(digits);
+        } else {
+            return None;
+        }
+    }
+    let zeros = scale.checked_sub(fraction.map_or(0, |before| digits - before))?;
+    // Leading zeros count as digits here, so that nothing is taken that has too many.
+    if digits == 0 || digits + zeros > SHORT.min(usize::from(precision)) {
+        return None;
+    }
+    let value = value * 10_i64.pow(u32::try_from(zeros).ok()?);
+    Some(if unsigned.len() < bytes.len() { -value } else { value })
+}
+
 /// A decimal number times ten to the scale, exactly.
 pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Result<i256, Why> {
+    match usual_decimal(text, precision, scale) {
+        Some(value) => Ok(i256::from_i128(value.into())),
+        None => any_decimal(text, precision, scale),
+    }
+}
+
+/// The same however it is spelled.
+#[inline(never)]
+fn any_decimal(text: &str, precision: u8, scale: i8) -> Result<i256, Why> {
     let not_a_number = || Why::from("not a decimal number");
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -463,6 +506,8 @@ impl Column for FixedBinaries {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -551,6 +596,20 @@ mod tests {
         // Such types there are not.
         for unknown in [FixedSizeBinary(-1), Time32(TimeUnit::Nanosecond), Time64(TimeUnit::Second), Null] {
             assert!(column(&unknown, true).is_none(), "{unknown}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn usual_decimals_are_those_of_any_spelling(
+            text in "[-+]?[0-9]{0,12}[.e]?[0-9]{0,8}",
+            precision in 1_u8..=38,
+            scale in -3_i8..=20,
+        ) {
+            if let Some(value) = usual_decimal(&text, precision, scale) {
+                let any = any_decimal(&text, precision, scale).map_err(Cow::into_owned);
+                prop_assert_eq!(any, Ok(i256::from_i128(value.into())), "{}", text);
+            }
         }
     }
 

@@ -135,7 +135,12 @@ pub(crate) fn date(text: &str) -> Option<i64> {
 /// The date in a range, if it is spelled as most are, as days since 1970-01-01. `None` says nothing about it.
 #[inline(always)]
 pub(super) fn usual_date(bytes: &[u8], range: &Range<usize>) -> Option<i32> {
-    let text: &[u8; 10] = bytes.get(range.clone())?.try_into().ok()?;
+    usual_day(bytes.get(range.clone())?.try_into().ok()?)
+}
+
+/// A date of just that form, as days since 1970-01-01.
+#[inline(always)]
+fn usual_day(text: &[u8; 10]) -> Option<i32> {
     let [a, b, c, d, dash, e, f, other_dash, g, h] = text.map(|byte| i64::from(byte.wrapping_sub(b'0')));
     let minus = i64::from(b'-'.wrapping_sub(b'0'));
     // All at once: which of them is wrong does not matter.
@@ -154,7 +159,49 @@ pub(crate) fn time(text: &str) -> Option<i64> {
 }
 
 /// A date and a time of day, `T` or one space between them, with or without a zone.
+#[inline]
 pub(crate) fn moment(text: &str) -> Option<Moment> {
+    usual_moment(text.as_bytes()).or_else(|| any_moment(text))
+}
+
+/// A moment that is spelled as most are: seconds, a fraction of at most nine digits, no zone or `Z`. `None` says nothing about it.
+#[inline(always)]
+fn usual_moment(text: &[u8]) -> Option<Moment> {
+    let (date, rest) = text.split_first_chunk::<10>()?;
+    let (clock, rest) = rest.split_first_chunk::<9>()?;
+    let days = usual_day(date)?;
+    let [between, a, b, colon, c, d, other_colon, e, f] = *clock;
+    let digits = [a, b, c, d, e, f].map(|byte| byte.wrapping_sub(b'0'));
+    let wrong = digits.iter().fold(0, |most, digit| (*digit).max(most)) > 9 || colon != b':' || other_colon != b':';
+    if wrong || !matches!(between, b'T' | b' ') {
+        return None;
+    }
+    let [a, b, c, d, e, f] = digits.map(i64::from);
+    let (hour, minute, second) = (a * 10 + b, c * 10 + d, e * 10 + f);
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let (zoned, rest) = rest.strip_suffix(b"Z").map_or((false, rest), |rest| (true, rest));
+    let mut nanos = 0;
+    if let Some((point, fraction)) = rest.split_first() {
+        if *point != b'.' || !(1..=9).contains(&fraction.len()) {
+            return None;
+        }
+        for byte in fraction {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            nanos = nanos * 10 + u32::from(digit);
+        }
+        nanos *= 10_u32.pow(9 - u32::try_from(fraction.len()).ok()?);
+    }
+    Some(Moment { seconds: i64::from(days) * 86_400 + hour * 3_600 + minute * 60 + second, nanos, zoned })
+}
+
+/// A moment however it is spelled.
+#[inline(never)]
+fn any_moment(text: &str) -> Option<Moment> {
     let mut rest = Rest(text.as_bytes());
     let days = rest.date()?;
     rest.eat(b'T').or_else(|| rest.eat(b' '))?;
@@ -170,7 +217,36 @@ pub(crate) fn moment(text: &str) -> Option<Moment> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn usual_moments_are_those_of_any_spelling(
+            text in "[0-9]{3}[0-9x]-[01][0-9]-[0-3][0-9][T t][0-2][0-9]:[0-6][0-9][:.][0-6][0-9]([.,][0-9]{0,10})?[Zz+]?",
+        ) {
+            if let Some(moment) = usual_moment(text.as_bytes()) {
+                prop_assert_eq!(any_moment(&text), Some(moment), "{}", text);
+            }
+        }
+
+        #[test]
+        fn what_is_spelled_as_most_are_is_taken_so(seconds in -62_167_219_200..253_402_300_800_i64, nanos in 0_u32..1_000_000_000, zoned: bool) {
+            let days = seconds.div_euclid(86_400);
+            let clock = seconds.rem_euclid(86_400);
+            // The day by search: the calendar's arithmetic is what is tested.
+            let year = (0..=9999).rev().find(|year| super::days(*year, 1, 1) <= days).unwrap();
+            let month = (1..=12).rev().find(|month| super::days(year, *month, 1) <= days).unwrap();
+            let day = days - super::days(year, month, 1) + 1;
+            let zone = if zoned { "Z" } else { "" };
+            let text = format!(
+                "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{nanos:09}{zone}",
+                clock / 3_600, clock / 60 % 60, clock % 60,
+            );
+            prop_assert_eq!(usual_moment(text.as_bytes()), Some(Moment { seconds, nanos, zoned }), "{}", text);
+        }
+    }
 
     #[test]
     fn calendar() {
