@@ -294,7 +294,9 @@ impl ScanBuilder {
     ///
     /// # Errors
     /// As [`ScanBuilder::build`].
-    pub fn access_path(self) -> Result<Option<AccessPath>> {
+    pub fn access_path(mut self) -> Result<Option<AccessPath>> {
+        // What comes out does not matter, and to prepare it would take longer the more columns there are.
+        self.columns = Some(Vec::new());
         self.prepare()?.executor.access_path()
     }
 
