@@ -1,7 +1,7 @@
 //! What one commit changes, in memory and in the log.
 //!
-//! The payload of a frame is the number of its commits, and each as bytes with their length in front. A commit is the number of
-//! keys whose rows go, and these keys; the number of rows that come, and if there are some their blocks; the number of segments
+//! The payload of a frame is the number of its commits, and each as bytes with their length in front. A commit is whether all
+//! rows before it go; the number of keys whose rows go, and these keys; the number of rows that come, and if there are some their blocks; the number of segments
 //! that come, and these as a version file has them. A row replaces the one that has its key.
 
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub(crate) struct WriteSet {
     pub(crate) keys: Keys,
     /// Whether none of these keys may be there already.
     pub(crate) must_be_new: bool,
+    /// Whether all rows that there are go first.
+    pub(crate) all_go: bool,
     /// Keys whose rows go: others than those that come.
     pub(crate) deletes: Keys,
     /// Segments that come.
@@ -37,7 +39,7 @@ pub(crate) struct WriteSet {
 impl WriteSet {
     /// Encodes it for the log, on the thread of whoever commits.
     pub(crate) fn seal(mut self, codec: &RowCodec) -> Result<Self> {
-        let mut out = Vec::new();
+        let mut out = vec![u8::from(self.all_go)];
         put_varint(self.deletes.len() as u64, &mut out);
         self.deletes.iter().for_each(|key| put_bytes(key, &mut out));
         let rows = self.rows.as_ref().filter(|rows| rows.num_rows() > 0);
@@ -70,6 +72,7 @@ pub(crate) fn payload(sets: &[&WriteSet]) -> Vec<u8> {
 /// A commit as a log has it.
 #[derive(Debug)]
 pub(crate) struct Logged {
+    pub(crate) all_go: bool,
     pub(crate) deletes: Keys,
     pub(crate) rows: Option<(RecordBatch, Keys)>,
     pub(crate) segments: Vec<SegmentEntry>,
@@ -88,6 +91,11 @@ pub(crate) fn read(payload: &[u8], codec: &RowCodec, columns: &KeyColumns) -> Re
 fn read_one(bytes: &[u8], codec: &RowCodec, columns: &KeyColumns) -> Result<Logged, String> {
     let wrong = || "a commit's bytes are none".to_owned();
     let mut reader = Reader(bytes);
+    let all_go = match reader.take(1) {
+        Some([0]) => false,
+        Some([1]) => true,
+        _ => return Err(wrong()),
+    };
     let mut deletes = Keys::default();
     for _ in 0..reader.count().ok_or_else(wrong)? {
         deletes.push(reader.bytes().ok_or_else(wrong)?);
@@ -103,5 +111,5 @@ fn read_one(bytes: &[u8], codec: &RowCodec, columns: &KeyColumns) -> Result<Logg
     let count = reader.count().ok_or_else(wrong)?;
     let segments = (0..count).map(|_| SegmentEntry::read(&mut reader).ok_or_else(wrong)).collect::<Result<_, _>>()?;
     reader.end().ok_or_else(wrong)?;
-    Ok(Logged { deletes, rows, segments })
+    Ok(Logged { all_go, deletes, rows, segments })
 }

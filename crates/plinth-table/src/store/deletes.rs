@@ -27,6 +27,21 @@ fn split(row: u32) -> (usize, usize, u64) {
 }
 
 impl Deletes {
+    /// All of so many rows.
+    pub(crate) fn all(rows: u32) -> Self {
+        let full = Arc::new([u64::MAX; WORDS]);
+        let mut tiles: Vec<_> = (0..rows / TILE).map(|_| Some(Arc::clone(&full))).collect();
+        let mut last = [0; WORDS];
+        for row in 0..rows % TILE {
+            let (_, word, bit) = split(row);
+            if let Some(word) = last.get_mut(word) {
+                *word |= bit;
+            }
+        }
+        tiles.push(Some(Arc::new(last)));
+        Self { tiles: Arc::new(tiles), count: u64::from(rows) }
+    }
+
     pub(crate) fn contains(&self, row: u32) -> bool {
         let (tile, word, bit) = split(row);
         let tile = self.tiles.get(tile).and_then(Option::as_ref);
@@ -142,6 +157,10 @@ mod tests {
             prop_assert_eq!(deletes.count(), model.len() as u64);
             let since: Vec<u32> = deletes.since(&before).collect();
             prop_assert_eq!(since, model.difference(&known).copied().collect::<Vec<_>>());
+            let all = Deletes::all(from);
+            prop_assert_eq!(all.count(), u64::from(from));
+            prop_assert!(all.rows().eq(0..from) && !all.contains(from));
+            prop_assert!(all.since(&Deletes::default()).eq(0..from));
             let kept = deletes.kept(from, rows);
             for i in 0..rows {
                 let row = from + u32::try_from(i).unwrap();

@@ -13,6 +13,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 use hashbrown::HashTable;
+use plinth_io::{MemoryBudget, Reservation};
 
 use super::deletes::Deletes;
 use super::error::{Result, TableError};
@@ -28,7 +29,7 @@ const FAN: u32 = 3;
 const TURN: usize = 256;
 
 /// The rows as one version of the table sees them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Delta {
     index: Arc<RwLock<Index>>,
     batches: Arc<Vec<Numbered>>,
@@ -47,13 +48,16 @@ struct Numbered {
 }
 
 /// Where keys are, of all rows that were ever added.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Index {
     /// The last row of each key.
     last: HashTable<u32>,
     /// For each row the one before it of the same key.
     before: Vec<u32>,
     keys: Keys,
+    /// What all versions of these rows take. It is counted, not asked for: who ran out of memory merges rows, and can't do so
+    /// without.
+    memory: Reservation,
 }
 
 /// No row.
@@ -67,7 +71,7 @@ impl Index {
     fn push(&mut self, key: &[u8]) {
         let hash_of = hash(key);
         let row = u32::try_from(self.keys.len()).unwrap_or(NONE);
-        let Self { last, keys, before } = self;
+        let Self { last, keys, before, .. } = self;
         keys.push(key);
         let same = |&other: &u32| keys.get(other as usize) == key;
         match last.find_mut(hash_of, same) {
@@ -81,6 +85,23 @@ impl Index {
 }
 
 impl Delta {
+    /// No rows.
+    pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Self {
+        let index = Index {
+            last: HashTable::new(),
+            before: Vec::new(),
+            keys: Keys::default(),
+            memory: budget.open("rows that wait to be merged"),
+        };
+        Self {
+            index: Arc::new(RwLock::new(index)),
+            batches: Arc::default(),
+            rows: 0,
+            bytes: 0,
+            deletes: Deletes::default(),
+        }
+    }
+
     /// The row that has a key, if one that is there does.
     pub(crate) fn find(&self, key: &[u8], hash: u64) -> Option<u32> {
         if self.rows == 0 {
@@ -108,7 +129,9 @@ impl Delta {
         let batches = Arc::make_mut(&mut self.batches);
         batches.push(Numbered { first: self.rows, batch: own(batch)? });
         self.rows += rows;
-        self.bytes += memory(batch) + all.iter().map(|key| key.len() as u64 + 16).sum::<u64>();
+        let bytes = memory(batch) + all.iter().map(|key| key.len() as u64 + 16).sum::<u64>();
+        self.bytes += bytes;
+        self.index.write().unwrap_or_else(PoisonError::into_inner).memory.charge(bytes);
         gather(batches)
     }
 
@@ -124,6 +147,11 @@ impl Delta {
         let known = self.batches.get(batch)?;
         let row = (row - known.first) as usize;
         (row < known.batch.num_rows()).then_some((batch, row))
+    }
+
+    /// One of the batches.
+    pub(crate) fn batch(&self, batch: usize) -> Option<&RecordBatch> {
+        self.batches.get(batch).map(|numbered| &numbered.batch)
     }
 
     /// The batches, each with the number of its first row.

@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use plinth_format::{OpenOptions, RowCodec};
 use plinth_io::Storage;
 
+use super::cache::Blocks;
 use super::commit::{WriteSet, payload};
+use super::delta::Delta;
 use super::error::{Result, TableError};
 use super::key::{KeyColumns, hash};
 use super::log::{Log, Position};
-use super::segment::{Blocks, Live, Segment};
+use super::segment::{Live, Segment};
 use super::version::{Place, Version};
 
 /// What readers and the writer share.
@@ -135,6 +137,8 @@ pub(crate) struct Engine {
     working: Version,
     /// The keys that commits have written since the oldest open transaction began, and the version that each came with.
     recent: HashMap<Box<[u8]>, u64>,
+    /// The version that all rows before went with, last time.
+    emptied: u64,
     frozen: Option<Frozen>,
     stopped: Option<TableError>,
 }
@@ -142,7 +146,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(shared: Arc<Shared>, log: Log) -> Self {
         let working = Version::clone(&shared.current());
-        Self { shared, log, working, recent: HashMap::new(), frozen: None, stopped: None }
+        Self { shared, log, working, recent: HashMap::new(), emptied: 0, frozen: None, stopped: None }
     }
 
     /// Why no commits are taken any more, if so.
@@ -204,6 +208,9 @@ impl Engine {
     /// First committer wins.
     fn check_conflicts(&self, set: &WriteSet, written: &HashSet<&[u8]>) -> Result<()> {
         let Some(snapshot) = set.snapshot else { return Ok(()) };
+        if self.emptied > snapshot {
+            return Err(TableError::Conflict { key: "of all rows".into() });
+        }
         let columns = &self.shared.columns;
         let conflict = |key: &[u8]| Err(TableError::Conflict { key: columns.show(key) });
         for key in set.written() {
@@ -247,6 +254,12 @@ impl Engine {
         for key in set.deletes.iter() {
             places.extend(self.working.find(columns, key, hash(key))?);
         }
+        let mut deleted = places.len() as u64;
+        if set.all_go {
+            deleted = self.working.rows();
+            self.working.delete_all();
+            self.emptied = self.working.sequence + 1;
+        }
         places.iter().for_each(|&place| self.working.delete(place));
         let mut inserted = 0;
         if let Some(rows) = &set.rows {
@@ -261,7 +274,7 @@ impl Engine {
             inserted += segment.entry.rows;
             self.working.segments.push(Live { segment: Arc::clone(segment), deletes: Default::default() });
         }
-        Ok(Committed { inserted, deleted: places.len() as u64 })
+        Ok(Committed { inserted, deleted })
     }
 
     fn publish(&mut self, applied: &[&WriteSet]) {
@@ -312,7 +325,8 @@ impl Engine {
             Ok(log) => log,
             Err(error) => return Err(self.stop(error)),
         };
-        self.working.frozen = Some(std::mem::take(&mut self.working.delta));
+        let empty = Delta::new(self.shared.open.io.budget());
+        self.working.frozen = Some(std::mem::replace(&mut self.working.delta, empty));
         self.shared.replace(self.working.clone());
         let frozen = Frozen { version: Arc::new(self.working.clone()), log };
         self.frozen = Some(frozen.clone());

@@ -7,6 +7,8 @@
 //! | text and binaries, last in the key | the bytes |
 //! | text and binaries before others | the bytes, each 00 as 00 ff; then 00 00 |
 
+use std::ops::Range;
+
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
@@ -135,10 +137,81 @@ impl Keys {
         (0..self.len()).map(|row| self.get(row))
     }
 
+    /// Their places in the order of the keys; of equal ones the first comes first.
+    pub(crate) fn order(&self) -> Vec<usize> {
+        let mut order: Vec<(u64, usize)> = (0..self.len).map(|row| (head(self.get(row)), row)).collect();
+        if self.ends.is_empty() && self.width <= size_of::<u64>() {
+            order.sort_unstable();
+        } else {
+            order.sort_unstable_by(|a, b| (a.0, self.get(a.1), a.1).cmp(&(b.0, self.get(b.1), b.1)));
+        }
+        order.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// Among sorted keys, those of a range: the first that is not less than `key`. It is looked for from `guess` on, in steps
+    /// that double, so that a good guess looks at few keys.
+    pub(crate) fn seek(&self, within: Range<usize>, guess: usize, key: &[u8]) -> usize {
+        if within.is_empty() {
+            return within.start;
+        }
+        let wanted = head(key);
+        let less = |row: usize| {
+            let known = self.get(row);
+            head(known).cmp(&wanted).then_with(|| known.cmp(key)).is_lt()
+        };
+        let (mut low, mut high) = (within.start, within.end);
+        let (guess, mut step) = (guess.clamp(low, high - 1), 1);
+        if less(guess) {
+            low = guess + 1;
+            while low + step <= high {
+                let next = low + step - 1;
+                if !less(next) {
+                    high = next;
+                    break;
+                }
+                (low, step) = (next + 1, step * 2);
+            }
+        } else {
+            high = guess;
+            while let Some(next) = high.checked_sub(step).filter(|&next| next >= low) {
+                if less(next) {
+                    low = next + 1;
+                    break;
+                }
+                (high, step) = (next, step * 2);
+            }
+        }
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if less(middle) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
     /// Bytes it takes in memory.
     pub(crate) fn memory(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
     }
+}
+
+/// The first eight bytes of a key as a number, with zeros behind its end: where these differ, keys compare as they do.
+pub(crate) fn head(key: &[u8]) -> u64 {
+    if let Some(head) = key.first_chunk() {
+        return u64::from_be_bytes(*head);
+    }
+    let mut head = [0; 8];
+    head.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(head)
+}
+
+/// Where a key would be among `rows` sorted ones that begin with `first` and end with `last`, if they lay evenly.
+pub(crate) fn guess(first: u64, last: u64, wanted: u64, rows: usize) -> usize {
+    let (span, offset) = (last.saturating_sub(first), wanted.saturating_sub(first));
+    // In 64 bits: 32 of the keys' difference are enough.
+    let shift = (u64::BITS - span.leading_zeros()).saturating_sub(32);
+    let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+    let share = (offset.min(span) >> shift) * u64::from(rows) / (span >> shift).max(1);
+    usize::try_from(share).unwrap_or(usize::MAX)
 }
 
 /// How a key column's values become bytes.
@@ -352,8 +425,34 @@ mod tests {
 
     use arrow_array::{FixedSizeBinaryArray, Int32Array, StringViewArray, UInt64Array};
     use arrow_schema::Field;
+    use proptest::prelude::*;
 
     use super::*;
+
+    proptest! {
+        #[test]
+        fn keys_are_found_in_their_order_wherever_one_begins_to_look(
+            mut rows in prop::collection::vec(prop::collection::vec(0_u8..3, 0..11), 0..60),
+            wanted in prop::collection::vec(0_u8..3, 0..11), from in 0_usize..60, guess in 0_usize..70,
+        ) {
+            let keys = |rows: &[Vec<u8>]| {
+                let mut keys = Keys::default();
+                rows.iter().for_each(|row| keys.push(row));
+                keys
+            };
+            let order = keys(&rows).order();
+            let mut expected: Vec<usize> = (0..rows.len()).collect();
+            expected.sort_by(|&a, &b| rows[a].cmp(&rows[b]));
+            prop_assert_eq!(order, expected);
+            rows.sort();
+            let within = from.min(rows.len())..rows.len();
+            let first = rows[within.clone()].partition_point(|row| row < &wanted) + within.start;
+            prop_assert_eq!(keys(&rows).seek(within, guess, &wanted), first);
+            if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
+                prop_assert!(super::guess(head(first), head(last), head(&wanted), rows.len()) <= rows.len());
+            }
+        }
+    }
 
     #[test]
     fn bytes_compare_as_keys_do_and_are_the_same_from_batches_and_from_values() {

@@ -183,6 +183,8 @@ impl Log {
 /// What is left of a log.
 #[derive(Debug)]
 pub(crate) struct Replay {
+    /// The sequence of the first frame.
+    pub(crate) first: u64,
     /// Where to go on: in a file that does not exist yet.
     pub(crate) next: Position,
     /// Bytes of frames.
@@ -255,7 +257,7 @@ pub(crate) fn replay(
         return Err(TableError::corrupt(storage.path_of(&name(start.file)), "is missing; restore it"));
     };
     next.file = last + 1;
-    Ok(Replay { next, bytes: total, files, closed })
+    Ok(Replay { first: start.sequence, next, bytes: total, files, closed })
 }
 
 /// A frame as it is found.

@@ -18,12 +18,12 @@ use super::wire::{Reader, checksum, put_bytes, put_varint};
 /// The file of the slots.
 pub(crate) const NAME: &str = "_manifest";
 
-const SLOT: usize = 4096;
+pub(crate) const SLOT: usize = 4096;
 
 const MAGIC: &[u8; 8] = b"PLINTHT\n";
 
 /// Of the layout of a version file and of all that it names.
-const REVISION: u32 = 1;
+const REVISION: u32 = 2;
 
 /// The name of a version file.
 pub(crate) fn name(number: u64) -> String {
@@ -182,6 +182,16 @@ impl Manifest {
         let manifest = Self::read(&bytes, slot.sequence).ok_or_else(|| damaged("is no version of a table"))?;
         Ok(Some((manifest, slot.version, both)))
     }
+}
+
+/// Whether each slot is valid.
+pub(crate) fn slots(storage: &dyn Storage) -> Result<[bool; 2]> {
+    let source = storage.source(NAME)?;
+    let file = storage.path_of(NAME);
+    let len = source.byte_len().min(2 * SLOT as u64);
+    let bytes = source.read(std::slice::from_ref(&(0..len)))?.pop().unwrap_or_default();
+    let valid = |half: usize| Slot::read(bytes.get(half * SLOT..(half + 1) * SLOT).unwrap_or_default(), &file);
+    Ok([valid(0)?.is_some(), valid(1)?.is_some()])
 }
 
 /// The valid slot of the highest sequence, which of the two it is, and whether the other says the same.

@@ -262,6 +262,9 @@ impl Chunk {
 
     fn write(&mut self, writer: &mut Writer<Append>, output: &Output) -> Result<()> {
         let Self { batches, rows, .. } = std::mem::take(self);
+        if rows.is_empty() {
+            return Ok(());
+        }
         let whole = batches.len() == 1 && rows.windows(2).all(|pair| pair[0].1 + 1 == pair[1].1);
         match (batches.first(), rows.first()) {
             (Some(batch), Some(&(_, first))) if whole => writer.write(&batch.slice(first, rows.len()))?,

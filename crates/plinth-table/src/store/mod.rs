@@ -14,22 +14,27 @@
 //! touch. So readers wait for nothing but the change of one pointer, and what they read stays as long as they hold it.
 //! One [engine] changes the table, for groups of commits at once ([`committer`]). FORMAT.md has the bytes.
 
+mod cache;
 mod commit;
 mod committer;
 mod deletes;
 mod delta;
+mod destroy;
 mod engine;
 mod error;
 mod filter;
+mod init;
 mod key;
 mod log;
 mod manifest;
+mod many;
 mod merge;
 mod open;
 mod segment;
 mod snapshot;
 mod table;
 mod transaction;
+mod verify;
 mod version;
 mod wire;
 
@@ -38,4 +43,5 @@ pub use error::{Result, TableError};
 pub use key::{Key, KeyPart};
 pub use snapshot::{Many, Rows, SegmentRows, Snapshot};
 pub use table::{Durability, ROW_NUMBER, Table, TableOptions};
-pub use transaction::Transaction;
+pub use transaction::{Transaction, View};
+pub use verify::Verified;

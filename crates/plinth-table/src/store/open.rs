@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 use plinth_format::OpenOptions;
 use plinth_io::Storage;
 
+use super::cache::Blocks;
 use super::commit;
 use super::engine::Shared;
 use super::error::{Result, TableError};
 use super::key::{KeyColumns, hash};
 use super::log::{self, Replay};
 use super::manifest::{self, Manifest};
-use super::segment::{self, Blocks, Live, Segment};
+use super::segment::{self, Live, Segment};
 use super::version::Version;
 
 /// A table as it was found.
@@ -34,7 +35,7 @@ pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &Op
     };
     let Manifest { sequence, codec, key, numbered, mut next_row, next_file, log, segments } = manifest;
     let columns = KeyColumns::new(codec.schema(), &key)?;
-    let mut state = Version { sequence: log.sequence, ..Version::default() };
+    let mut state = Version::new(log.sequence, options.io.budget());
     for entry in segments {
         let deletes = entry.deletes.clone();
         let segment = Arc::new(Segment::open(storage, entry, &blocks, options)?);
@@ -46,6 +47,9 @@ pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &Op
             TableError::corrupt(file, format!("offset {offset}: {what}"))
         };
         for logged in commit::read(payload, &codec, &columns).map_err(damaged)? {
+            if logged.all_go {
+                state.delete_all();
+            }
             let rows = logged.rows.as_ref().map(|(_, keys)| keys);
             for key in logged.deletes.iter().chain(rows.into_iter().flat_map(|keys| keys.iter())) {
                 if let Some(place) = state.find(&columns, key, hash(key))? {

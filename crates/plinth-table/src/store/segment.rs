@@ -4,22 +4,17 @@
 //! [filter](super::filter). A key is looked for between the two samples around it, in the blocks that have these rows, which are
 //! kept decoded as long as there is room.
 
-use std::cmp::Ordering as Order;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use arrow_array::RecordBatch;
 use plinth_format::{File, OpenOptions};
-use plinth_io::{Append, Output, Storage};
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use plinth_io::{Append, Output, Reservation, Storage};
 
+use super::cache::{Blocks, DecodedBlock};
 use super::deletes::Deletes;
-use super::delta::memory;
 use super::error::{Result, TableError};
 use super::filter::Filter;
-use super::key::{KeyColumns, Keys};
+use super::key::{KeyColumns, Keys, guess, head};
 use super::manifest::SegmentEntry;
 use super::wire::{Reader, checksum, put_bytes, put_varint};
 
@@ -45,33 +40,12 @@ pub(crate) fn number(name: &str) -> Option<u64> {
     rows.or_else(|| name.strip_prefix("_keys-"))?.parse().ok()
 }
 
-/// Blocks that point reads have decoded.
-pub(crate) type Blocks = Cache<(u64, u64), Arc<DecodedBlock>, Bytes>;
-
-/// A block's rows and their keys.
-#[derive(Debug)]
-pub(crate) struct DecodedBlock {
-    /// Its rows in the segment.
-    pub(crate) rows: Range<u64>,
-    pub(crate) batch: RecordBatch,
-    keys: Keys,
-    bytes: u64,
-}
-
-/// What an entry takes.
-#[derive(Clone, Debug)]
-pub(crate) struct Bytes;
-
-impl Weighter<(u64, u64), Arc<DecodedBlock>> for Bytes {
-    fn weight(&self, _: &(u64, u64), block: &Arc<DecodedBlock>) -> u64 {
-        block.bytes
-    }
-}
-
-/// A cache for so many bytes.
-pub(crate) fn blocks(bytes: u64) -> Blocks {
-    let items = usize::try_from(bytes / (256 << 10)).unwrap_or(usize::MAX).clamp(16, 1 << 20);
-    Cache::with(items, bytes, Bytes, Default::default(), Default::default())
+/// Where the last key was found: the next one of sorted keys is not far.
+#[derive(Debug, Default)]
+pub(crate) struct Near {
+    /// The sample before it.
+    sample: usize,
+    block: Option<Arc<DecodedBlock>>,
 }
 
 /// An open segment. Its files go with it once they are not needed any more.
@@ -84,6 +58,8 @@ pub(crate) struct Segment {
     samples: Keys,
     last: Vec<u8>,
     filter: Filter,
+    /// What samples and filter take.
+    _memory: Reservation,
     blocks: Arc<Blocks>,
     storage: Arc<dyn Storage>,
     obsolete: AtomicBool,
@@ -119,6 +95,8 @@ impl Segment {
         }
         let (samples, last, filter) =
             read_keys(&bytes, entry.rows).ok_or_else(|| damaged(&keys, "is no file of keys"))?;
+        let mut memory = options.io.budget().open("filters and keys of segments");
+        memory.charge(bytes.len() as u64);
         Ok(Self {
             entry,
             file,
@@ -126,6 +104,7 @@ impl Segment {
             samples,
             last,
             filter,
+            _memory: memory,
             blocks: Arc::clone(blocks),
             storage: Arc::clone(storage),
             obsolete: AtomicBool::new(false),
@@ -137,34 +116,54 @@ impl Segment {
         self.obsolete.store(true, Ordering::Release);
     }
 
+    /// Whether a key may be here; false if it is not, deleted or not.
+    pub(crate) fn may_have(&self, key: &[u8], hash: u64) -> bool {
+        self.samples.get(0) <= key && key <= self.last.as_slice() && self.filter.may_have(hash)
+    }
+
+    /// Whether the file of keys says of a row's key what it should.
+    pub(crate) fn promises(&self, row: u32, key: &[u8], hash: u64) -> bool {
+        let row = row as usize;
+        let sampled = !row.is_multiple_of(SAMPLE) || self.samples.get(row / SAMPLE) == key;
+        let last = row as u64 + 1 != self.entry.rows || self.last == key;
+        sampled && last && self.may_have(key, hash)
+    }
+
     /// The row that has a key, deleted or not.
     pub(crate) fn find(&self, columns: &KeyColumns, key: &[u8], hash: u64) -> Result<Option<u32>> {
-        let found = self.locate(columns, key, hash)?;
+        if !self.may_have(key, hash) {
+            return Ok(None);
+        }
+        let found = self.locate(columns, key, &mut Near::default())?;
         Ok(found.and_then(|(block, at)| u32::try_from(block.rows.start + at as u64).ok()))
     }
 
-    /// The same as a row of a block.
+    /// The block that has a key and the row in it, deleted or not. The key is not less than the one that `near` is of.
     pub(crate) fn locate(
         &self,
         columns: &KeyColumns,
         key: &[u8],
-        hash: u64,
+        near: &mut Near,
     ) -> Result<Option<(Arc<DecodedBlock>, usize)>> {
-        if key > self.last.as_slice() || key < self.samples.get(0) || !self.filter.may_have(hash) {
-            return Ok(None);
-        }
-        let (mut low, mut high) = (0, self.samples.len());
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if self.samples.get(middle) <= key { low = middle + 1 } else { high = middle }
-        }
-        let (mut row, end) = (((low.max(1) - 1) * SAMPLE) as u64, ((low * SAMPLE) as u64).min(self.entry.rows));
+        let (wanted, samples) = (head(key), &self.samples);
+        let likely = guess(head(samples.get(0)), head(&self.last), wanted, samples.len());
+        let after = samples.seek(near.sample..samples.len(), likely, key);
+        let sample = if samples.get(after) == key { after } else { after.max(1) - 1 };
+        near.sample = sample;
+        let (mut row, end) = ((sample * SAMPLE) as u64, (((sample + 1) * SAMPLE) as u64).min(self.entry.rows));
+        let next = if sample + 1 < samples.len() { samples.get(sample + 1) } else { &self.last };
+        let likely = row + guess(head(samples.get(sample)), head(next), wanted, SAMPLE) as u64;
         while row < end {
-            let block = self.block(columns, row)?;
-            let from = usize::try_from(row - block.rows.start).unwrap_or(0);
-            let to = usize::try_from(end.min(block.rows.end) - block.rows.start).unwrap_or(0);
-            if let Some(found) = search(&block.keys, from..to, key) {
-                return Ok(Some((block, found)));
+            let block = match near.block.take().filter(|block| block.rows.contains(&row)) {
+                Some(block) => block,
+                None => self.block(columns, row)?,
+            };
+            let at = |row: u64| usize::try_from(row.saturating_sub(block.rows.start)).unwrap_or(0);
+            let within = at(row)..at(end.min(block.rows.end));
+            let found = block.keys.seek(within.clone(), at(likely), key);
+            near.block = Some(Arc::clone(&block));
+            if found < within.end {
+                return Ok((block.keys.get(found) == key).then_some((block, found)));
             }
             row = block.rows.end;
         }
@@ -175,14 +174,13 @@ impl Segment {
     pub(crate) fn block(&self, columns: &KeyColumns, row: u64) -> Result<Arc<DecodedBlock>> {
         let first = self.file.block_rows_at(row)?.start;
         let at = (self.entry.number, first);
-        if let Some(block) = self.blocks.get(&at) {
+        if let Some(block) = self.blocks.get(at) {
             return Ok(block);
         }
         let (rows, batch) = self.file.read_block_at(row)?;
         let keys = columns.of(&batch)?;
-        let bytes = memory(&batch) + keys.memory() as u64 + 256;
-        let block = Arc::new(DecodedBlock { rows, batch, keys, bytes });
-        self.blocks.insert(at, Arc::clone(&block));
+        let block = Arc::new(DecodedBlock::new(rows, batch, keys));
+        self.blocks.keep(at, &block);
         Ok(block)
     }
 
@@ -192,22 +190,9 @@ impl Segment {
     }
 }
 
-/// Where a key is among sorted ones.
-fn search(keys: &Keys, within: Range<usize>, key: &[u8]) -> Option<usize> {
-    let (mut low, mut high) = (within.start, within.end);
-    while low < high {
-        let middle = usize::midpoint(low, high);
-        match keys.get(middle).cmp(key) {
-            Order::Less => low = middle + 1,
-            Order::Greater => high = middle,
-            Order::Equal => return Some(middle),
-        }
-    }
-    None
-}
-
 impl Drop for Segment {
     fn drop(&mut self) {
+        self.blocks.forget(self.entry.number);
         if *self.obsolete.get_mut() {
             // What can't be removed now, whoever opens the table next removes.
             let _ = self.storage.remove(&rows_name(self.entry.number));

@@ -1,12 +1,10 @@
 //! Reading: a version of the table that stays as it is.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Schema, SchemaRef};
-use arrow_select::interleave::interleave_record_batch;
 use plinth_format::{File, Scan};
 
 use super::delta::arrow;
@@ -70,6 +68,17 @@ impl Snapshot {
         self.shared.visible()
     }
 
+    /// The columns as they are stored: with the hidden number last if the table has no key.
+    pub fn stored_schema(&self) -> SchemaRef {
+        Arc::clone(self.shared.codec.schema())
+    }
+
+    /// The columns that tell rows apart: those of the key, or the hidden number.
+    pub fn row_columns(&self) -> Vec<String> {
+        let fields = self.shared.codec.schema().fields();
+        self.shared.columns.positions().filter_map(|at| fields.get(at)).map(|field| field.name().clone()).collect()
+    }
+
     /// Rows.
     pub fn num_rows(&self) -> u64 {
         self.version.rows()
@@ -120,40 +129,7 @@ impl Snapshot {
     }
 
     fn fetch_many(&self, keys: &Keys) -> Result<Many> {
-        // In their order, so that neighbours are looked for one after the other.
-        let mut order: Vec<usize> = (0..keys.len()).collect();
-        order.sort_unstable_by(|&a, &b| keys.get(a).cmp(keys.get(b)));
-        let mut batches: Vec<RecordBatch> = Vec::new();
-        let mut known: HashMap<*const u8, usize> = HashMap::new();
-        let mut found = vec![None; keys.len()];
-        let mut rows = Vec::with_capacity(keys.len());
-        for at in order {
-            let Some(row) = self.find(keys.get(at))? else { continue };
-            let place = match row {
-                Found::Memory(batch) => {
-                    batches.push(batch);
-                    (batches.len() - 1, 0)
-                }
-                Found::Block(block, row) => {
-                    let batch = *known.entry(Arc::as_ptr(&block).cast()).or_insert_with(|| {
-                        batches.push(block.batch.clone());
-                        batches.len() - 1
-                    });
-                    (batch, row)
-                }
-            };
-            if let Some(slot) = found.get_mut(at) {
-                *slot = Some(rows.len());
-            }
-            rows.push(place);
-        }
-        let schema = self.shared.codec.schema();
-        let rows = if rows.is_empty() {
-            RecordBatch::new_empty(Arc::clone(schema))
-        } else {
-            let batches: Vec<&RecordBatch> = batches.iter().collect();
-            interleave_record_batch(&batches, &rows).map_err(arrow)?
-        };
+        let (rows, found) = self.version.get_many(&self.shared.columns, keys, self.shared.codec.schema())?;
         Ok(Many { rows: self.shared.show(rows)?, found })
     }
 

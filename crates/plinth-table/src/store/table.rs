@@ -15,6 +15,7 @@ use arrow_select::take::take_record_batch;
 use plinth_format::{OpenOptions, RowCodec, WriterOptions};
 use plinth_io::{Folder, IoError, Storage, sync_folder};
 
+use super::cache::Blocks;
 use super::commit::WriteSet;
 use super::committer::Committer;
 use super::delta::{arrow, memory};
@@ -33,7 +34,7 @@ use super::transaction::Transaction;
 pub const ROW_NUMBER: &str = "_row";
 
 /// Held by the one that writes.
-const LOCK: &str = "_lock";
+pub(super) const LOCK: &str = "_lock";
 
 /// How often a reader begins again because the writer was faster.
 const ATTEMPTS: usize = 100;
@@ -55,11 +56,11 @@ pub enum Durability {
 pub struct TableOptions {
     /// When a commit is said to be done (default: once it survives a power failure).
     pub durability: Durability,
-    /// Bytes of decoded blocks that are kept for point reads (default 256 MiB).
+    /// Bytes of decoded blocks that are kept for point reads at most, as far as the memory budget has them (default 256 MiB).
     pub cache_bytes: u64,
     /// Rows in memory at which they are merged (default 1 Mi).
     pub merge_rows: u32,
-    /// Bytes of rows in memory, or of the log, at which they are merged (default 128 MiB).
+    /// Bytes of rows in memory, or of the log, at which they are merged (default 128 MiB; at most an eighth of the memory budget).
     pub merge_bytes: u64,
     /// Rows beyond which a segment is not made larger by merges (default 32 Mi).
     pub segment_rows: u64,
@@ -251,7 +252,7 @@ impl Table {
     }
 
     fn open_locked(storage: &Arc<dyn Storage>, options: TableOptions, lock: Option<File>) -> Result<Self> {
-        let blocks = Arc::new(segment::blocks(options.cache_bytes));
+        let blocks = Blocks::new(options.cache_bytes, options.open.io.budget());
         let opened = open::open(storage, blocks, &options.open)?;
         open::tidy(&opened)?;
         let Opened { shared, log: replay, sequence, version } = opened;
@@ -272,14 +273,23 @@ impl Table {
     /// If there is none, or it can't be read or is damaged.
     pub fn open_read_only(path: impl AsRef<Path>, options: TableOptions) -> Result<Self> {
         let storage: Arc<dyn Storage> = Arc::new(Folder::new(path.as_ref(), &options.open.io));
-        let blocks = Arc::new(segment::blocks(options.cache_bytes));
+        let opened = Self::open_reading(&storage, &options)?;
+        Self::start(opened.shared, options, None)
+    }
+
+    /// Reads what there is, whoever writes to it.
+    pub(crate) fn open_reading(storage: &Arc<dyn Storage>, options: &TableOptions) -> Result<Opened> {
+        let blocks = Blocks::new(options.cache_bytes, options.open.io.budget());
         let mut attempt = 0;
         loop {
             // A file that is gone, or a frame that is not there yet, may be the writer's doing.
-            match open::open(&storage, Arc::clone(&blocks), &options.open) {
-                Err(error) if attempt >= ATTEMPTS || !Self::is_table(path.as_ref()) => return Err(error),
-                Err(_) => std::thread::sleep(Duration::from_millis(1)),
-                Ok(opened) => return Self::start(opened.shared, options, None),
+            match open::open(storage, Arc::clone(&blocks), &options.open) {
+                Err(error) if attempt >= ATTEMPTS => return Err(error),
+                Err(error) => match storage.source(manifest::NAME) {
+                    Ok(_) => std::thread::sleep(Duration::from_millis(1)),
+                    Err(_) => return Err(error),
+                },
+                Ok(opened) => return Ok(opened),
             }
             attempt += 1;
         }
@@ -393,6 +403,35 @@ impl Table {
         self.commit(WriteSet { deletes, ..WriteSet::default() })
     }
 
+    /// Adds those rows whose keys no row has, and says of each whether it was added. Of several rows with one key the first
+    /// counts.
+    ///
+    /// # Errors
+    /// If the rows do not fit the table, or the log can't be written.
+    pub fn insert_new(&self, batch: &RecordBatch) -> Result<Vec<bool>> {
+        loop {
+            let mut change = self.begin();
+            let added = change.insert_new(batch)?;
+            match change.commit() {
+                Ok(_) => return Ok(added),
+                // Another was first with one of the keys: it is there now.
+                Err(TableError::Conflict { .. }) => {}
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    /// Removes all rows, in one commit, and then the files that had them. Transactions that are open can't commit any more.
+    ///
+    /// # Errors
+    /// If the log can't be written.
+    pub fn truncate(&self) -> Result<Committed> {
+        let committed = self.commit(WriteSet { all_go: true, ..WriteSet::default() })?;
+        // The rows are gone, whatever becomes of the files: the next merge tries again, or says why it can't.
+        let _ = self.merge();
+        Ok(committed)
+    }
+
     /// Brings rows to the table's columns, and tells their keys.
     pub(crate) fn prepare(&self, batch: &RecordBatch) -> Result<(RecordBatch, Keys)> {
         let shared = &self.inner.shared;
@@ -413,7 +452,8 @@ impl Table {
 
     pub(crate) fn commit(&self, set: WriteSet) -> Result<Committed> {
         let Some(writer) = &self.inner.writer else { return Err(TableError::ReadOnly) };
-        if set.rows.as_ref().is_none_or(|rows| rows.num_rows() == 0) && set.deletes.len() + set.segments.len() == 0 {
+        let rows = set.rows.as_ref().map_or(0, RecordBatch::num_rows);
+        if rows + set.deletes.len() + set.segments.len() == 0 && !set.all_go {
             return Ok(Committed::default());
         }
         self.inner.wait_for_room()?;
@@ -543,7 +583,7 @@ fn last_of_each(rows: RecordBatch, keys: Keys) -> Result<(RecordBatch, Keys)> {
     Ok((take_record_batch(&rows, &UInt32Array::from(kept)).map_err(arrow)?, distinct))
 }
 
-fn lock_folder(path: &Path) -> Result<File> {
+pub(super) fn lock_folder(path: &Path) -> Result<File> {
     let name = path.join(LOCK);
     let file = File::options().read(true).write(true).create(true).truncate(false).open(&name);
     let file = file.map_err(|e| IoError::os(&name, "create", e))?;
@@ -561,7 +601,9 @@ impl Inner {
 
     fn memory_is_full(&self, times: u32) -> bool {
         let version = self.shared.current();
-        let (rows, bytes) = (self.options.merge_rows.max(1), self.options.merge_bytes.max(1));
+        // Rows in memory are counted in the budget, and leave most of it to others.
+        let share = self.options.open.io.budget().limit() / 8;
+        let (rows, bytes) = (self.options.merge_rows.max(1), self.options.merge_bytes.min(share).max(1));
         let full = version.delta.rows / times >= rows || version.delta.bytes / u64::from(times) >= bytes;
         full || (version.delta.rows > 0 && self.log_bytes() / u64::from(times) >= bytes)
     }

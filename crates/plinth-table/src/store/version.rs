@@ -6,15 +6,17 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use plinth_io::MemoryBudget;
 
+use super::cache::DecodedBlock;
 use super::deletes::Deletes;
 use super::delta::Delta;
 use super::error::Result;
 use super::key::{KeyColumns, Keys};
-use super::segment::{DecodedBlock, Live};
+use super::segment::{Live, Near};
 
 /// All rows at one moment.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Version {
     /// Commits so far: the sequence of the next frame of the log.
     pub(crate) sequence: u64,
@@ -40,6 +42,11 @@ pub(crate) enum Found {
 }
 
 impl Version {
+    /// No rows.
+    pub(crate) fn new(sequence: u64, budget: &Arc<MemoryBudget>) -> Self {
+        Self { sequence, segments: Vec::new(), frozen: None, delta: Delta::new(budget) }
+    }
+
     /// Where the row with a key is.
     pub(crate) fn find(&self, columns: &KeyColumns, key: &[u8], hash: u64) -> Result<Option<Place>> {
         if let Some(place) = self.find_in_memory(key, hash) {
@@ -76,7 +83,10 @@ impl Version {
         hash: u64,
     ) -> Result<Option<(usize, Arc<DecodedBlock>, usize)>> {
         for (i, live) in self.segments.iter().enumerate().rev() {
-            if let Some((block, at)) = live.segment.locate(columns, key, hash)? {
+            if !live.segment.may_have(key, hash) {
+                continue;
+            }
+            if let Some((block, at)) = live.segment.locate(columns, key, &mut Near::default())? {
                 let row = u32::try_from(block.rows.start + at as u64).unwrap_or(u32::MAX);
                 if !live.deletes.contains(row) {
                     return Ok(Some((i, block, at)));
@@ -86,6 +96,19 @@ impl Version {
         Ok(None)
     }
 
+    /// Whether a row newer than those of a segment has a key.
+    pub(crate) fn has_newer(&self, segment: usize, columns: &KeyColumns, key: &[u8], hash: u64) -> Result<bool> {
+        if self.find_in_memory(key, hash).is_some() {
+            return Ok(true);
+        }
+        for live in self.segments.iter().skip(segment + 1) {
+            if live.segment.find(columns, key, hash)?.is_some_and(|row| !live.deletes.contains(row)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Takes a row away.
     pub(crate) fn delete(&mut self, place: Place) {
         match place {
@@ -93,6 +116,16 @@ impl Version {
             Place::Frozen(row) => self.frozen.as_mut().is_some_and(|frozen| frozen.deletes.insert(row)),
             Place::Segment(i, row) => self.segments.get_mut(i).is_some_and(|live| live.deletes.insert(row)),
         };
+    }
+
+    /// Takes all rows away.
+    pub(crate) fn delete_all(&mut self) {
+        for live in &mut self.segments {
+            live.deletes = Deletes::all(u32::try_from(live.segment.entry.rows).unwrap_or(u32::MAX));
+        }
+        for delta in self.frozen.iter_mut().chain([&mut self.delta]) {
+            delta.deletes = Deletes::all(delta.rows);
+        }
     }
 
     /// Adds rows whose keys no row has.

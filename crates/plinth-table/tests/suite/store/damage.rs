@@ -2,6 +2,7 @@
 
 use super::*;
 use plinth_io::Source;
+use plinth_table::store::Verified;
 
 /// A table with segments, deletes in them, and a log, closed; and what it holds.
 fn table(seed: u64) -> (SimDisk, Model) {
@@ -11,6 +12,8 @@ fn table(seed: u64) -> (SimDisk, Model) {
     let rows: Model = (-20..40).map(|id| (id, (Some(id * 3), format!("text {id}")))).collect();
     table.import([Ok(batch(&rows))]).unwrap();
     model.extend(rows);
+    table.upsert(&one(39, 1)).unwrap();
+    model.insert(39, (Some(1), "row 39 of 1".into()));
     table.merge().unwrap();
     for _ in 0..12 {
         super::model::step(&table, &mut model, &mut random).unwrap();
@@ -31,12 +34,30 @@ fn read(disk: &SimDisk) -> Result<Model> {
     Ok(model)
 }
 
+fn verify(disk: &SimDisk) -> Result<Verified> {
+    let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+    Table::verify_in(&storage, &small())
+}
+
+#[test]
+fn a_whole_table_has_no_problems() {
+    for seed in 0..10 {
+        let (disk, model) = table(seed);
+        let found = verify(&disk).unwrap();
+        assert!(found.problems.is_empty(), "{:?}", found.problems);
+        assert_eq!(found.rows, model.len() as u64);
+        assert!(found.bytes > 0 && found.commits > 0);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    assert!(Table::verify(dir.path(), 1, &small()).is_err());
+}
+
 #[test]
 fn a_flipped_byte_is_an_error_that_names_the_file_or_changes_nothing() {
     let (disk, model) = table(5);
     assert_eq!(read(&disk.copy(0)).unwrap(), model);
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
-    let (mut right, mut errors) = (0, 0);
+    let (mut right, mut errors, mut noticed) = (0, 0, 0);
     for name in storage.list().unwrap() {
         let source = disk.open(&name).unwrap();
         let len = source.byte_len();
@@ -50,6 +71,18 @@ fn a_flipped_byte_is_an_error_that_names_the_file_or_changes_nothing() {
             }
             let damaged = disk.copy(at as u64);
             damaged.write(&name, at, &[byte ^ (1 << (at % 8))]).unwrap();
+            if at % 13 == 0 {
+                let problems = verify(&damaged).unwrap().problems;
+                let named = problems.iter().all(|problem| {
+                    let message = problem.to_string();
+                    message.contains(&name) || name == "_manifest" && message.contains("_version-")
+                });
+                assert!(named, "{name} at {at}: {problems:?}");
+                // What comes after the last frame is nothing, nor is what aligns a segment's blocks.
+                let empty = name.starts_with("_log") || name.starts_with("_segment");
+                assert!(!problems.is_empty() || empty, "{name} at {at}");
+                noticed += usize::from(!problems.is_empty() && name.starts_with("_segment"));
+            }
             match read(&damaged) {
                 Ok(found) => {
                     assert_eq!(found, model, "{name} at {at}");
@@ -64,7 +97,8 @@ fn a_flipped_byte_is_an_error_that_names_the_file_or_changes_nothing() {
             }
         }
     }
-    println!("{right} right, {errors} errors");
+    println!("{right} right, {errors} errors, {noticed} noticed in segments");
+    assert!(noticed > 100, "{noticed}");
     assert!(right > 100 && errors > 1000, "{right} {errors}");
 }
 

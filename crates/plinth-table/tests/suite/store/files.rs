@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Field, Schema};
 use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
-use plinth_format::{File, RowCodec, Writer, WriterOptions};
+use plinth_encoding::expr::col;
+use plinth_format::{Access, File, RowCodec, Writer, WriterOptions};
 
 fn batch(rows: i64) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter((0..rows).map(|i| (i % 7 > 0).then_some(i * 3))));
@@ -35,6 +38,40 @@ fn rows_become_bytes_and_rows_again_and_cut_bytes_are_errors() {
         assert!(codec.decode(&bytes, batch.num_rows() + 1).is_err());
         for cut in (0..bytes.len()).step_by(1 + bytes.len() / 200) {
             assert!(codec.decode(&bytes[..cut], batch.num_rows()).is_err());
+        }
+    }
+}
+
+#[test]
+fn some_rows_of_a_file_that_pass_filters_by_scan_and_by_postings() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.plinth");
+    let words: Vec<String> = (0..3000_i64).map(|i| format!("word {}", i * 7919 % 40)).collect();
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..3000));
+    let columns = [("n", numbers), ("w", Arc::new(StringArray::from(words.clone())) as ArrayRef)];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let index = vec!["w".to_owned()];
+    let options = WriterOptions { row_group_rows: 512, block_rows: 64, index, ..WriterOptions::default() };
+    let mut writer = Writer::create(&path, &batch.schema(), options).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    let file = File::open(&path).unwrap();
+    for step in [1, 2, 40, 300] {
+        let only: BooleanBuffer = (0..3000).map(|row| row % step == 0).collect();
+        let of = |word: &str, from: usize| -> Vec<i64> {
+            let there = (0..3000).filter(|&row| row % step == 0 && words[row] == word && row >= from);
+            there.map(|row| i64::try_from(row).unwrap()).collect()
+        };
+        for access in [Access::Auto, Access::Scan, Access::Postings] {
+            for (word, from) in [("word 0", 0), ("word 7", 0), ("word 0", 1500), ("none", 0)] {
+                let scan = file.scan().only_rows(only.clone()).filter(col("w").eq(word)).access(access);
+                let scan = scan.filter(col("n").gt(i64::try_from(from).unwrap() - 1)).select(["n"]);
+                let mut found = Vec::new();
+                for batch in scan.batches().unwrap() {
+                    found.extend_from_slice(batch.unwrap().column(0).as_primitive::<Int64Type>().values());
+                }
+                assert_eq!(found, of(word, from), "{word}, every {step}th row, {access:?}");
+            }
         }
     }
 }

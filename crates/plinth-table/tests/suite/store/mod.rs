@@ -1,5 +1,6 @@
 //! Tables that are written to.
 
+mod changes;
 mod crash;
 mod damage;
 mod files;

@@ -1,6 +1,7 @@
 //! Random operations against a plain model.
 
 use super::*;
+use plinth_io::{IoOptions, MemoryBudget};
 use plinth_table::store::TableError;
 
 /// One change of the table, and of its model.
@@ -15,7 +16,7 @@ pub(crate) fn step(table: &Table, model: &mut Model, random: &mut Random) -> Res
             })
             .collect()
     };
-    match random.below(12) {
+    match random.below(15) {
         0..=2 => {
             let new = some(random, 8);
             let clash = new.keys().any(|key| model.contains_key(key));
@@ -73,6 +74,41 @@ pub(crate) fn step(table: &Table, model: &mut Model, random: &mut Random) -> Res
                 table.import([Ok(batch(new.iter().rev()))])?;
                 model.extend(new);
             }
+        }
+        11 => {
+            let new = some(random, 8);
+            let added = table.insert_new(&batch(&new))?;
+            for ((key, row), added) in new.into_iter().zip(added) {
+                assert_eq!(added, !model.contains_key(&key));
+                model.entry(key).or_insert(row);
+            }
+        }
+        12 => {
+            // Twice, so that a transaction's own rows are among those that are there.
+            let mut after = model.clone();
+            let mut transaction = table.begin();
+            for _ in 0..2 {
+                let new = some(random, 8);
+                let there = new.keys().filter(|key| after.contains_key(key)).count();
+                let merged = transaction.upsert_with(&batch(&new), |old, new| {
+                    let (old, mut new) = (rows([Ok(old.clone())])?, rows([Ok(new.clone())])?);
+                    assert!(old.keys().eq(new.keys()));
+                    new.iter_mut().for_each(|(key, row)| row.1 = old[key].1.clone());
+                    Ok(batch(&new))
+                })?;
+                assert_eq!(merged, there);
+                for (key, row) in new {
+                    let text = after.get(&key).map_or(row.1, |old| old.1.clone());
+                    after.insert(key, (row.0, text));
+                }
+            }
+            assert_eq!(rows(transaction.scan()?)?, after);
+            transaction.commit()?;
+            *model = after;
+        }
+        13 if random.below(3) == 0 => {
+            assert_eq!(table.truncate()?.deleted, model.len() as u64);
+            model.clear();
         }
         _ => {
             if random.below(4) == 0 {
@@ -215,4 +251,73 @@ fn keys_of_several_columns_and_of_text() {
     let again = table.insert(&batch([(&7, &(None, "text 3".into()))])).unwrap_err();
     assert_eq!(again.to_string(), "a row with the key (\"text 3\", 7) is there already; upsert replaces it");
     assert!(table.get(7).is_err());
+}
+
+#[test]
+fn rows_that_take_the_place_of_others_have_their_keys_once() {
+    let (_, storage) = disk(1);
+    let table = Table::create_in(&storage, &schema(), &["id"], small()).unwrap();
+    table.insert(&one(1, 1)).unwrap();
+    let mut change = table.begin();
+    let twice = batch([(&2, &(None, String::new())), (&2, &(None, "x".into()))]);
+    assert!(matches!(change.upsert_with(&twice, |_, new| Ok(new.clone())), Err(TableError::Duplicate { .. })));
+    let other = change.upsert_with(&one(1, 2), |_, _| Ok(one(3, 3))).unwrap_err().to_string();
+    assert!(other.contains("rows of other keys"), "{other}");
+    assert_eq!(change.upsert_with(&one(1, 2), |old, _| Ok(old.clone())).unwrap(), 1);
+    assert_eq!(change.insert_new(&twice).unwrap(), [true, false]);
+    table.truncate().unwrap();
+    assert!(matches!(change.commit(), Err(TableError::Conflict { .. })));
+    assert!(scan(&table).unwrap().is_empty());
+    assert!(!storage.list().unwrap().iter().any(|name| name.starts_with("_segment")));
+}
+
+#[test]
+fn all_that_is_kept_is_counted_and_given_back() {
+    let budget = MemoryBudget::new(12 << 20);
+    let io = Io::new(&budget, IoOptions { arena_bytes: Some(2 << 20), ..IoOptions::default() });
+    let open = OpenOptions { io, ..OpenOptions::default() };
+    let (_, storage) = disk(1);
+    let writer = WriterOptions { threads: 1, row_group_rows: 4096, block_rows: 1024, ..WriterOptions::default() };
+    let options = TableOptions { cache_bytes: 1 << 30, open, writer, background: true, ..small() };
+    let table = Table::create_in(&storage, &schema(), &["id"], options).unwrap();
+    let of = |consumer: &str| {
+        let usage = budget.usage().into_iter().find(|usage| &*usage.consumer == consumer);
+        usage.map_or(0, |usage| usage.used)
+    };
+    let text = |id: i64| format!("{id} {}", "x".repeat(200));
+    // Several times an eighth of the budget: rows are merged as they come.
+    for lot in 0..30_i64 {
+        let rows: Model = (lot * 1000..(lot + 1) * 1000).map(|id| (id, (Some(id), text(id)))).collect();
+        table.insert(&batch(&rows)).unwrap();
+        assert!(of("rows that wait to be merged") < 12 << 20);
+    }
+    assert!(of("rows that wait to be merged") > 0);
+    table.merge().unwrap();
+    assert_eq!(of("rows that wait to be merged"), 0);
+    assert!(of("filters and keys of segments") > 0);
+    for id in (0..30_000).step_by(500) {
+        let row = rows([Ok(table.get(id).unwrap().unwrap())]).unwrap();
+        assert_eq!(row, Model::from([(id, (Some(id), text(id)))]));
+    }
+    // Of the rows those are kept that there is memory for, until another needs it.
+    let kept = of("rows of point reads");
+    assert!(kept > 256 << 10, "{kept}");
+    let other = budget.reserve("another", budget.left() + kept / 2).unwrap();
+    assert!(of("rows of point reads") < kept);
+    assert_eq!(table.get_many(&keys((0..30_000).step_by(700))).unwrap().rows.num_rows(), 43);
+    drop(other);
+    drop(table);
+    assert_eq!((of("rows of point reads"), of("filters and keys of segments")), (0, 0));
+}
+
+#[test]
+fn rows_that_fill_the_last_batch_of_a_merge_are_written() {
+    let (_, storage) = disk(1);
+    let options = TableOptions { cache_bytes: 64 << 20, writer: WriterOptions::default(), ..small() };
+    let table = Table::create_in(&storage, &schema(), &["id"], options).unwrap();
+    let some = |from: i64| -> Model { (from..from + 8192).map(|id| (id, (Some(id), "x".into()))).collect() };
+    table.import([Ok(batch(&some(0)))]).unwrap();
+    table.insert(&batch(&some(10_000))).unwrap();
+    table.merge().unwrap();
+    assert_eq!(scan(&table).unwrap().len(), 2 * 8192);
 }
