@@ -11,6 +11,8 @@
 //! become [`plinth_encoding::expr::Expr`]s the scan evaluates on encoded data, anything else an opaque function of the
 //! columns it mentions.
 //!
+//! A folder that is a writable table is a [`StoreTable`]: the same scan, beside the rows that are in memory.
+//!
 //! [`scalar_functions`] and [`aggregate_functions`] are functions of SQL that the engine lacks.
 //!
 //! Parquet files are scanned by the same executor: the rule [`ParquetScans`], put before those of the engine, replaces the
@@ -36,6 +38,7 @@ mod predicate;
 mod predicates;
 mod profile;
 mod projection;
+mod rows;
 mod scalar;
 mod schema;
 mod sink;
@@ -58,6 +61,7 @@ pub use paths::PathTables;
 pub use pool::BudgetPool;
 pub use predicate::{PredicateTranslator, can_own};
 pub use profile::{ProfileOperators, profile_tasks};
+pub use rows::{StoreTable, Stores, Writing, from_table};
 pub use scalar::{to_plinth, to_scalar_value};
 pub use sink::{WriteExec, write_plan, write_streams};
 pub use source::PlinthSource;

@@ -14,6 +14,7 @@ use futures::{FutureExt, StreamExt};
 use plinth_format::scan::source::ColumnSource;
 use plinth_format::{DynamicFilter, Scan};
 use plinth_profile::{Pause, Profiler, Stage, scope};
+use plinth_table::store::SegmentRows;
 
 use crate::columns::FileColumns;
 use crate::error::{from_format, from_join};
@@ -89,6 +90,10 @@ impl PlinthOpener {
         }
         for filter in &predicates.dynamic {
             scan = scan.dynamic_filter(Arc::clone(filter) as Arc<dyn DynamicFilter>);
+        }
+        // Of a writable table's segment, rows may be deleted.
+        if let Some(kept) = part.extension::<SegmentRows>().and_then(|segment| segment.kept.clone()) {
+            scan = scan.only_rows(kept);
         }
         if let Some(limit) = self.limit {
             scan = scan.limit(u64::try_from(limit).unwrap_or(u64::MAX));

@@ -10,13 +10,15 @@ use datafusion_datasource::ListingTableUrl;
 use datafusion_session::TableProvider;
 use plinth_ingest::{FileFormat, SourceOptions};
 use plinth_table::TableFolder;
+use plinth_table::store::{Table, TableOptions};
 
 use crate::foreign::ForeignTable;
+use crate::rows::{StoreTable, Stores};
 use crate::table::PlinthTable;
 use crate::{EXTENSION, FileOptions, location};
 
 /// Resolves paths in FROM clauses: a `.plinth` file, a folder of them, or a pattern that matches them becomes a
-/// [`PlinthTable`], text a [`ForeignTable`]; the other formats it knows, folders in folders and objects elsewhere go to another
+/// [`PlinthTable`], a folder that can be written to a [`StoreTable`], text a [`ForeignTable`]; the other formats it knows, folders in folders and objects elsewhere go to another
 /// factory; what is missing or unknown is an error that says so.
 ///
 /// A name that does not look like a path (no separator, no dot, no wildcard, no scheme) and is neither a file nor a folder
@@ -27,13 +29,21 @@ pub struct PathTables {
     extensions: Vec<String>,
     options: FileOptions,
     text: SourceOptions,
+    stores: Arc<Stores>,
 }
 
 impl PathTables {
     /// Reads Plinth files, CSV and JSON here, and Parquet with `others` (DataFusion's `DynamicListTableFactory`).
     pub fn new(others: Arc<dyn UrlTableFactory>) -> Self {
         let extensions = ["parquet", "csv", "tsv", "json", "ndjson", "jsonl"].map(str::to_owned).to_vec();
-        Self { others, extensions, options: FileOptions::default(), text: SourceOptions::default() }
+        let stores = Arc::new(Stores::new(TableOptions::default()));
+        Self { others, extensions, options: FileOptions::default(), text: SourceOptions::default(), stores }
+    }
+
+    /// Says which writable tables are open.
+    #[must_use]
+    pub fn with_stores(self, stores: Arc<Stores>) -> Self {
+        Self { stores, ..self }
     }
 
     /// Says how text is read.
@@ -68,6 +78,7 @@ impl PathTables {
         };
         let is_path = url_scheme || name.contains(['/', '\\', '.', '*', '?', '[']);
         match path.metadata() {
+            Ok(metadata) if metadata.is_dir() && Table::is_table(&path) => Ok(Target::Store(path)),
             Ok(metadata) if metadata.is_dir() => self.folder(&path, is_path),
             Ok(_) => self.file(path, is_path),
             Err(_) if !is_path => Ok(Target::Unknown),
@@ -159,6 +170,8 @@ impl PathTables {
 enum Target {
     Files(Vec<PathBuf>),
     Folder(PathBuf),
+    /// A folder that is a writable table.
+    Store(PathBuf),
     /// Files of CSV or JSON.
     Text(Vec<PathBuf>),
     Others,
@@ -226,6 +239,10 @@ impl UrlTableFactory for PathTables {
                 }
                 Target::Folder(folder) => {
                     let table = PlinthTable::open_folder_with(folder, None, &self.options)?;
+                    Ok(Some(Arc::new(table) as Arc<dyn TableProvider>))
+                }
+                Target::Store(folder) => {
+                    let table = StoreTable::open(&self.stores, &folder)?;
                     Ok(Some(Arc::new(table) as Arc<dyn TableProvider>))
                 }
                 Target::Text(files) => {

@@ -30,11 +30,14 @@ pub(crate) enum Command {
     Export(Box<ExportArgs>),
     /// Answer SQL over Plinth, Parquet, CSV and JSON files
     Sql(SqlArgs),
-    /// Show where a Plinth file's bytes are
+    /// Make tables that can be written to
+    #[command(subcommand)]
+    Table(TableCommand),
+    /// Show where a Plinth file's bytes are, or what a writable table consists of
     Inspect(InspectArgs),
     /// Find values of a column in a Plinth file, and the rows that hold them
     Lookup(LookupArgs),
-    /// Check every checksum of Plinth files and decode every block
+    /// Check every checksum of Plinth files and writable tables, and decode every block
     Verify(VerifyArgs),
     /// Rewrite the many files of a table's folder as fewer, larger ones
     Compact(CompactArgs),
@@ -52,6 +55,7 @@ impl Command {
             Self::Export(args) => args.memory,
             Self::Sql(args) => args.memory,
             Self::Compact(args) => args.memory,
+            Self::Table(TableCommand::Init(args)) => args.memory,
             _ => None,
         }
     }
@@ -391,7 +395,7 @@ pub(crate) enum Timings {
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// The file
+    /// The file, or the folder of a writable table
     pub(crate) file: PathBuf,
     /// Print everything as one JSON object
     #[arg(long)]
@@ -457,12 +461,36 @@ impl From<HowFound> for Access {
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// The files
+    /// The files, or folders of writable tables
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TableCommand {
+    /// Make a table that can be written to of a folder of Plinth files, which are replaced
+    Init(InitArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// The folder
+    pub(crate) folder: PathBuf,
+    /// The columns of the primary key [default: none: rows are only told apart by what they hold]
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub(crate) key: Vec<String>,
+    /// Threads that encode [default: all cores]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    pub(crate) threads: Option<usize>,
+    /// Most memory, such as 512MB or 2GiB [default: a quarter of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub(crate) memory: Option<u64>,
+    /// No progress bar and no summary
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use plinth_format::{OpenOptions, WriterOptions};
 use plinth_io::{Io, IoOptions, MemoryBudget};
+use plinth_table::store::Table;
 use plinth_table::{CompactOptions, CompactSummary, TableFolder, compact};
 
 use crate::cli::CompactArgs;
@@ -15,6 +16,12 @@ use crate::{interrupt, machine, units};
 pub(crate) fn run(args: &CompactArgs) -> Result {
     if !args.folder.is_dir() {
         return Err(Failure::new(format!("{}: no such folder", args.folder.display())));
+    }
+    if Table::is_table(&args.folder) {
+        let folder = args.folder.display();
+        return Err(Failure::new(format!(
+            "{folder}: a writable table merges its files by itself; VACUUM makes one of all"
+        )));
     }
     interrupt::listen()?;
     interrupt::writes_into(args.folder.clone());

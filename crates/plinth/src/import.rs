@@ -3,6 +3,7 @@
 mod memory;
 mod output;
 mod probe;
+mod rows;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -3,15 +3,19 @@
 use std::io::Write;
 
 use plinth_format::{ColumnReport, EncodingReport, File, FileReport};
+use plinth_table::store::Table;
 use serde_json::json;
 
 use crate::cli::InspectArgs;
 use crate::error::Result;
-use crate::table::{Align, Table, shorten};
-use crate::units;
+use crate::table::{Align, shorten};
+use crate::{store, table, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &InspectArgs) -> Result {
+    if Table::is_table(&args.file) {
+        return store::inspect(&args.file, args.json);
+    }
     let file = File::open(&args.file)?;
     let report = file.report()?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
@@ -50,7 +54,7 @@ fn to_text(name: &str, report: &FileReport) -> Vec<String> {
         ),
         String::new(),
     ];
-    let mut table = Table::new(&[
+    let mut table = table::Table::new(&[
         ("column", Align::Left),
         ("type", Align::Left),
         ("nulls", Align::Right),
@@ -82,7 +86,7 @@ fn to_text(name: &str, report: &FileReport) -> Vec<String> {
     lines.push(String::new());
 
     let mut table =
-        Table::new(&[("where the bytes are", Align::Left), ("bytes", Align::Right), ("share", Align::Right)]);
+        table::Table::new(&[("where the bytes are", Align::Left), ("bytes", Align::Right), ("share", Align::Right)]);
     let (blocks, dictionaries) = (sum(|c| c.block_bytes), sum(|c| c.dictionary_bytes));
     let indexes = sum(|c| c.index_bytes);
     let rest = whole.saturating_sub(blocks + dictionaries + indexes + report.metadata_bytes);

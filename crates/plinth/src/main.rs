@@ -22,6 +22,7 @@ mod reading;
 mod session;
 mod shell;
 mod sql;
+mod store;
 mod table;
 mod units;
 mod verify;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Sql(args) => sql::run(&args),
+        Command::Table(command) => store::run(&command),
         Command::Inspect(args) => inspect::run(&args),
         Command::Lookup(args) => lookup::run(&args),
         Command::Verify(args) => verify::run(&args),

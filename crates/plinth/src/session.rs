@@ -8,17 +8,19 @@ mod joins;
 mod params;
 mod profiles;
 mod read;
+mod rows;
 mod statements;
 mod stop;
 mod watch;
 mod windows;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, DynamicFileCatalog, MemoryCatalogProvider, MemoryCatalogProviderList,
-    UrlTableFactory,
+    MemorySchemaProvider, UrlTableFactory,
 };
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::provider::DefaultTableFactory;
@@ -29,9 +31,10 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
-    BudgetPool, FileOptions, NamelessSpills, ParquetScans, PlinthConfig, ProfileOperators, profile_tasks,
+    BudgetPool, FileOptions, NamelessSpills, ParquetScans, PlinthConfig, ProfileOperators, Stores, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
@@ -73,6 +76,11 @@ pub(crate) struct Session {
     context: SessionContext,
     database: Arc<Database>,
     files: FileOptions,
+    stores: Arc<Stores>,
+    /// What statements read beside the tables that they name.
+    scratch: Arc<MemorySchemaProvider>,
+    /// Prepared statements that change writable tables.
+    prepared: Mutex<HashMap<String, ast::Statement>>,
     watch: Arc<Watch>,
     profiles: Arc<Profiles>,
     threads: usize,
@@ -89,16 +97,20 @@ impl Session {
             // The rest is for the query that makes the rows, which may have to sort them.
             writer: writer.charged_to(&budget, options.memory / 4, options.threads),
         };
-        let database = Arc::new(Database::new(options.db.as_deref(), files.clone())?);
+        let stores = Arc::new(Stores::new(engine::store_options(&files, options.memory)));
+        let database = Arc::new(Database::new(options.db.as_deref(), files.clone(), Arc::clone(&stores))?);
         let schema = MemoryCatalogProvider::new();
         schema.register_schema("public", Arc::clone(&database) as _)?;
+        let scratch = Arc::new(MemorySchemaProvider::new());
+        schema.register_schema(rows::SCRATCH, Arc::clone(&scratch) as _)?;
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog("datafusion".to_owned(), Arc::new(schema));
         let by_path = Arc::new(DynamicListTableFactory::new(SessionStore::new()));
         let ahead_bytes = usize::try_from(options.memory / 8).unwrap_or(usize::MAX).min(AHEAD);
         let reader = read::ReadFunctions { threads: options.threads, ahead_bytes };
         let text = reader.within(SourceOptions::default());
-        let tables: Arc<dyn UrlTableFactory> = engine::path_tables(Arc::clone(&by_path) as _, files.clone(), text);
+        let tables: Arc<dyn UrlTableFactory> =
+            engine::path_tables(Arc::clone(&by_path) as _, files.clone(), text, &stores);
         database.set_path_tables(Arc::clone(&tables));
         let catalogs = Arc::new(DynamicFileCatalog::new(Arc::new(catalogs), tables));
 
@@ -147,7 +159,8 @@ impl Session {
         by_path.session_store().with_state(context.state_weak_ref());
         let profiles = Arc::<Profiles>::default();
         context.register_udtf("plinth_profile", Arc::clone(&profiles) as _);
-        Ok(Self { context, database, files, watch, profiles, threads: options.threads })
+        let (prepared, threads) = (Mutex::default(), options.threads);
+        Ok(Self { context, database, files, stores, scratch, prepared, watch, profiles, threads })
     }
 
     /// The engine's session: its tables and functions.

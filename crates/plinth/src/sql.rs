@@ -169,7 +169,15 @@ fn writes(statement: &Statement) -> bool {
     match statement {
         Statement::CopyTo(_) => true,
         Statement::Statement(statement) => {
-            matches!(statement.as_ref(), ast::Statement::CreateTable(_) | ast::Statement::Insert(_))
+            matches!(
+                statement.as_ref(),
+                ast::Statement::CreateTable(_)
+                    | ast::Statement::Insert(_)
+                    | ast::Statement::Update(_)
+                    | ast::Statement::Delete(_)
+                    | ast::Statement::Merge(_)
+                    | ast::Statement::Truncate(_)
+            )
         }
         _ => false,
     }

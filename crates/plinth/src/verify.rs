@@ -3,26 +3,33 @@
 use std::io::Write;
 
 use plinth_format::File;
+use plinth_table::store::Table;
 
 use crate::cli::VerifyArgs;
 use crate::error::Result;
 use crate::progress::Progress;
-use crate::{machine, units};
+use crate::{machine, store, units};
 
 /// Runs the command. Stops at the first file that fails.
 pub(crate) fn run(args: &VerifyArgs) -> Result {
     let threads = args.threads.unwrap_or_else(machine::threads);
     for path in &args.files {
-        let file = File::open(path)?;
-        let progress = Progress::new(file.byte_len(), false);
-        let bytes = file.verify(threads, &|bytes| progress.show(bytes, None))?;
+        let (progress, bytes, rows);
+        if Table::is_table(path) {
+            progress = Progress::new(0, false);
+            (bytes, rows) = store::verify(path, threads)?;
+        } else {
+            let file = File::open(path)?;
+            progress = Progress::new(file.byte_len(), false);
+            (bytes, rows) = (file.verify(threads, &|bytes| progress.show(bytes, None))?, file.num_rows());
+        }
         let elapsed = progress.elapsed();
         drop(progress);
         writeln!(
             std::io::stdout(),
             "{}: ok, {}, {} in {} ({})",
             path.display(),
-            units::counted(file.num_rows(), "row"),
+            units::counted(rows, "row"),
             units::bytes(bytes),
             units::duration(elapsed),
             units::rate(bytes, elapsed)

@@ -313,3 +313,61 @@ fn rows_of_json_are_where_the_root_says_and_nothing_is_passed_over_in_silence() 
     import("2MiB").fails(1, "plinth: long.ndjson: ");
     import("4MiB").ok();
 }
+
+#[test]
+fn a_folder_becomes_a_table_that_is_written_to_inspected_and_verified() {
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path("t")).unwrap();
+    for part in ["a", "b"] {
+        let first = if part == "a" { 0 } else { 100 };
+        let sql = format!(
+            "COPY (SELECT value + {first} AS id, 'n' || value AS name FROM range(0, 100)) TO 't/{part}.plinth'"
+        );
+        plinth(&dir, &["sql", "-c", &sql]).ok();
+    }
+    plinth(&dir, &["table", "init", "t", "--key", "name"])
+        .fails(1, "plinth: a row with the key \"n0\" is there already");
+    plinth(&dir, &["table", "init", "nowhere"]).fails(1, "plinth: nowhere: no such folder");
+    assert!(dir.path("t").join("a.plinth").exists() && !dir.path("t").join("_manifest").exists());
+    let run = plinth(&dir, &["table", "init", "t", "--key", "id"]).ok();
+    assert!(run.stderr.starts_with("t: 200 rows, key (id), in "), "{}", run.stderr);
+    plinth(&dir, &["table", "init", "t"]).fails(1, "plinth: t: is a writable table already");
+    let sql = |text: &str| plinth(&dir, &["sql", "--db", ".", "-c", text]).ok().stdout;
+    assert_eq!(
+        sql("DELETE FROM t WHERE id < 50; SELECT count(*), min(id), max(id) AS n FROM t"),
+        "count\n50\ncount(*),min(t.id),n\n150,50,199\n"
+    );
+    assert!(!dir.path("t").join("a.plinth").exists());
+
+    std::fs::write(dir.path("more.csv"), "name,id\nx,1\ny,2\n").unwrap();
+    let run = plinth(&dir, &["import", "more.csv", "--append", "t"]).ok();
+    assert!(run.stderr.starts_with("t: 2 rows"), "{}", run.stderr);
+    plinth(&dir, &["import", "more.csv", "--append", "t"]).fails(1, "plinth: a row with the key 1 is there already");
+    std::fs::write(dir.path("other.csv"), "id,other\n7,1\n").unwrap();
+    plinth(&dir, &["import", "other.csv", "--append", "t"]).fails(1, "plinth: t: the table has no column \"other\"");
+    sql("UPDATE t SET name = 'z' WHERE id = 2");
+    assert!(sql("SELECT id, name FROM t WHERE id < 3 ORDER BY id").ends_with("1,x\n2,z\n"));
+
+    let text = plinth(&dir, &["inspect", "t"]).ok().stdout;
+    for part in ["t: a writable table, key (id)", "152 rows: 1 in the log, the others in 2 segments", "_segment-"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let json = plinth(&dir, &["inspect", "t", "--json"]).ok().stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&json["rows"], &json["key"][0], &json["segments"][0]["deleted"]),
+        (&152.into(), &"id".into(), &50.into())
+    );
+    let run = plinth(&dir, &["verify", "t"]).ok();
+    assert!(run.stdout.starts_with("t: ok, 152 rows, "), "{}", run.stdout);
+    plinth(&dir, &["compact", "t"]).fails(1, "plinth: t: a writable table merges its files by itself");
+
+    // A flipped byte is found.
+    let segment = json["segments"][0]["file"].as_str().unwrap();
+    let segment = dir.path(segment);
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    plinth(&dir, &["verify", "t"]).fails(1, "plinth: ");
+}

@@ -6,7 +6,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use plinth_format::{FileSummary, Writer, WriterOptions};
 use plinth_table::Appender;
+use plinth_table::store::Table;
 
+use super::rows::RowImport;
 use crate::error::{Failure, Result};
 
 /// What an import makes.
@@ -19,7 +21,7 @@ pub(crate) enum Target {
         /// Whether it may exist.
         replace: bool,
     },
-    /// One more file of a table, which is a folder.
+    /// One more file of a table, which is a folder; or rows of one that can be written to.
     Table(PathBuf),
 }
 
@@ -27,6 +29,7 @@ pub(crate) enum Target {
 pub(super) enum Output {
     File(Box<Writer>),
     Table(Box<Appender>),
+    Rows(RowImport),
 }
 
 impl Target {
@@ -93,6 +96,7 @@ impl Target {
             Self::File { path, replace } => {
                 Output::File(Box::new(Writer::create(path, schema, WriterOptions { replace: *replace, ..options })?))
             }
+            Self::Table(folder) if Table::is_table(folder) => Output::Rows(RowImport::begin(folder, schema, options)?),
             Self::Table(folder) => Output::Table(Box::new(Appender::create(folder, schema, options)?)),
         })
     }
@@ -103,6 +107,7 @@ impl Output {
         match self {
             Self::File(writer) => writer.write(batch)?,
             Self::Table(appender) => appender.write(batch)?,
+            Self::Rows(import) => import.write(batch)?,
         }
         Ok(())
     }
@@ -111,6 +116,7 @@ impl Output {
         match self {
             Self::File(writer) => writer.rows(),
             Self::Table(appender) => appender.rows(),
+            Self::Rows(import) => import.rows(),
         }
     }
 
@@ -118,6 +124,7 @@ impl Output {
         Ok(match self {
             Self::File(writer) => writer.finish()?,
             Self::Table(appender) => appender.finish()?,
+            Self::Rows(import) => import.finish()?,
         })
     }
 }

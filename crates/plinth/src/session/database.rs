@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use datafusion::catalog::{SchemaProvider, TableProvider, UrlTableFactory};
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::datasource::TableType;
-use plinth_datafusion::{FileOptions, PlinthTable, from_format};
+use plinth_datafusion::{FileOptions, PlinthTable, StoreTable, Stores, from_format};
 use plinth_table::TableFolder;
+use plinth_table::store::Table;
 
 use super::engine;
 use crate::error::Failure;
@@ -22,6 +23,7 @@ const OTHER_EXTENSIONS: [&str; 3] = ["parquet", "csv", "json"];
 pub(crate) struct Database {
     folder: Option<PathBuf>,
     options: FileOptions,
+    stores: Arc<Stores>,
     path_tables: OnceLock<Arc<dyn UrlTableFactory>>,
     registered: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
     open: Mutex<HashMap<String, Arc<PlinthTable>>>,
@@ -34,6 +36,8 @@ pub(super) enum Entry {
     Plinth(Vec<PathBuf>),
     /// A folder of Plinth files.
     Folder(PathBuf),
+    /// A folder that is a writable table.
+    Store(PathBuf),
     /// Another file.
     Other(PathBuf),
     /// Several things of equal right.
@@ -48,7 +52,7 @@ impl std::fmt::Debug for Database {
 
 impl Database {
     /// The tables of a folder, or of none, and how their files are opened and written.
-    pub(super) fn new(folder: Option<&Path>, options: FileOptions) -> Result<Self, Failure> {
+    pub(super) fn new(folder: Option<&Path>, options: FileOptions, stores: Arc<Stores>) -> Result<Self, Failure> {
         let folder = match folder {
             Some(folder) => {
                 let absolute =
@@ -60,7 +64,8 @@ impl Database {
             }
             None => None,
         };
-        Ok(Self { folder, options, path_tables: OnceLock::new(), registered: Mutex::default(), open: Mutex::default() })
+        let (path_tables, registered, open) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        Ok(Self { folder, options, stores, path_tables, registered, open })
     }
 
     /// Tells how to open files other than Plinth's.
@@ -100,7 +105,7 @@ impl Database {
         let paths = match self.find(name)? {
             Some(Entry::Plinth(paths) | Entry::Ambiguous(paths)) => paths,
             Some(Entry::Folder(path) | Entry::Other(path)) => vec![path],
-            None => return Ok(()),
+            Some(Entry::Store(_)) | None => return Ok(()),
         };
         let first = paths.first().map(|p| p.display().to_string()).unwrap_or_default();
         let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
@@ -117,7 +122,9 @@ impl Database {
             if path.is_dir() {
                 // The name of a folder has no extension to leave out.
                 let name = path.file_name().and_then(|n| n.to_str()).unwrap_or(&stem).to_owned();
-                if TableFolder::new(&path).has_files().map_err(from_format)? {
+                if Table::is_table(&path) {
+                    add(&mut entries, name, &path, Entry::Store(path.clone()));
+                } else if TableFolder::new(&path).has_files().map_err(from_format)? {
                     add(&mut entries, name, &path, Entry::Folder(path.clone()));
                 }
             } else if extension == "plinth" {
@@ -156,6 +163,7 @@ impl Database {
                 let Some(tables) = self.path_tables.get() else { return Ok(None) };
                 return tables.try_new(&path.display().to_string()).await;
             }
+            Some(Entry::Store(folder)) => return Ok(Some(Arc::new(StoreTable::open(&self.stores, &folder)?))),
             Some(Entry::Folder(folder)) => match before {
                 Some(table) if unchanged(&table, Some(&folder), None) => table,
                 before => engine::open_folder(folder, before.as_deref(), &self.options)?,
@@ -194,7 +202,9 @@ fn add(entries: &mut BTreeMap<String, Entry>, name: String, path: &Path, entry: 
             paths.push(path.to_path_buf());
             Entry::Ambiguous(paths)
         }
-        Some(Entry::Other(first) | Entry::Folder(first)) => Entry::Ambiguous(vec![first, path.to_path_buf()]),
+        Some(Entry::Other(first) | Entry::Folder(first) | Entry::Store(first)) => {
+            Entry::Ambiguous(vec![first, path.to_path_buf()])
+        }
         Some(Entry::Plinth(files)) => {
             let first = files.into_iter().next().unwrap_or_default();
             Entry::Ambiguous(vec![first, path.to_path_buf()])

@@ -10,9 +10,10 @@ use datafusion::datasource::file_format::FileFormatFactory;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
-use plinth_datafusion::{FileOptions, PathTables, PlinthFormatFactory, PlinthTable};
+use plinth_datafusion::{FileOptions, PathTables, PlinthFormatFactory, PlinthTable, StoreTable, Stores};
 use plinth_format::{FileSummary, WriterOptions};
 use plinth_ingest::SourceOptions;
+use plinth_table::store::TableOptions;
 
 /// Opens Plinth files as one table.
 pub(super) fn open(files: Vec<PathBuf>, options: &FileOptions) -> Result<Arc<PlinthTable>> {
@@ -33,8 +34,23 @@ pub(super) fn path_tables(
     others: Arc<dyn UrlTableFactory>,
     options: FileOptions,
     text: SourceOptions,
+    stores: &Arc<Stores>,
 ) -> Arc<dyn UrlTableFactory> {
-    Arc::new(PathTables::new(others).with_options(options).with_text(text))
+    Arc::new(PathTables::new(others).with_options(options).with_text(text).with_stores(Arc::clone(stores)))
+}
+
+/// How writable tables are opened: what they keep is a small part of the memory.
+pub(super) fn store_options(files: &FileOptions, memory: u64) -> TableOptions {
+    let defaults = TableOptions::default();
+    let share = (memory / 16).max(1 << 20);
+    TableOptions {
+        cache_bytes: defaults.cache_bytes.min(share),
+        merge_bytes: defaults.merge_bytes.min(share),
+        import_bytes: defaults.import_bytes.min(share),
+        writer: files.writer.clone(),
+        open: files.open.clone(),
+        ..defaults
+    }
 }
 
 /// The file format for `COPY TO` and `STORED AS`.
@@ -49,6 +65,12 @@ pub(super) fn is_plinth(table: &Arc<dyn TableProvider>) -> bool {
         || any.downcast_ref::<ListingTable>().is_some_and(|t| t.options().format.get_ext().ends_with("plinth"))
 }
 
+/// Whether a table can be written to.
+pub(super) fn is_store(table: &Arc<dyn TableProvider>) -> bool {
+    let any: &dyn Any = table.as_ref();
+    any.is::<StoreTable>()
+}
+
 /// The folder of Plinth files that a table is.
 pub(super) fn folder(table: &Arc<dyn TableProvider>) -> Option<PathBuf> {
     let any: &dyn Any = table.as_ref();
@@ -58,6 +80,9 @@ pub(super) fn folder(table: &Arc<dyn TableProvider>) -> Option<PathBuf> {
 /// The Plinth files a table is made of, if it is: how many, their rows and their bytes.
 pub(crate) fn plinth_files(table: &Arc<dyn TableProvider>) -> Option<(u64, u64, u64)> {
     let any: &dyn Any = table.as_ref();
+    if let Some(table) = any.downcast_ref::<StoreTable>() {
+        return table.size().ok();
+    }
     let table = any.downcast_ref::<PlinthTable>()?;
     let (files, bytes) = table.files().fold((0, 0), |(n, bytes), (_, file)| (n + 1, bytes + file.byte_len()));
     Some((files, table.num_rows(), bytes))

@@ -18,6 +18,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use plinth_format::WriterOptions;
 
 use super::database::Entry;
+use super::rows::{Done, primary_key};
 use super::{Params, Session, engine};
 use crate::error::{Failure, Result};
 use crate::interrupt;
@@ -43,6 +44,12 @@ impl Session {
         statement: Statement,
         params: &Params,
     ) -> Result<SendableRecordBatchStream> {
+        self.stores.begin_statement();
+        match self.change_rows(&statement, params).await.map_err(explain_missing)? {
+            Some(Done::Rows(rows)) => return Ok(count_stream(Some(rows))?),
+            Some(Done::Nothing) => return Ok(count_stream(None)?),
+            None => {}
+        }
         let plan = self.context.state().statement_to_plan(statement).await.map_err(explain_missing)?;
         refuse_changes(&plan)?;
         let plan = params.bind(plan)?;
@@ -54,6 +61,10 @@ impl Session {
                 Ok(self.create_table(create).await?)
             }
             LogicalPlan::Ddl(DdlStatement::DropTable(drop)) if self.is_file_table(&drop.name) => {
+                if let Some(Entry::Store(folder)) = self.database.find(drop.name.table())? {
+                    self.drop_store(&folder).await?;
+                    return Ok(count_stream(None)?);
+                }
                 // DataFusion swallows the refusal, and with IF EXISTS reports success.
                 self.database.refuse_drop(drop.name.table())?;
                 let plan = LogicalPlan::Ddl(DdlStatement::DropTable(drop));
@@ -89,14 +100,11 @@ impl Session {
         if temporary {
             return exec_err!("CREATE TEMPORARY TABLE {name}: not supported");
         }
-        if let LogicalPlan::EmptyRelation(_) = input.as_ref() {
-            return exec_err!(
-                "CREATE TABLE {name}: a table of files is made with its rows: CREATE TABLE {name} AS SELECT ..."
-            );
+        if !column_defaults.is_empty() {
+            return exec_err!("CREATE TABLE {name}: defaults are not supported");
         }
-        if constraints.iter().next().is_some() || !column_defaults.is_empty() {
-            return exec_err!("CREATE TABLE {name}: constraints and defaults are not kept in files");
-        }
+        let key = primary_key(name, &constraints, input.schema().as_arrow())?;
+        let store = !key.is_empty() || matches!(input.as_ref(), LogicalPlan::EmptyRelation(_));
         let Some(path) = self.database.folder().and_then(|folder| file_of(folder, name)) else {
             return exec_err!("CREATE TABLE {name:?}: the name can't be that of a file");
         };
@@ -108,13 +116,20 @@ impl Session {
             (Some(_), false, false) => {
                 return exec_err!("CREATE TABLE {name}: already exists; CREATE OR REPLACE TABLE replaces it");
             }
-            (Some(Entry::Plinth(files)), _, true) if files == [path.clone()] => {}
+            (Some(Entry::Plinth(files)), _, true) if files == [path.clone()] && !store => {}
+            (Some(_), _, true) if store => {
+                return exec_err!("CREATE OR REPLACE TABLE {name}: DROP TABLE first");
+            }
             (Some(_), _, true) => {
                 return exec_err!("CREATE OR REPLACE TABLE {name}: only a single .plinth file can be replaced");
             }
             (None, ..) => {}
         }
         check_unique_columns(name, &input)?;
+        if store {
+            let folder = path.with_extension("");
+            return count_stream(self.create_store(name, &folder, key, Arc::unwrap_or_clone(input)).await?);
+        }
         let frame = DataFrame::new(self.state_for_writing(), Arc::unwrap_or_clone(input));
         let context = frame.task_ctx();
         let plan = frame.create_physical_plan().await?;
@@ -193,6 +208,13 @@ fn refuse_changes(plan: &LogicalPlan) -> Result<(), DataFusionError> {
 
 fn refuse_change(dml: &DmlStatement) -> Result<(), DataFusionError> {
     let name = &dml.table_name;
+    if engine::is_store(&source_as_provider(&dml.target)?) {
+        // Run by itself, it does not come here.
+        return exec_err!(
+            "{} {name}: is run, not explained; EXPLAIN a SELECT with the same FROM and WHERE",
+            dml.op.name()
+        );
+    }
     match &dml.op {
         WriteOp::Insert(_) | WriteOp::Ctas => {
             let table = source_as_provider(&dml.target)?;
@@ -210,7 +232,8 @@ fn refuse_change(dml: &DmlStatement) -> Result<(), DataFusionError> {
             Ok(())
         }
         op => exec_err!(
-            "{} {name}: tables can't be changed in place; write another with CREATE TABLE ... AS SELECT or COPY ... TO",
+            "{} {name}: tables of files can't be changed in place, only ones that were made with CREATE TABLE and their columns; \
+             write another with CREATE TABLE ... AS SELECT or COPY ... TO",
             match op {
                 WriteOp::Delete => "DELETE FROM",
                 WriteOp::Update => "UPDATE",

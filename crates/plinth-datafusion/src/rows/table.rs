@@ -1,0 +1,236 @@
+//! A table that can be written to, as the engine reads it.
+
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion_common::stats::Precision;
+use datafusion_common::{DataFusionError, Result, Statistics, plan_err};
+use datafusion_datasource::PartitionedFile;
+use datafusion_datasource::file_groups::FileGroup;
+use datafusion_datasource::file_scan_config::FileScanConfigBuilder;
+use datafusion_datasource::memory::MemorySourceConfig;
+use datafusion_datasource::source::DataSourceExec;
+use datafusion_execution::object_store::ObjectStoreUrl;
+use datafusion_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::union::UnionExec;
+use datafusion_session::{Session, TableProvider};
+use plinth_format::File;
+use plinth_table::store::SegmentRows;
+
+use super::point;
+use super::stores::{Stores, from_table};
+use crate::source::PlinthSource;
+use crate::{location, statistics};
+
+/// A folder's table. Which of its versions is read, [`Stores`] says when a scan is planned: a prepared statement reads what is
+/// there when it is executed.
+#[derive(Clone, Debug)]
+pub struct StoreTable {
+    stores: Arc<Stores>,
+    folder: PathBuf,
+    schema: SchemaRef,
+    /// The columns of its key; none if its rows are numbered.
+    key: Vec<String>,
+}
+
+impl StoreTable {
+    /// The table of a folder.
+    ///
+    /// # Errors
+    /// If there is none, or it can't be read.
+    pub fn open(stores: &Arc<Stores>, folder: &Path) -> Result<Self> {
+        let folder = folder.canonicalize().map_err(|e| DataFusionError::Plan(format!("{}: {e}", folder.display())))?;
+        let view = stores.view(&folder)?;
+        let schema = view.snapshot.schema();
+        let numbered = schema.fields().len() < view.snapshot.stored_schema().fields().len();
+        let key = if numbered { Vec::new() } else { view.snapshot.row_columns() };
+        Ok(Self { stores: Arc::clone(stores), folder, schema, key })
+    }
+
+    /// The same table with the column that tells its rows apart, though it is hidden.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn with_row_columns(&self) -> Result<Self> {
+        let view = self.stores.view(&self.folder)?;
+        Ok(Self {
+            stores: Arc::clone(&self.stores),
+            folder: self.folder.clone(),
+            schema: view.snapshot.stored_schema(),
+            key: view.snapshot.row_columns(),
+        })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The columns of its key; none if it has no key.
+    pub fn key(&self) -> &[String] {
+        &self.key
+    }
+
+    /// Its files of rows, with their bytes, and its rows.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn size(&self) -> Result<(u64, u64, u64)> {
+        let view = self.stores.view(&self.folder)?;
+        let segments = view.snapshot.segments();
+        let bytes = segments.iter().map(|segment| segment.file.byte_len()).sum();
+        let own = view.own.as_ref().map_or(0, |rows| rows.num_rows() as u64);
+        Ok((segments.len() as u64, view.snapshot.num_rows() + own, bytes))
+    }
+
+    fn plan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let view = self.stores.view(&self.folder)?;
+        let (visible, stored) = (view.snapshot.schema(), view.snapshot.stored_schema());
+        if self.schema != visible && self.schema != stored {
+            return plan_err!(
+                "{}: the table has other columns than when the statement was prepared; prepare it again",
+                self.folder.display()
+            );
+        }
+        if !self.key.is_empty() && visible == stored {
+            let keys = point::keys(state, &self.schema, &self.key, filters)?;
+            if let Some(keys) = keys {
+                let found = view.snapshot.get_batch(&keys).map_err(from_table)?.rows;
+                return self.memory(view.own.into_iter().chain([found]).collect(), projection);
+            }
+        }
+        let mut memory = view.snapshot.memory().map_err(from_table)?;
+        memory.extend(view.own.clone());
+        let segments = view.snapshot.segments();
+        let files = match segments.is_empty() {
+            true => None,
+            false => Some(self.files(state, segments, projection, filters, limit)?),
+        };
+        Ok(match (files, memory.is_empty()) {
+            (Some(files), true) => files,
+            (Some(files), false) => UnionExec::try_new(vec![files, self.memory(memory, projection)?])?,
+            (None, _) => self.memory(memory, projection)?,
+        })
+    }
+
+    /// Rows in memory, which may have the hidden column though this table does not.
+    fn memory(&self, batches: Vec<RecordBatch>, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let all: Vec<usize> = (0..self.schema.fields().len()).collect();
+        let visible = |batch: RecordBatch| match batch.num_columns() > all.len() {
+            true => batch.project(&all),
+            false => Ok(batch),
+        };
+        let batches = batches.into_iter().map(visible).collect::<Result<Vec<_>, _>>()?;
+        let plan = MemorySourceConfig::try_new_exec(&[batches], Arc::clone(&self.schema), projection.cloned())?;
+        Ok(plan)
+    }
+
+    /// The scan of files, without the rows that are deleted.
+    fn files(
+        &self,
+        state: &dyn Session,
+        segments: Vec<SegmentRows>,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let width = self.schema.fields().len();
+        let projection = projection.map_or_else(|| (0..width).collect(), Vec::clone);
+        let mut wanted = vec![false; width];
+        if state.config_options().execution.collect_statistics {
+            let filtered = filters.iter().flat_map(Expr::column_refs);
+            let filtered = filtered.filter_map(|column| self.schema.index_of(&column.name).ok());
+            for i in projection.iter().copied().chain(filtered) {
+                if let Some(wanted) = wanted.get_mut(i) {
+                    *wanted = true;
+                }
+            }
+        }
+        let files: Vec<File> = segments.iter().map(|segment| segment.file.clone()).collect();
+        let whole = statistics::of_files(&files, &self.schema, |i| wanted.get(i) == Some(&true))?;
+        let statistics = without_deleted(whole, &segments);
+        let source = PlinthSource::new(Arc::clone(&self.schema)).with_example(files.first().cloned());
+        let parts = segments.into_iter().zip(files).map(|(segment, file)| {
+            let place = location::from_path(Path::new(file.name()));
+            let mut part = PartitionedFile::new(String::new(), file.byte_len()).with_extension(file);
+            part.object_meta.location = place;
+            part.with_extension(segment)
+        });
+        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
+            .with_file_group(FileGroup::new(parts.collect()))
+            .with_statistics(statistics)
+            .with_limit(limit)
+            .with_projection_indices(Some(projection))?
+            .build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+}
+
+/// What is known of files' rows when some of these are deleted: how many are left, and of values no more than bounds.
+fn without_deleted(whole: Statistics, segments: &[SegmentRows]) -> Statistics {
+    let deleted: usize = segments
+        .iter()
+        .filter_map(|segment| segment.kept.as_ref())
+        .map(|kept| kept.len() - kept.count_set_bits())
+        .sum();
+    if deleted == 0 {
+        return whole;
+    }
+    let num_rows = match whole.num_rows {
+        Precision::Exact(rows) => Precision::Exact(rows.saturating_sub(deleted)),
+        other => other,
+    };
+    Statistics { num_rows, ..whole.to_inexact() }
+}
+
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+// Written out, as those of `PlinthTable`.
+impl TableProvider for StoreTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
+        &'life0 self,
+        state: &'life1 dyn Session,
+        projection: Option<&'life2 Vec<usize>>,
+        filters: &'life3 [Expr],
+        limit: Option<usize>,
+    ) -> BoxFuture<'async_trait, Result<Arc<dyn ExecutionPlan>>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        'life2: 'async_trait,
+        'life3: 'async_trait,
+        Self: 'async_trait,
+    {
+        Box::pin(std::future::ready(self.plan(state, projection, filters, limit)))
+    }
+
+    /// `Inexact`, as of [`crate::PlinthTable`]: the physical optimizer hands filters to the files afterwards, and rows in memory
+    /// are filtered by the engine.
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(filters
+            .iter()
+            .map(|filter| match filter.is_volatile() {
+                true => TableProviderFilterPushDown::Unsupported,
+                false => TableProviderFilterPushDown::Inexact,
+            })
+            .collect())
+    }
+}
