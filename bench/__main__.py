@@ -34,6 +34,7 @@ class Options:
     hits_sample: Path | None
     hits_rows: int
     sort_rows: int
+    table_rows: int
     words: Path | None
     words_rows: int
     words_distinct: int
@@ -42,6 +43,9 @@ class Options:
     pairs: int
     memory_pairs: int
     clustered: bool
+    keys_rows: int
+    keys_many: int
+    keys_sorted: int
     docs: Path | None
     seed: int
     only: list
@@ -96,6 +100,9 @@ def parse():
     parser.add_argument(
         "--sort-rows", type=positive, default=60_000_000, help="rows of the suite sort [default: 60000000]"
     )
+    parser.add_argument(
+        "--table-rows", type=positive, default=10_000_000, help="rows of the suite rows [default: 10000000]"
+    )
     parser.add_argument("--words", type=Path, help="a text of one word a line, in place of the suite dictionary's own")
     parser.add_argument(
         "--words-rows", type=positive, default=10_000_000, help="rows of the suite dictionary [default: 10000000]"
@@ -112,7 +119,9 @@ def parse():
         "--memory-pairs", type=positive, default=40_000_000, help="pairs of its large document [default: 40000000]"
     )
     parser.add_argument("--clustered", action="store_true", help="its pairs are near a few places [default: anywhere]")
-    parser.add_argument("--docs", type=Path, help="a folder of pages whose figures (of io, dictionary and json) are replaced")
+    for name, rows, what in (("rows", 1_000_000, "keys of the suite keys"), ("many", 100_000_000, "keys of its largest lookups"), ("sorted", 10_000_000, "rows of its sorts")):
+        parser.add_argument(f"--keys-{name}", type=positive, default=rows, help=f"{what} [default: {rows}]")
+    parser.add_argument("--docs", type=Path, help="a folder of pages whose figures (of io, dictionary, json and keys) are replaced")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--axes",

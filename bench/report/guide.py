@@ -2,14 +2,16 @@
 
 import re
 
-from . import dictionary, io, json, profile, pushdown
+from . import dictionary, io, json, keys, profile, pushdown, rows
 
 OF = {
     "io": io.markdown,
     "dictionary": dictionary.markdown,
     "pushdown": pushdown.markdown,
     "json": json.markdown,
+    "keys": keys.markdown,
     "profile": profile.markdown,
+    "rows": rows.markdown,
 }
 
 

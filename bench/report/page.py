@@ -2,8 +2,19 @@
 
 from pathlib import Path
 
-from . import dictionary, growth, io, json, profile, pushdown, queries
+from . import dictionary, growth, io, json, keys, profile, pushdown, queries, rows
 from .words import behind, escape, table
+
+
+# Suites with a section of their own; others are told by what they measured.
+SECTIONS = {
+    "dictionary": dictionary,
+    "json": json,
+    "keys": keys,
+    "profile": profile,
+    "pushdown": pushdown,
+    "rows": rows,
+}
 
 
 def write(figures, target):
@@ -56,14 +67,8 @@ def suite(of, engines):
     if "skipped" in of:
         return f"{head}<p class='alarm'>Skipped: {escape(of['skipped'])}.</p></section>"
     notes = "<ul class='soft'>" + "".join(f"<li>{escape(n)}</li>" for n in of["notes"]) + "</ul>"
-    if of["suite"] == "dictionary":
-        return head + notes + dictionary.section(of) + "</section>"
-    if of["suite"] == "json":
-        return head + notes + json.section(of) + "</section>"
-    if of["suite"] == "profile":
-        return head + notes + profile.section(of) + "</section>"
-    if of["suite"] == "pushdown":
-        return head + notes + pushdown.section(of) + "</section>"
+    if of["suite"] in SECTIONS:
+        return head + notes + SECTIONS[of["suite"]].section(of) + "</section>"
     if "verdicts" in of:
         return head + notes + io.section(of) + "</section>"
     if "axes" in of:

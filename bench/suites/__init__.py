@@ -1,6 +1,6 @@
 """Each suite makes its data, asks its questions and returns its figures."""
 
-from . import clickbench, dictionary, growth, io, json, profile, pushdown, sort, tpch
+from . import clickbench, dictionary, growth, io, json, keys, profile, pushdown, rows, sort, tpch
 
 SUITES = {
     "tpch": tpch.run,
@@ -11,7 +11,9 @@ SUITES = {
     "dictionary": dictionary.run,
     "pushdown": pushdown.run,
     "json": json.run,
+    "keys": keys.run,
     "profile": profile.run,
+    "rows": rows.run,
 }
 # Suites of which a part can be run.
 PARTS = {
@@ -19,5 +21,7 @@ PARTS = {
     "dictionary": dictionary.PARTS,
     "pushdown": pushdown.PARTS,
     "json": json.PARTS,
+    "keys": keys.PARTS,
     "profile": profile.PARTS,
+    "rows": rows.PARTS,
 }

@@ -14,7 +14,8 @@ const CHORES: [Chore; 2] = [
     Chore {
         name: "miri",
         about: "unit tests of the index under Miri: undefined behaviour, data races (needs the component `miri`)",
-        command: &["cargo", "+nightly", "miri", "test", "-p", "plinth-index", "--lib"],
+        // Which places of a file are free is told by safe code of one thread, whose many steps take hours there.
+        command: &["cargo", "+nightly", "miri", "test", "-p", "plinth-index", "--lib", "--", "--skip", "store::space"],
         // Tests read the clock and the environment for their seeds; few cases are enough where each access is checked.
         environment: &[("MIRIFLAGS", "-Zmiri-disable-isolation"), ("PROPTEST_CASES", "4"), ("PLINTH_INDEX_OPS", "40")],
     },

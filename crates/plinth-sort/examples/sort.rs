@@ -1,5 +1,5 @@
 //! Sorting by exact types beside a comparator that is called, the standard library and radix sorts:
-//! `cargo run --release -p plinth-sort --example sort -- [ROWS] [THREADS]`.
+//! `cargo run --release -p plinth-sort --example sort -- [ROWS] [THREADS] [--json]`.
 //!
 //! All rivals of a line run in turn, several times; what they return is compared before a time is printed. Without THREADS
 //! times are of the processor, else of the clock.
@@ -59,12 +59,24 @@ fn compare<T: Clone + PartialEq + Debug>(title: &str, threads: usize, input: &[T
             assert!(*expected.get_or_insert_with(|| values.clone()) == values, "{title}: {name} sorts differently");
         }
     }
-    println!("\n{title}: {} values, {threads} thread(s), median of {ROUNDS}", input.len());
+    let title = format!("{title}: {} values, {threads} thread(s), median of {ROUNDS}", input.len());
+    let json = std::env::args().any(|argument| argument == "--json");
     let mut first = None;
+    let mut lines = Vec::new();
     for ((name, _), times) in rivals.iter().zip(&mut times) {
         times.sort_unstable();
         let each = times[ROUNDS / 2] as f64 / input.len() as f64;
-        println!("  {name:<34} {each:>8.1} ns each {:>6.2}", each / *first.get_or_insert(each));
+        let ratio = each / *first.get_or_insert(each);
+        lines.push(if json {
+            format!("[{name:?},[{each},{ratio}]]")
+        } else {
+            format!("  {name:<40} {each:>8.1} ns each {ratio:>6.2}")
+        });
+    }
+    if json {
+        println!(r#"{{"title":{title:?},"columns":["ns each","ratio"],"rows":[{}]}}"#, lines.join(","));
+    } else {
+        println!("\n{title}\n{}", lines.join("\n"));
     }
 }
 
@@ -127,7 +139,12 @@ fn main() {
     let number =
         |at: usize, otherwise: usize| std::env::args().nth(at).and_then(|n| n.parse().ok()).unwrap_or(otherwise);
     let (rows, threads) = (number(1, 10_000_000), number(2, 1));
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().unwrap();
+    // All runs on threads of the pool, so that with one of them its processor time is everybody's.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| measure(rows, threads));
+}
+
+fn measure(rows: usize, threads: usize) {
     let mut random = Random(0x1234_5678_9abc_def1);
     let random: Vec<u64> = (0..rows).map(|_| random.next()).collect();
     let i64s: Vec<i64> = random.iter().map(|v| v.cast_signed()).collect();

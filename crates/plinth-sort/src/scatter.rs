@@ -66,26 +66,26 @@ enum Found {
     Nothing,
 }
 
+/// Pairs that are looked at before it is asked whether to go on: then they are compared side by side.
+const BLOCK: usize = 256;
+
 /// Looks for runs, and gives up as soon as there are too many.
 fn order_of<T>(values: &[T], compare: impl Fn(&T, &T) -> Ordering) -> Found {
-    let mut runs = 1;
-    let (mut rises, mut falls) = (false, false);
     let limit = values.len() / RUN;
-    for pair in values.windows(2) {
-        let [a, b] = pair else { continue };
-        match compare(a, b) {
-            Ordering::Less => rises = true,
-            Ordering::Equal => {}
-            Ordering::Greater => {
-                falls = true;
-                runs += 1;
-            }
+    let (mut rises, mut falls) = (0, 0);
+    let seconds = values.get(1..).unwrap_or_default();
+    for (a, b) in values.chunks(BLOCK).zip(seconds.chunks(BLOCK)) {
+        for (a, b) in a.iter().zip(b) {
+            let order = compare(a, b);
+            rises += usize::from(order == Ordering::Less);
+            falls += usize::from(order == Ordering::Greater);
         }
         // A descending input is one run too, which only its end can tell.
-        if runs > limit && rises {
+        if falls >= limit && rises > 0 {
             return Found::Nothing;
         }
     }
+    let (rises, falls) = (rises > 0, falls > 0);
     match (rises, falls) {
         (_, false) => Found::Ascending,
         (false, true) => Found::Descending,

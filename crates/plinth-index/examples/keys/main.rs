@@ -1,7 +1,8 @@
-//! What an index does beside its rivals: `cargo run --release -p plinth-index --example keys -- [PART] [ROWS]`.
+//! What an index does beside its rivals: `cargo run --release -p plinth-index --example keys -- [PART] [ROWS] [FOLDER] [--json]`.
 //!
-//! Parts: `insert`, `lookup`, `layouts`, `threads`, `pools`, `cold`; all of them without an argument. Every answer is checked
-//! by a digest before a time is printed, and all that is compared runs in turn, in one process.
+//! Parts: `insert`, `lookup`, `layouts`, `nodes`, `threads`, `pools`, `cold`; all of them without an argument. Every answer is
+//! checked by a digest before a time is printed, and all that is compared runs in turn, in one process. `cold` makes its file in
+//! the folder.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -23,12 +24,13 @@ mod random;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use layouts::{Blocks, BranchFree, Branching, Eytzinger, Layout, VanEmdeBoas};
-use measure::{Entry, compare, digest, entry};
+use measure::{Entry, Table, compare, digest, entry};
 use plinth_index::pool::translation::Swizzled;
 use plinth_index::{Bytes, Index, Key, LocalPages, MemoryPages, Options, Policy, Pool};
 use plinth_io::MemoryBudget;
@@ -67,6 +69,9 @@ fn main() {
             search(keys);
         }
     }
+    if is("nodes") {
+        nodes(rows);
+    }
     if is("threads") {
         threads(rows);
     }
@@ -74,7 +79,8 @@ fn main() {
         working_sets();
     }
     if is("cold") {
-        cold(rows);
+        let folder = std::env::args().nth(3).filter(|folder| !folder.starts_with("--"));
+        cold(rows, folder.map_or_else(|| std::env::current_dir().unwrap(), PathBuf::from));
     }
 }
 
@@ -208,28 +214,23 @@ fn found(sum: u64, row: Option<u64>) -> u64 {
     digest(sum, row.map_or(0, |row| row + 1))
 }
 
-/// Looks keys up, half of which are there.
+/// More keys than this are looked up in fewer kinds of indexes, so that they fit memory.
+const MANY: usize = 20_000_000;
+
+/// Looks keys up, half of which are there. A key's row is its rank.
 fn lookup(rows: usize) {
-    let keys = random_keys(rows * 2);
-    let (there, lookups) = (&keys[..rows], 1_000_000.min(rows * 2));
-    let mut random = Random::new(7);
-    let wanted: Vec<i32> = (0..lookups).map(|_| keys[random.below(keys.len() as u64) as usize]).collect();
-    let mut sorted: Vec<(i32, u64)> = there.iter().copied().zip(0..).collect();
+    let mut sorted = random_keys(rows);
     sorted.sort_unstable();
+    let mut random = Random::new(7);
+    let wanted: Vec<i32> = (0..1_000_000)
+        .map(|_| if random.chance(50) { sorted[random.below(rows as u64) as usize] } else { random.next() as i32 })
+        .collect();
     let pool = pool::<Standard>(16 << 30);
-    fn error<T>(entry: T) -> Result<T, plinth_index::IndexError> {
-        Ok(entry)
+    fn fill<K: Key>(pool: &Arc<Pool<Standard>>, keys: impl Iterator<Item = K::Owned>) -> Index<K, true, Standard> {
+        let index = index(pool);
+        index.append(keys.zip(0..).map(Ok::<_, plinth_index::IndexError>)).unwrap();
+        index
     }
-    let special: Index<i32, true, Standard> = index(&pool);
-    special.append(sorted.iter().map(|e| error(*e))).unwrap();
-    let wide: Index<i64, true, Standard> = index(&pool);
-    wide.append(sorted.iter().map(|e| error((i64::from(e.0), e.1)))).unwrap();
-    let uuid = |key: i32| u128::from(key.cast_unsigned() ^ 1 << 31) << 96 | 0xabcd;
-    let uuids: Index<u128, true, Standard> = index(&pool);
-    uuids.append(sorted.iter().map(|e| error((uuid(e.0), e.1)))).unwrap();
-    let generic: Index<Bytes, true, Standard> = index(&pool);
-    generic.append(sorted.iter().map(|e| error((as_bytes(e.0).to_vec(), e.1)))).unwrap();
-    let map: BTreeMap<i32, u64> = sorted.iter().copied().collect();
     let one = |get: &dyn Fn(i32) -> Option<u64>| wanted.iter().fold(0, |sum, key| found(sum, get(*key)));
     fn batched<K: Key>(index: &Index<K, true, Standard>, wanted: &[K::Ref<'_>]) -> u64 {
         let mut rows = Vec::new();
@@ -238,24 +239,80 @@ fn lookup(rows: usize) {
             rows.iter().fold(sum, |sum, row| found(sum, *row))
         })
     }
-    let (wide_keys, uuid_keys): (Vec<i64>, Vec<u128>) = wanted.iter().map(|key| (i64::from(*key), uuid(*key))).unzip();
+    let special: Index<i32, true, Standard> = fill(&pool, sorted.iter().copied());
+    let wide: Index<i64, true, Standard> = fill(&pool, sorted.iter().map(|key| i64::from(*key)));
+    let map: BTreeMap<i32, u64> = sorted.iter().copied().zip(0..).collect();
+    let wide_keys: Vec<i64> = wanted.iter().map(|key| i64::from(*key)).collect();
+    let uuid = |key: i32| u128::from(key.cast_unsigned() ^ 1 << 31) << 96 | 0xabcd;
+    let few = || sorted.iter().filter(|_| rows <= MANY);
+    let uuids: Index<u128, true, Standard> = fill(&pool, few().map(|key| uuid(*key)));
+    let generic: Index<Bytes, true, Standard> = fill(&pool, few().map(|key| as_bytes(*key).to_vec()));
+    let uuid_keys: Vec<u128> = wanted.iter().map(|key| uuid(*key)).collect();
     let byte_keys: Vec<[u8; 4]> = wanted.iter().map(|key| as_bytes(*key)).collect();
     let byte_keys: Vec<&[u8]> = byte_keys.iter().map(|key| &key[..]).collect();
-    let entries = vec![
+    let mut entries = vec![
         entry("i32", || one(&|key| special.get(key).unwrap())),
         entry("i32, batched", || batched(&special, &wanted)),
         entry("i64", || one(&|key| wide.get(i64::from(key)).unwrap())),
         entry("i64, batched", || batched(&wide, &wide_keys)),
-        entry("u128", || one(&|key| uuids.get(uuid(key)).unwrap())),
-        entry("u128, batched", || batched(&uuids, &uuid_keys)),
-        entry("byte strings", || one(&|key| generic.get(&as_bytes(key)).unwrap())),
-        entry("byte strings, batched", || batched(&generic, &byte_keys)),
         entry("BTreeMap<i32> (std)", || one(&|key| map.get(&key).copied())),
-        entry("slice::binary_search (std)", || {
-            one(&|key| sorted.binary_search_by_key(&key, |e| e.0).ok().map(|at| sorted[at].1))
-        }),
+        entry("slice::binary_search (std)", || one(&|key| sorted.binary_search(&key).ok().map(|at| at as u64))),
     ];
-    compare(&format!("lookups in {rows} keys"), lookups as u64, 5, entries);
+    if rows <= MANY {
+        entries.extend([
+            entry("u128", || one(&|key| uuids.get(uuid(key)).unwrap())),
+            entry("u128, batched", || batched(&uuids, &uuid_keys)),
+            entry("byte strings", || one(&|key| generic.get(&as_bytes(key)).unwrap())),
+            entry("byte strings, batched", || batched(&generic, &byte_keys)),
+        ]);
+    }
+    compare(&format!("lookups in {rows} keys"), wanted.len() as u64, 5, entries);
+}
+
+/// Searches within nodes as large as a leaf's column of keys, of which there are as many as so many keys fill: the node is
+/// any of them, so what it takes to fetch it is part of the search.
+fn nodes(rows: usize) {
+    const LEAF: usize = 338;
+    let mut sorted = random_keys(rows);
+    sorted.sort_unstable();
+    let leaves = (rows / LEAF).max(1);
+    let mut random = Random::new(11);
+    let wanted: Vec<(u32, i32)> = (0..1_000_000)
+        .map(|_| {
+            let leaf = random.below(leaves as u64) as usize;
+            (leaf as u32, sorted[(leaf * LEAF + random.below(LEAF as u64) as usize).min(rows - 1)])
+        })
+        .collect();
+    fn one<L: Layout>(sorted: &[i32], leaf: usize, wanted: &[(u32, i32)]) -> (&'static str, f64, u64) {
+        let nodes: Vec<L> = sorted.chunks(leaf).map(L::build).collect();
+        // The next node depends on the answer, so searches do not overlap.
+        let run = || {
+            wanted.iter().fold(0, |sum, (node, key)| {
+                digest(sum, nodes[*node as usize ^ usize::from(sum == 1)].rank(*key) as u64)
+            })
+        };
+        let mut times: Vec<(u64, u64)> = (0..5).map(|_| measure::timed(run)).collect();
+        times.sort_unstable();
+        (L::NAME, times[2].0 as f64 / wanted.len() as f64, times[2].1)
+    }
+    // One after the other: all at once would not fit memory.
+    let found = [
+        one::<BranchFree<false>>(&sorted, LEAF, &wanted),
+        one::<BranchFree<true>>(&sorted, LEAF, &wanted),
+        one::<layouts::Standard>(&sorted, LEAF, &wanted),
+        one::<Branching>(&sorted, LEAF, &wanted),
+        one::<Eytzinger<false>>(&sorted, LEAF, &wanted),
+        one::<Eytzinger<true>>(&sorted, LEAF, &wanted),
+        one::<VanEmdeBoas>(&sorted, LEAF, &wanted),
+        one::<Blocks>(&sorted, LEAF, &wanted),
+    ];
+    let title = format!("searches within nodes of {LEAF} i32, {rows} keys: processor time, median of 5");
+    let mut table = Table::new(title, &["ns each", "ratio"]);
+    for (name, each, digest) in found {
+        assert_eq!(digest, found[0].2, "{name} answers differently");
+        table.row(name, [each, each / found[0].1]);
+    }
+    table.print();
 }
 
 /// Searches in sorted keys that do not change.
@@ -284,22 +341,23 @@ fn search(len: usize) {
     compare(&format!("searches in {len} sorted i32"), wanted.len() as u64, 5, entries);
 }
 
-/// Lookups and inserts from 1 to N threads, by kind of latch.
+/// Lookups and inserts from 1 to 8 threads, by kind of latch.
 fn threads(rows: usize) {
     let keys = random_keys(rows * 2);
-    let most = std::thread::available_parallelism().map_or(1, usize::from);
-    println!(
-        "\nthreads, {rows} keys in memory (million operations a second by the clock, best of 3; {most} processors)"
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let title = format!(
+        "threads, {rows} keys in memory: million operations a second by the clock, best of 3; {processors} processors"
     );
-    println!("  {:<28} {:>8} {:>10} {:>22}", "", "threads", "lookups", "9 lookups : 1 insert");
-    for threads in [1, 2, 4, 8].into_iter().filter(|n| *n <= (most * 2).max(4)) {
-        run_threads::<Standard>("optimistic", &keys, rows, threads);
-        run_threads::<WithReaderWriter>("reader-writer", &keys, rows, threads);
-        run_threads::<WithMutex>("mutex", &keys, rows, threads);
+    let mut table = Table::new(title, &["lookups", "9 to 1 insert"]);
+    for threads in [1, 2, 4, 8] {
+        table.row(format!("optimistic, {threads}"), run_threads::<Standard>(&keys, rows, threads));
+        table.row(format!("reader-writer, {threads}"), run_threads::<WithReaderWriter>(&keys, rows, threads));
+        table.row(format!("mutex, {threads}"), run_threads::<WithMutex>(&keys, rows, threads));
     }
+    table.print();
 }
 
-fn run_threads<P: Policy>(name: &str, keys: &[i32], rows: usize, threads: usize) {
+fn run_threads<P: Policy>(keys: &[i32], rows: usize, threads: usize) -> [f64; 2] {
     let pool = pool::<P>(8 << 30);
     let index: Index<i32, true, P> = index(&pool);
     for (key, row) in keys[..rows].iter().zip(0..) {
@@ -337,14 +395,15 @@ fn run_threads<P: Policy>(name: &str, keys: &[i32], rows: usize, threads: usize)
         total.load(Relaxed) as f64 / start.elapsed().as_secs_f64() / 1e6
     };
     let best = |inserts| (0..3).map(|_| rate(inserts)).fold(0.0, f64::max);
-    println!("  {name:<28} {threads:>8} {:>10.2} {:>22.2}", best(0), best(10));
+    [best(0), best(10)]
 }
 
 /// Random lookups where more or less of what is looked up fits the pool, by kind of pool.
 fn working_sets() {
     const POOL: u64 = 32 << 20;
-    println!("\nworking sets, pool of 32 MiB over pages in memory (CPU ns a lookup; reads a lookup)");
-    println!("  {:>8} {:>20} {:>20} {:>20}", "of pool", "swizzled", "hash table", "hash table, hints");
+    let title =
+        "working sets, pool of 32 MiB over pages in memory: processor time a lookup, median of 5; reads a lookup";
+    let mut table = Table::new(title, &["swizzled", "reads", "hash table", "reads", "with hints", "reads"]);
     for tenths in [1, 3, 5, 8, 10, 20, 50, 100] {
         let rows = (POOL * tenths / 10 / 13) as usize;
         let keys = random_keys(rows);
@@ -353,11 +412,11 @@ fn working_sets() {
             working_set::<WithTable>(&keys, POOL),
             working_set::<WithHints>(&keys, POOL),
         ];
-        let (digest, cells): (Vec<u64>, Vec<String>) =
-            cells.into_iter().map(|(d, ns, reads)| (d, format!("{ns:.0} ({reads:.2})"))).unzip();
-        assert!(digest.iter().all(|d| *d == digest[0]));
-        println!("  {:>7.1}x {:>20} {:>20} {:>20}", tenths as f64 / 10.0, cells[0], cells[1], cells[2]);
+        assert!(cells.iter().all(|cell| cell.0 == cells[0].0));
+        let figures: Vec<f64> = cells.iter().flat_map(|(_, nanos, reads)| [*nanos, *reads]).collect();
+        table.row(format!("{:.1} of the pool", tenths as f64 / 10.0), figures);
     }
+    table.print();
 }
 
 fn working_set<P: Policy>(keys: &[i32], bytes: u64) -> (u64, f64, f64) {
@@ -383,11 +442,11 @@ fn working_set<P: Policy>(keys: &[i32], bytes: u64) -> (u64, f64, f64) {
     (times.iter().fold(0, |sum, t| digest(sum, t.1)), nanos[2] as f64 / 1e5, reads)
 }
 
-/// A pool of a tenth of the data, on the device under the working directory.
-fn cold(rows: usize) {
-    let path = std::env::current_dir().unwrap().join("keys-example.plinth-index");
+/// A pool of a tenth of the data, on the device under a folder.
+fn cold(rows: usize, folder: PathBuf) {
+    let path = folder.join("keys-example.plinth-index");
     let _ = std::fs::remove_file(&path);
-    let rows = rows.max(4_000_000);
+    let rows = rows.max(100_000);
     let bytes = rows as u64 * 16 / 10;
     let pool = pool::<Standard>(bytes);
     let index: Index<i64, true, Standard> =
@@ -395,11 +454,16 @@ fn cold(rows: usize) {
     let key = |i: u64| (i as i64).wrapping_mul(2);
     index.append((0..rows as u64).map(|i| Ok::<_, plinth_index::IndexError>((key(i), i)))).unwrap();
     index.checkpoint(0).unwrap();
-    println!("\ncold: {rows} i64 in {} MB, pool {} MB", index.file_bytes() / 1_000_000, bytes / 1_000_000);
-    println!("  {:<28} {:>8} {:>14} {:>14} {:>8}", "", "threads", "lookups/s", "reads/s", "reads");
+    let title = format!(
+        "larger than memory: {rows} i64 in {} MB, pool {} MB, by the clock",
+        index.file_bytes() / 1_000_000,
+        bytes / 1_000_000
+    );
+    let mut table = Table::new(title, &["lookups/s", "reads/s", "reads a lookup", "of the device"]);
     let pages = index.file_bytes() / 4096;
     for threads in [1, 2] {
-        for (name, batch) in [("device: 4 KiB by itself", 0), ("one by one", 1), ("batches of 256", 256)] {
+        let mut device = None;
+        for (name, batch) in [("device by itself, 256 at once", 0), ("one by one", 1), ("batches of 256", 256)] {
             let (stop, total) = (AtomicBool::new(false), AtomicU64::new(0));
             let (start, before) = (Instant::now(), pool.counters().reads);
             std::thread::scope(|scope| {
@@ -433,10 +497,11 @@ fn cold(rows: usize) {
             let (lookups, reads) = (total.load(Relaxed) as f64, (pool.counters().reads - before) as f64);
             let reads = if batch == 0 { lookups } else { reads };
             let (rate, reads_rate) = (lookups / seconds, reads / seconds);
-            println!("  {name:<28} {threads:>8} {rate:>14.0} {reads_rate:>14.0} {:>8.2}", reads / lookups);
+            let share = reads_rate / *device.get_or_insert(reads_rate);
+            table.row(format!("{name}, {threads} thread(s)"), [rate, reads_rate, reads / lookups, share]);
         }
     }
-    println!("  {:?}", pool.counters());
+    table.print();
     drop(index);
     let _ = std::fs::remove_file(&path);
 }

@@ -38,13 +38,48 @@ pub fn compare(title: &str, operations: u64, rounds: usize, mut entries: Vec<Ent
             times.push(time);
         }
     }
-    println!("\n{title} ({operations} operations, CPU time, median of {rounds}, digest {:016x})", digest.unwrap_or(0));
-    println!("  {:<44} {:>10} {:>8}", "", "ns each", "ratio");
+    let title = format!("{title}: processor time of {operations} operations, median of {rounds}");
+    let mut table = Table::new(title, &["ns each", "ratio"]);
     let mut first = None;
-    for (entry, times) in entries.iter().zip(&mut times) {
+    for (entry, times) in entries.into_iter().zip(&mut times) {
         times.sort_unstable();
         let each = times[times.len() / 2] as f64 / operations as f64;
-        println!("  {:<44} {each:>10.1} {:>8.2}", entry.name, each / *first.get_or_insert(each));
+        table.row(entry.name, [each, each / *first.get_or_insert(each)]);
+    }
+    table.print();
+}
+
+/// Figures by name. Printed for people, or with `--json` as one object a line.
+pub struct Table {
+    title: String,
+    columns: Vec<String>,
+    rows: Vec<(String, Vec<f64>)>,
+}
+
+impl Table {
+    pub fn new(title: impl Into<String>, columns: &[&str]) -> Self {
+        Self { title: title.into(), columns: columns.iter().map(|&c| c.to_owned()).collect(), rows: Vec::new() }
+    }
+
+    pub fn row(&mut self, name: impl Into<String>, figures: impl Into<Vec<f64>>) {
+        self.rows.push((name.into(), figures.into()));
+    }
+
+    pub fn print(&self) {
+        if std::env::args().any(|argument| argument == "--json") {
+            let rows: Vec<String> = self.rows.iter().map(|(name, figures)| format!("[{name:?},{figures:?}]")).collect();
+            let (title, columns) = (&self.title, &self.columns);
+            println!("{{\"title\":{title:?},\"columns\":{columns:?},\"rows\":[{}]}}", rows.join(","));
+            return;
+        }
+        println!("\n{}", self.title);
+        let line = |name: &str, cells: Vec<String>| {
+            println!("  {name:<44}{}", cells.iter().map(|cell| format!(" {cell:>14}")).collect::<String>());
+        };
+        line("", self.columns.clone());
+        for (name, figures) in &self.rows {
+            line(name, figures.iter().map(|figure| format!("{figure:.2}")).collect());
+        }
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct Frame<L> {
     pub(crate) latch: L,
     /// Where the page was written last, or will be first. Changes while the latch is held.
     pub(crate) home: AtomicU64,
+    /// The home that its parent's image names. Changes while the parent's latch is held.
+    pub(crate) named: AtomicU64,
     /// The word its parent holds. Changes while the parent's latch is held.
     pub(crate) word: AtomicU64,
     /// The frame of its parent, as a word. Changes while the parent's latch is held.
@@ -26,8 +28,6 @@ pub(crate) struct Frame<L> {
     owner: AtomicU32,
     /// Whether storage has another state of the page. Set while the latch is held.
     pub(crate) dirty: AtomicBool,
-    /// Whether the image of its parent names another home.
-    pub(crate) moved: AtomicBool,
     /// Whether somebody writes it to storage.
     pub(crate) cleaning: AtomicBool,
     /// Whether it was used since the clock's hand came by.
@@ -70,6 +70,11 @@ impl<L> Frame<L> {
 
     pub(crate) fn home(&self) -> Swip {
         Swip(self.home.load(Relaxed))
+    }
+
+    /// Whether the image of its parent names another home.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.home.load(Relaxed) != self.named.load(Relaxed)
     }
 }
 
@@ -208,13 +213,13 @@ mod tests {
         let frame = Frame {
             latch,
             home: zero(),
+            named: zero(),
             word: zero(),
             parent: zero(),
             children: AtomicU32::new(0),
             pins: AtomicU32::new(0),
             owner: AtomicU32::new(0),
             dirty: flag(),
-            moved: flag(),
             cleaning: flag(),
             hot: flag(),
             queued: flag(),

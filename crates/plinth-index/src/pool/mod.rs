@@ -207,12 +207,12 @@ impl<P: Policy> Pool<P> {
     pub(crate) fn allocate(&self, class: usize, owner: u32) -> Result<Writing<'_, P::Latch>> {
         let node = self.room(class)?;
         node.node.frame.set_owner(Some(owner));
-        for word in [&node.node.frame.home, &node.node.frame.word, &node.node.frame.parent] {
+        let frame = node.node.frame;
+        for word in [&frame.home, &frame.named, &frame.word, &frame.parent] {
             word.store(0, Relaxed);
         }
-        node.node.frame.children.store(0, Relaxed);
-        node.node.frame.dirty.store(false, Relaxed);
-        node.node.frame.moved.store(false, Relaxed);
+        frame.children.store(0, Relaxed);
+        frame.dirty.store(false, Relaxed);
         Ok(node)
     }
 
@@ -373,7 +373,7 @@ impl<P: Policy> Pool<P> {
         self.translation.leave(Swip(word));
         parent.node.page.set(parent.node.page.value_at(entry), home.word());
         parent.node.frame.children.fetch_sub(1, Relaxed);
-        if node.frame.moved.load(Relaxed) {
+        if node.frame.has_moved() {
             parent.dirty();
         }
         if !P::Translation::SWIZZLES
@@ -408,13 +408,8 @@ impl<P: Policy> Pool<P> {
         for (at, (to, from)) in image.words_mut().zip(node.page.words()).enumerate() {
             *to = if at == 0 { 0 } else { from.load(Relaxed).to_le() };
         }
-        if node.page.level() > 0 {
-            for entry in 0..node.page.count().min(node.page.len()) {
-                let word = node.page.value(entry);
-                if let Some(child) = self.child(word) {
-                    image.set_word(node.page.value_at(entry), child.frame.home.load(Relaxed));
-                }
-            }
+        for (at, child) in self.children(node.page) {
+            image.set_word(at, child.frame.home.load(Relaxed));
         }
         let before = node.frame.home();
         if !reading.check() {
@@ -426,23 +421,37 @@ impl<P: Policy> Pool<P> {
         home = Swip::home(home.class(), home.number(), checksum);
         self.counters.writes.fetch_add(1, Relaxed);
         let written = store.write(home.number(), &image);
-        store.recycle(image);
         // The reader's ticket is worth a writer's only if nothing happened since.
         let Some(writing) = written.is_ok().then(|| reading.upgrade()).flatten() else {
             if home.number() != before.number() {
                 store.retire(home);
             }
+            store.recycle(image);
             return written.map(|()| false);
         };
+        for (at, child) in self.children(node.page) {
+            child.frame.named.store(image.word(at), Relaxed);
+        }
         node.frame.home.store(home.word(), Relaxed);
-        node.frame.moved.store(true, Relaxed);
         node.frame.dirty.store(false, Relaxed);
         drop(writing);
+        store.recycle(image);
         let named = !P::Translation::SWIZZLES && Swip(node.frame.word.load(Relaxed)).number() == before.number();
         if home.number() != before.number() && !named {
             store.retire(before);
         }
         Ok(true)
+    }
+}
+
+impl<P: Policy> Pool<P> {
+    /// The children of a page that are in memory, and at which of its words.
+    fn children(&self, page: Page<'_>) -> impl Iterator<Item = (usize, Node<'_, P::Latch>)> {
+        let count = if page.level() > 0 { page.count().min(page.len()) } else { 0 };
+        (0..count).filter_map(move |entry| {
+            let at = page.value_at(entry);
+            Some((at, self.child(page.get(at))?))
+        })
     }
 }
 

@@ -84,6 +84,10 @@ pub(crate) struct Store {
     failed: AtomicBool,
 }
 
+/// A checkpoint that writes its last pages. Dropped before it is the newest, it is none.
+#[derive(Debug)]
+pub(crate) struct Switch<'s>(&'s Store);
+
 /// Images kept for the next read or write.
 const KEPT: usize = 64;
 
@@ -109,6 +113,12 @@ impl Store {
     /// Bytes of the file that are, or were, in use.
     pub(crate) fn bytes(&self) -> u64 {
         lock(&self.space).end() * UNIT as u64
+    }
+
+    /// Units that may be given.
+    #[cfg(test)]
+    pub(crate) fn free_units(&self) -> u64 {
+        lock(&self.space).free_units()
     }
 
     pub(crate) fn corrupt(&self, page: u64, what: impl Into<String>) -> IndexError {
@@ -194,18 +204,10 @@ impl Store {
         if self.failed.load(Relaxed) { Err(IndexError::Failed { file: self.name().to_owned() }) } else { Ok(()) }
     }
 
-    /// Makes all that was written durable, then the slot that says so.
-    pub(crate) fn commit(&self, meta: &Meta) -> Result<()> {
-        self.check_alive()?;
-        self.sync()?;
-        if let Err(e) = self.file.write(meta.sequence % SLOTS * UNIT as u64, &meta.image()) {
-            // It may be there all the same, so its pages stay what they are.
-            lock(&self.space).freeze();
-            return Err(e.into());
-        }
-        self.sync()?;
-        lock(&self.space).checkpointed();
-        Ok(())
+    /// From now on, a checkpoint may refer to any page there is.
+    pub(crate) fn switch(&self) -> Switch<'_> {
+        lock(&self.space).switch();
+        Switch(self)
     }
 
     fn sync(&self) -> Result<()> {
@@ -237,5 +239,28 @@ impl Store {
             what: "neither of its two slots says where an index is; drop the index and create it again".to_owned(),
         };
         newest.ok_or_else(none)
+    }
+}
+
+impl Switch<'_> {
+    /// Makes all that was written durable, then the slot that says so.
+    pub(crate) fn commit(self, meta: &Meta) -> Result<()> {
+        let store = self.0;
+        store.check_alive()?;
+        store.sync()?;
+        if let Err(e) = store.file.write(meta.sequence % SLOTS * UNIT as u64, &meta.image()) {
+            // It may be there all the same, so its pages stay what they are.
+            lock(&store.space).freeze();
+            return Err(e.into());
+        }
+        store.sync()?;
+        lock(&store.space).checkpointed();
+        Ok(())
+    }
+}
+
+impl Drop for Switch<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.space).switched();
     }
 }

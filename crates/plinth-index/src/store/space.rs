@@ -2,7 +2,8 @@
 //!
 //! Nothing on storage says so: free is what no page refers to, which is found out by reading the inner nodes when an index
 //! is opened. A page that the last checkpoint has is never written to; what replaces it goes elsewhere, and its place is free
-//! once there is a newer checkpoint.
+//! once there is a newer checkpoint. From when a checkpoint begins to write what is left to write until it is the newest, it may
+//! have any page that is in use, or was since then: each write goes to a new place, and what is retired waits for the checkpoint after.
 
 use hashbrown::HashSet;
 
@@ -18,6 +19,10 @@ pub(crate) struct Space {
     fresh: HashSet<u64>,
     /// In the last checkpoint, and not in use any more.
     retired: Vec<(usize, u64)>,
+    /// A checkpoint is about to be the newest.
+    switching: bool,
+    /// Not in use any more since then.
+    later: Vec<(usize, u64)>,
 }
 
 impl Space {
@@ -77,29 +82,52 @@ impl Space {
 
     /// Whether a page may be written where it is.
     pub(crate) fn is_fresh(&self, number: u64) -> bool {
-        self.fresh.contains(&number)
+        !self.switching && self.fresh.contains(&number)
     }
 
     /// Nothing will refer to a place any more.
     pub(crate) fn retire(&mut self, class: usize, number: u64) {
-        if self.fresh.remove(&number) {
+        if self.switching {
+            self.later.push((class, number));
+        } else if self.fresh.remove(&number) {
             self.put(class, number);
         } else {
             self.retired.push((class, number));
         }
     }
 
-    /// There is a new checkpoint.
+    /// A checkpoint writes its last pages.
+    pub(crate) fn switch(&mut self) {
+        self.switching = true;
+    }
+
+    /// It is the newest now.
     pub(crate) fn checkpointed(&mut self) {
         self.fresh.clear();
-        for (class, number) in std::mem::take(&mut self.retired) {
+        let later = std::mem::take(&mut self.later);
+        for (class, number) in std::mem::replace(&mut self.retired, later) {
             self.put(class, number);
+        }
+        self.switching = false;
+    }
+
+    /// It is not, or is already.
+    pub(crate) fn switched(&mut self) {
+        self.switching = false;
+        for (class, number) in std::mem::take(&mut self.later) {
+            self.retire(class, number);
         }
     }
 
     /// There may be a new checkpoint, or not: no page of either is to be written to.
     pub(crate) fn freeze(&mut self) {
         self.fresh.clear();
+    }
+
+    /// Units that may be given.
+    #[cfg(test)]
+    pub(crate) fn free_units(&self) -> u64 {
+        (0_u64..).zip(&self.free).map(|(class, free)| (free.len() as u64) << class).sum()
     }
 
     /// Units of the file that are, or were, in use.
@@ -116,28 +144,41 @@ mod tests {
     proptest! {
         /// No place is given twice, none that the last checkpoint has is given, and all come back.
         #[test]
-        fn places_do_not_overlap(steps in prop::collection::vec((0..4_u8, 0..CLASSES, any::<prop::sample::Index>()), 1..400)) {
+        fn places_do_not_overlap(steps in prop::collection::vec((0..6_u8, 0..CLASSES, any::<prop::sample::Index>()), 1..400)) {
             let mut space = Space::around(std::iter::empty(), 2);
             let mut used: Vec<(u64, usize)> = Vec::new();
             let mut kept: Vec<(u64, usize)> = Vec::new();
+            // What a checkpoint that is not the newest yet may have.
+            let mut coming: Option<Vec<(u64, usize)>> = None;
             for (step, class, pick) in steps {
                 match step {
                     0 | 1 => {
                         let number = space.allocate(class).unwrap();
                         prop_assert!(number >= 2 && number.is_multiple_of(1 << class));
-                        for &(other, of) in used.iter().chain(&kept) {
+                        for &(other, of) in used.iter().chain(&kept).chain(coming.iter().flatten()) {
                             prop_assert!(number >= other + (1 << of) || other >= number + (1 << class));
                         }
-                        prop_assert!(space.is_fresh(number));
+                        prop_assert_eq!(space.is_fresh(number), coming.is_none());
                         used.push((number, class));
+                        coming.as_mut().map(|coming| coming.push((number, class))).unwrap_or_default();
                     }
                     2 if !used.is_empty() => {
                         let (number, class) = used.swap_remove(pick.index(used.len()));
                         space.retire(class, number);
                     }
-                    3 => {
-                        space.checkpointed();
-                        kept.clone_from(&used);
+                    3 if coming.is_none() => {
+                        space.switch();
+                        coming = Some(used.clone());
+                    }
+                    4 => {
+                        if let Some(coming) = coming.take() {
+                            space.checkpointed();
+                            kept = coming;
+                        }
+                    }
+                    5 => {
+                        space.switched();
+                        coming = None;
                     }
                     _ => {}
                 }

@@ -23,6 +23,7 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
         let anchor = self.anchor()?;
         self.flush(anchor, false)?;
         let closed = self.gate.close();
+        let switch = self.store.switch();
         self.flush(anchor, true)?;
         let (root, level) = loop {
             let reading = Reading::begin(anchor, false);
@@ -43,7 +44,7 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
                 image.level()
             }
         };
-        self.store.commit(&self.meta(*sequence, root, level, position))?;
+        switch.commit(&self.meta(*sequence, root, level, position))?;
         drop(closed);
         *sequence += 1;
         self.position.store(position, Relaxed);
@@ -51,7 +52,7 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
     }
 
     /// Writes what has changed, children first. Unless `all`, what is busy stays.
-    fn flush(&self, node: Node<'_, P::Latch>, all: bool) -> Result<()> {
+    pub(super) fn flush(&self, node: Node<'_, P::Latch>, all: bool) -> Result<()> {
         let level = node.page.level();
         let mut moved = false;
         if level > 0 {
@@ -60,14 +61,18 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
                 if child.page.level() < level {
                     self.flush(child, all)?;
                 }
-                moved |= child.frame.moved.load(Relaxed);
+                moved |= child.frame.has_moved();
             }
         }
         if level == ANCHOR {
             return Ok(());
         }
         if moved {
-            Writing::begin(node).dirty();
+            let writing = Writing::begin(node);
+            // It may have left, too, and have been written then; it is no harm if it is another page of this index.
+            if writing.node.frame.owner() == Some(self.owner) {
+                writing.dirty();
+            }
         }
         while !self.pool.clean(node, self.owner, &self.store)? && all && node.frame.owner() == Some(self.owner) {
             std::thread::yield_now();

@@ -132,6 +132,7 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
             return Err(self.store.corrupt(home.number(), what));
         }
         frame.home.store(word, Relaxed);
+        frame.named.store(word, Relaxed);
         frame.parent.store(parent.swip.word(), Relaxed);
         // If the parent has gone meanwhile, its frame may be held by someone who waits for this one.
         let Some(above) = Writing::begin_soon(parent) else {

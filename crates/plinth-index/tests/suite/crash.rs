@@ -1,8 +1,9 @@
 //! Power cuts at any moment: what comes back is a checkpoint, whole.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use plinth_index::{Index, Options};
+use plinth_index::{Bytes, Index, Options};
 
 use crate::disk::Disk;
 use crate::random::{Random, operations};
@@ -82,4 +83,59 @@ fn after_a_failed_sync_nothing_more_is_durable() {
     drop(index);
     let index: Index<i64> = Index::open(&pool, disk).unwrap();
     assert_eq!((index.position(), index.get(1).unwrap(), index.get(2).unwrap()), (1, Some(1), None));
+}
+
+/// Keys of which few fit a page, so that there are many inner nodes.
+fn long(n: u64) -> Vec<u8> {
+    let scattered = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (0..16).flat_map(|bit| [u8::try_from(scattered >> (63 - bit) & 1).unwrap(); 50]).chain(n.to_be_bytes()).collect()
+}
+
+/// Readers make pages leave, and their frames become other pages', at any moment of a checkpoint.
+#[test]
+fn readers_bring_pages_in_during_a_checkpoint() {
+    let (disk, keys) = (Disk::new(1), 1_500);
+    let index: Index<Bytes> = Index::create(&pool(10), disk.clone(), Options::default()).unwrap();
+    let mut random = Random::new(1);
+    let mut model: BTreeSet<(Vec<u8>, u64)> = (0..keys / 2).map(|n| (long(n * 2), n * 2)).collect();
+    for (key, row) in &model {
+        index.insert(key, *row).unwrap();
+    }
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (done, index) = (&done, &index);
+            scope.spawn(move || {
+                let mut random = Random::new(thread + 10);
+                while !done.load(Relaxed) {
+                    let n = random.below(keys);
+                    assert!(index.get(&long(n)).unwrap().is_none_or(|row| row == n));
+                }
+            });
+        }
+        let mut some = |model: &mut BTreeSet<(Vec<u8>, u64)>| {
+            for _ in 0..20 {
+                let n = random.below(keys);
+                if model.insert((long(n), n)) {
+                    index.insert(&long(n), n).unwrap();
+                } else {
+                    model.remove(&(long(n), n));
+                    index.remove(&long(n), n).unwrap();
+                }
+            }
+        };
+        for round in 1..=operations(20) {
+            some(&mut model);
+            index.checkpoint(round).unwrap();
+            let durable = model.clone();
+            // What is free now is written to.
+            some(&mut model);
+            let left = disk.after_power_cut(round);
+            let left: Index<Bytes> = Index::open(&pool(1000), left).unwrap();
+            assert_eq!(left.position(), round);
+            left.verify().unwrap();
+            assert_eq!(entries(&left), durable.into_iter().collect::<Vec<_>>());
+        }
+        done.store(true, Relaxed);
+    });
 }
