@@ -12,7 +12,8 @@ use plinth_io::{IoError, sync_folder};
 
 use super::error::{Result, TableError};
 use super::manifest;
-use super::table::{LOCK, Table, TableOptions};
+use super::options::TableOptions;
+use super::table::{LOCK, Table};
 use crate::folder::{Listed, Snapshot, TableFolder};
 use crate::journal::Journal;
 use crate::lock;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
-use plinth_format::{OpenOptions, RowCodec, WriterOptions};
+use plinth_format::RowCodec;
 use plinth_io::{Folder, IoError, Storage, sync_folder};
 
 use super::cache::Blocks;
@@ -23,12 +23,14 @@ use super::engine::{Committed, Engine, Shared};
 use super::error::{Result, TableError};
 use super::key::{Key, KeyColumns, Keys, hash};
 use super::log::{self, Log, Position};
-use super::manifest::{self, Manifest, SegmentEntry};
-use super::merge::{self, Output, choose};
+use super::manifest::{self, Manifest};
+use super::merge;
 use super::open::{self, Opened};
+use super::options::{Durability, TableOptions};
 use super::segment;
 use super::snapshot::{Many, Snapshot};
 use super::transaction::Transaction;
+use super::upkeep::{Inner, Merging, Writer, lock};
 
 /// The hidden column of a table without a key: the number that each row was given.
 pub const ROW_NUMBER: &str = "_row";
@@ -39,108 +41,11 @@ pub(super) const LOCK: &str = "_lock";
 /// How often a reader begins again because the writer was faster.
 const ATTEMPTS: usize = 100;
 
-/// When a commit is said to be done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// Once it survives a power failure.
-    #[default]
-    Sync,
-    /// At once; a power failure may take back the commits of so much time. They go in order, and whole.
-    Group(Duration),
-    /// At once; a power failure may take back commits since the last merge. A crash of the process takes none.
-    None,
-}
-
-/// How a table is written and read.
-#[derive(Clone, Debug)]
-pub struct TableOptions {
-    /// When a commit is said to be done (default: once it survives a power failure).
-    pub durability: Durability,
-    /// Bytes of decoded blocks that are kept for point reads at most, as far as the memory budget has them (default 256 MiB).
-    pub cache_bytes: u64,
-    /// Rows in memory at which they are merged (default 1 Mi).
-    pub merge_rows: u32,
-    /// Bytes of rows in memory, or of the log, at which they are merged (default 128 MiB; at most an eighth of the memory budget).
-    pub merge_bytes: u64,
-    /// Rows beyond which a segment is not made larger by merges (default 32 Mi).
-    pub segment_rows: u64,
-    /// Bytes of rows that an import gathers for a segment (default 256 MiB).
-    pub import_bytes: u64,
-    /// Rows a second that merges write at most (default: no limit).
-    pub merge_pace: Option<u64>,
-    /// Whether a thread merges when it is time (default), or only [`Table::merge`] does.
-    pub background: bool,
-    /// Bytes that the log's file is made longer by, at most (default 16 MiB).
-    pub log_step: u64,
-    /// How segments are written.
-    pub writer: WriterOptions,
-    /// How segments are read.
-    pub open: OpenOptions,
-}
-
-impl Default for TableOptions {
-    fn default() -> Self {
-        Self {
-            durability: Durability::Sync,
-            cache_bytes: 256 << 20,
-            merge_rows: 1 << 20,
-            merge_bytes: 128 << 20,
-            segment_rows: 32 << 20,
-            import_bytes: 256 << 20,
-            merge_pace: None,
-            background: true,
-            log_step: 16 << 20,
-            writer: WriterOptions::default(),
-            open: OpenOptions::default(),
-        }
-    }
-}
-
 /// A table that can be written to. Shared by reference between threads; one process writes, any number read.
 #[derive(Debug)]
 pub struct Table {
     inner: Arc<Inner>,
     threads: Vec<JoinHandle<()>>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    shared: Arc<Shared>,
-    options: TableOptions,
-    /// None of a table that is open for reading only.
-    writer: Option<Writer>,
-    signal: Mutex<Signal>,
-    changed: Condvar,
-}
-
-#[derive(Debug)]
-struct Writer {
-    committer: Committer,
-    engine: Mutex<Engine>,
-    merging: Mutex<Merging>,
-    /// Dropped last, when nothing is written any more.
-    _lock: Option<File>,
-}
-
-/// What the manifest is.
-#[derive(Debug)]
-struct Merging {
-    sequence: u64,
-    version: u64,
-    first_log: u64,
-}
-
-/// What the threads are told.
-#[derive(Debug, Default)]
-struct Signal {
-    merge: bool,
-    closing: bool,
-    /// Why the last merge failed.
-    failed: Option<TableError>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Table {
@@ -297,7 +202,7 @@ impl Table {
 
     fn start(shared: Arc<Shared>, options: TableOptions, writer: Option<Writer>) -> Result<Self> {
         let writes = writer.is_some();
-        let inner = Arc::new(Inner { shared, options, writer, signal: Mutex::default(), changed: Condvar::new() });
+        let inner = Arc::new(Inner::new(shared, options, writer));
         let mut table = Self { inner, threads: Vec::new() };
         if writes && table.inner.options.background {
             table.spawn("plinth-merge", Inner::merge_when_told)?;
@@ -548,8 +453,7 @@ impl Table {
     }
 
     fn end(&mut self) -> Result<()> {
-        lock(&self.inner.signal).closing = true;
-        self.inner.changed.notify_all();
+        self.inner.end();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -591,141 +495,5 @@ pub(super) fn lock_folder(path: &Path) -> Result<File> {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(TableError::InUse { path: path.display().to_string() }),
         Err(TryLockError::Error(e)) => Err(IoError::os(&name, "lock", e).into()),
-    }
-}
-
-impl Inner {
-    fn output(&self) -> Output {
-        Output { writer: self.options.writer.clone(), pace: self.options.merge_pace }
-    }
-
-    fn memory_is_full(&self, times: u32) -> bool {
-        let version = self.shared.current();
-        // Rows in memory are counted in the budget, and leave most of it to others.
-        let share = self.options.open.io.budget().limit() / 8;
-        let (rows, bytes) = (self.options.merge_rows.max(1), self.options.merge_bytes.min(share).max(1));
-        let full = version.delta.rows / times >= rows || version.delta.bytes / u64::from(times) >= bytes;
-        full || (version.delta.rows > 0 && self.log_bytes() / u64::from(times) >= bytes)
-    }
-
-    fn log_bytes(&self) -> u64 {
-        let engine = self.writer.as_ref().and_then(|writer| writer.engine.try_lock().ok());
-        engine.map_or(0, |engine| engine.log_bytes())
-    }
-
-    /// Tells the thread that merges if there is something for it to do.
-    fn look_for_work(&self) {
-        if self.options.background && self.memory_is_full(1) {
-            let mut signal = lock(&self.signal);
-            if !signal.merge {
-                signal.merge = true;
-                self.changed.notify_all();
-            }
-        }
-    }
-
-    /// Waits while rows come faster than they are merged.
-    fn wait_for_room(&self) -> Result<()> {
-        if !self.options.background {
-            return Ok(());
-        }
-        while self.memory_is_full(4) {
-            let mut signal = lock(&self.signal);
-            if let Some(failed) = &signal.failed {
-                return Err(failed.clone());
-            }
-            signal.merge = true;
-            self.changed.notify_all();
-            drop(self.changed.wait_timeout(signal, Duration::from_millis(20)));
-        }
-        Ok(())
-    }
-
-    fn merge_when_told(&self) {
-        loop {
-            let signal = lock(&self.signal);
-            let idle = |signal: &mut Signal| !signal.merge && !signal.closing;
-            let mut signal = self.changed.wait_while(signal, idle).unwrap_or_else(PoisonError::into_inner);
-            if signal.closing {
-                return;
-            }
-            signal.merge = false;
-            drop(signal);
-            let merged = self.merge(false);
-            let mut signal = lock(&self.signal);
-            signal.failed = merged.err();
-            self.changed.notify_all();
-            if signal.failed.is_some() {
-                // A full device is not asked again at once.
-                drop(self.changed.wait_timeout_while(signal, Duration::from_secs(1), |signal| !signal.closing));
-            }
-        }
-    }
-
-    fn sync_every(&self, bound: Duration) {
-        let mut signal = lock(&self.signal);
-        while !signal.closing {
-            signal = self.changed.wait_timeout(signal, bound).unwrap_or_else(PoisonError::into_inner).0;
-            drop(signal);
-            if let Some(writer) = &self.writer {
-                let mut engine = lock(&writer.engine);
-                if engine.is_unsynced() {
-                    // The next commit tells.
-                    let _ = engine.sync();
-                }
-            }
-            signal = lock(&self.signal);
-        }
-    }
-
-    fn merge(&self, all: bool) -> Result<()> {
-        let Some(writer) = &self.writer else { return Err(TableError::ReadOnly) };
-        let mut merging = lock(&writer.merging);
-        let now = self.shared.current();
-        let nothing_new = now.delta.rows == 0 && now.frozen.is_none();
-        let tidy = if all {
-            now.segments.len() <= 1 && now.segments.iter().all(|live| live.deletes.count() == 0)
-        } else {
-            choose(&now, self.options.segment_rows).is_empty()
-        };
-        if nothing_new && tidy {
-            return Ok(());
-        }
-        drop(now);
-        let frozen = lock(&writer.engine).freeze()?;
-        let version = &frozen.version;
-        let replaced = if all {
-            version.segments.iter().map(|live| live.segment.entry.number).collect()
-        } else {
-            choose(version, self.options.segment_rows)
-        };
-        let (new, moved) = merge::merge(&self.shared, version, &replaced, &self.output())?;
-        let kept = version.segments.iter().filter(|live| !replaced.contains(&live.segment.entry.number));
-        let kept = kept.map(|live| SegmentEntry { deletes: live.deletes.clone(), ..live.segment.entry.clone() });
-        let number = self.shared.new_file();
-        let manifest = Manifest {
-            sequence: merging.sequence + 1,
-            codec: self.shared.codec.clone(),
-            key: self.shared.columns.positions().collect(),
-            numbered: self.shared.numbered,
-            next_row: self.shared.next_row.load(Ordering::Relaxed),
-            next_file: number + 1,
-            log: frozen.log,
-            segments: kept.chain(new.iter().map(|segment| segment.entry.clone())).collect(),
-        };
-        let storage = &*self.shared.storage;
-        if let Err(error) = manifest.store(storage, number) {
-            // Which of the two versions is there, only who reads it again finds out.
-            return Err(lock(&writer.engine).stop(error));
-        }
-        lock(&writer.engine).install(&replaced, new, &moved);
-        // What can't be removed now, whoever opens the table next removes.
-        let _ = storage.remove(&manifest::name(merging.version));
-        for file in merging.first_log..frozen.log.file {
-            let _ = storage.remove(&log::name(file));
-        }
-        *merging = Merging { sequence: merging.sequence + 1, version: number, first_log: frozen.log.file };
-        self.changed.notify_all();
-        Ok(())
     }
 }

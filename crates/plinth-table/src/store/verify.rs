@@ -10,8 +10,9 @@ use super::error::{Result, TableError};
 use super::key::hash;
 use super::manifest::{self, Manifest};
 use super::open::{self, Opened};
+use super::options::TableOptions;
 use super::segment::{Live, rows_name};
-use super::table::{Table, TableOptions};
+use super::table::Table;
 use super::version::Version;
 
 /// What there is, and what is wrong with it.

@@ -1,0 +1,203 @@
+//! What a table does by itself: rows in memory become segments, segments become fewer, logs become durable and go.
+
+use std::fs::File;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::committer::Committer;
+use super::engine::{Engine, Shared};
+use super::error::{Result, TableError};
+use super::log;
+use super::manifest::{self, Manifest, SegmentEntry};
+use super::merge::{self, Output, choose};
+use super::options::TableOptions;
+
+/// An open table, for those who use it and for its threads.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) shared: Arc<Shared>,
+    pub(super) options: TableOptions,
+    /// None of a table that is open for reading only.
+    pub(super) writer: Option<Writer>,
+    signal: Mutex<Signal>,
+    changed: Condvar,
+}
+
+/// What only the one that writes has.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) committer: Committer,
+    pub(super) engine: Mutex<Engine>,
+    pub(super) merging: Mutex<Merging>,
+    /// Dropped last, when nothing is written any more.
+    pub(super) _lock: Option<File>,
+}
+
+/// What the manifest is.
+#[derive(Debug)]
+pub(super) struct Merging {
+    pub(super) sequence: u64,
+    pub(super) version: u64,
+    pub(super) first_log: u64,
+}
+
+/// What the threads are told.
+#[derive(Debug, Default)]
+struct Signal {
+    merge: bool,
+    closing: bool,
+    /// Why the last merge failed.
+    failed: Option<TableError>,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    pub(super) fn new(shared: Arc<Shared>, options: TableOptions, writer: Option<Writer>) -> Self {
+        Self { shared, options, writer, signal: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Tells the threads to end.
+    pub(super) fn end(&self) {
+        lock(&self.signal).closing = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn output(&self) -> Output {
+        Output { writer: self.options.writer.clone(), pace: self.options.merge_pace }
+    }
+
+    fn memory_is_full(&self, times: u32) -> bool {
+        let version = self.shared.current();
+        // Rows in memory are counted in the budget, and leave most of it to others.
+        let share = self.options.open.io.budget().limit() / 8;
+        let (rows, bytes) = (self.options.merge_rows.max(1), self.options.merge_bytes.min(share).max(1));
+        let full = version.delta.rows / times >= rows || version.delta.bytes / u64::from(times) >= bytes;
+        full || (version.delta.rows > 0 && self.log_bytes() / u64::from(times) >= bytes)
+    }
+
+    fn log_bytes(&self) -> u64 {
+        let engine = self.writer.as_ref().and_then(|writer| writer.engine.try_lock().ok());
+        engine.map_or(0, |engine| engine.log_bytes())
+    }
+
+    /// Tells the thread that merges if there is something for it to do.
+    pub(super) fn look_for_work(&self) {
+        if self.options.background && self.memory_is_full(1) {
+            let mut signal = lock(&self.signal);
+            if !signal.merge {
+                signal.merge = true;
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    /// Waits while rows come faster than they are merged.
+    pub(super) fn wait_for_room(&self) -> Result<()> {
+        if !self.options.background {
+            return Ok(());
+        }
+        while self.memory_is_full(4) {
+            let mut signal = lock(&self.signal);
+            if let Some(failed) = &signal.failed {
+                return Err(failed.clone());
+            }
+            signal.merge = true;
+            self.changed.notify_all();
+            drop(self.changed.wait_timeout(signal, Duration::from_millis(20)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn merge_when_told(&self) {
+        loop {
+            let signal = lock(&self.signal);
+            let idle = |signal: &mut Signal| !signal.merge && !signal.closing;
+            let mut signal = self.changed.wait_while(signal, idle).unwrap_or_else(PoisonError::into_inner);
+            if signal.closing {
+                return;
+            }
+            signal.merge = false;
+            drop(signal);
+            let merged = self.merge(false);
+            let mut signal = lock(&self.signal);
+            signal.failed = merged.err();
+            self.changed.notify_all();
+            if signal.failed.is_some() {
+                // A full device is not asked again at once.
+                drop(self.changed.wait_timeout_while(signal, Duration::from_secs(1), |signal| !signal.closing));
+            }
+        }
+    }
+
+    pub(super) fn sync_every(&self, bound: Duration) {
+        let mut signal = lock(&self.signal);
+        while !signal.closing {
+            signal = self.changed.wait_timeout(signal, bound).unwrap_or_else(PoisonError::into_inner).0;
+            drop(signal);
+            if let Some(writer) = &self.writer {
+                let mut engine = lock(&writer.engine);
+                if engine.is_unsynced() {
+                    // The next commit tells.
+                    let _ = engine.sync();
+                }
+            }
+            signal = lock(&self.signal);
+        }
+    }
+
+    /// Merges what is due, or all rows to one segment.
+    pub(super) fn merge(&self, all: bool) -> Result<()> {
+        let Some(writer) = &self.writer else { return Err(TableError::ReadOnly) };
+        let mut merging = lock(&writer.merging);
+        let now = self.shared.current();
+        let nothing_new = now.delta.rows == 0 && now.frozen.is_none();
+        let tidy = if all {
+            now.segments.len() <= 1 && now.segments.iter().all(|live| live.deletes.count() == 0)
+        } else {
+            choose(&now, self.options.segment_rows).is_empty()
+        };
+        if nothing_new && tidy {
+            return Ok(());
+        }
+        drop(now);
+        let frozen = lock(&writer.engine).freeze()?;
+        let version = &frozen.version;
+        let replaced = if all {
+            version.segments.iter().map(|live| live.segment.entry.number).collect()
+        } else {
+            choose(version, self.options.segment_rows)
+        };
+        let (new, moved) = merge::merge(&self.shared, version, &replaced, &self.output())?;
+        let kept = version.segments.iter().filter(|live| !replaced.contains(&live.segment.entry.number));
+        let kept = kept.map(|live| SegmentEntry { deletes: live.deletes.clone(), ..live.segment.entry.clone() });
+        let number = self.shared.new_file();
+        let manifest = Manifest {
+            sequence: merging.sequence + 1,
+            codec: self.shared.codec.clone(),
+            key: self.shared.columns.positions().collect(),
+            numbered: self.shared.numbered,
+            next_row: self.shared.next_row.load(Ordering::Relaxed),
+            next_file: number + 1,
+            log: frozen.log,
+            segments: kept.chain(new.iter().map(|segment| segment.entry.clone())).collect(),
+        };
+        let storage = &*self.shared.storage;
+        if let Err(error) = manifest.store(storage, number) {
+            // Which of the two versions is there, only who reads it again finds out.
+            return Err(lock(&writer.engine).stop(error));
+        }
+        lock(&writer.engine).install(&replaced, new, &moved);
+        // What can't be removed now, whoever opens the table next removes.
+        let _ = storage.remove(&manifest::name(merging.version));
+        for file in merging.first_log..frozen.log.file {
+            let _ = storage.remove(&log::name(file));
+        }
+        *merging = Merging { sequence: merging.sequence + 1, version: number, first_log: frozen.log.file };
+        self.changed.notify_all();
+        Ok(())
+    }
+}
