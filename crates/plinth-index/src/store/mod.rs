@@ -128,7 +128,7 @@ impl Store {
     /// Says that only `used` is in use, in any order.
     ///
     /// # Errors
-    /// If two pages share a place, or one lies where slots are.
+    /// If two pages share a place, or one lies where slots are or behind the end of the file.
     pub(crate) fn set_used(&self, mut used: Vec<(u64, usize)>) -> Result<()> {
         used.sort_unstable();
         let mut end = SLOTS;
@@ -137,6 +137,9 @@ impl Store {
                 return Err(self.corrupt(number, "two nodes refer to it, or to a page that overlaps it"));
             }
             end = number + (1 << class);
+        }
+        if self.file.len()? < end * UNIT as u64 {
+            return Err(self.corrupt(end - 1, "the file ends before it"));
         }
         *lock(&self.space) = Space::around(used.into_iter(), SLOTS);
         Ok(())

@@ -17,6 +17,7 @@ use plinth_io::{MemoryBudget, Reservation};
 
 use super::deletes::Deletes;
 use super::error::{Result, TableError};
+use super::index::{Definition, Indexes, Trees};
 use super::key::{Keys, hash};
 
 /// Batches of so many rows are not put together any more.
@@ -32,6 +33,9 @@ const TURN: usize = 256;
 #[derive(Clone, Debug)]
 pub(crate) struct Delta {
     index: Arc<RwLock<Index>>,
+    /// Of the table's indexes; rows that versions of before do not know are in them, too.
+    pub(crate) trees: Arc<Trees>,
+    indexes: Arc<Indexes>,
     batches: Arc<Vec<Numbered>>,
     /// Rows of all batches.
     pub(crate) rows: u32,
@@ -86,7 +90,7 @@ impl Index {
 
 impl Delta {
     /// No rows.
-    pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Self {
+    pub(crate) fn new(budget: &Arc<MemoryBudget>, indexes: &Arc<Indexes>) -> Self {
         let index = Index {
             last: HashTable::new(),
             before: Vec::new(),
@@ -95,6 +99,8 @@ impl Delta {
         };
         Self {
             index: Arc::new(RwLock::new(index)),
+            trees: Arc::default(),
+            indexes: Arc::clone(indexes),
             batches: Arc::default(),
             rows: 0,
             bytes: 0,
@@ -126,13 +132,36 @@ impl Delta {
             let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
             some.iter().for_each(|key| index.push(key));
         }
+        let mut indexed = 0;
+        for index in self.indexes.all().iter() {
+            indexed += self.index_rows(index, self.rows, batch)?;
+        }
         let batches = Arc::make_mut(&mut self.batches);
         batches.push(Numbered { first: self.rows, batch: own(batch)? });
         self.rows += rows;
-        let bytes = memory(batch) + all.iter().map(|key| key.len() as u64 + 16).sum::<u64>();
+        let bytes = indexed + memory(batch) + all.iter().map(|key| key.len() as u64 + 16).sum::<u64>();
         self.bytes += bytes;
         self.index.write().unwrap_or_else(PoisonError::into_inner).memory.charge(bytes);
         gather(batches)
+    }
+
+    /// Puts rows into the tree of an index: bytes that takes.
+    fn index_rows(&self, index: &Definition, first: u32, batch: &RecordBatch) -> Result<u64> {
+        let tree = match self.trees.get(index.number) {
+            Some(tree) => tree,
+            None => self.trees.put(index.number, self.indexes.tree_in_memory(index)?),
+        };
+        let (keys, rows) = index.keys(batch)?;
+        for (key, row) in keys.iter().zip(rows) {
+            tree.insert(key, first + row)?;
+        }
+        // Pages are about two thirds full.
+        Ok((keys.memory() + keys.len() * size_of::<u64>()) as u64 * 3 / 2)
+    }
+
+    /// Puts all rows into the tree of a new index.
+    pub(crate) fn add_index(&self, index: &Definition) -> Result<()> {
+        self.batches().try_for_each(|(first, batch)| self.index_rows(index, first, batch).map(drop))
     }
 
     /// One row, as a batch.

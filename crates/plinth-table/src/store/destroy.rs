@@ -7,7 +7,7 @@ use plinth_io::{IoError, sync_folder};
 use super::error::{Result, TableError};
 use super::manifest;
 use super::table::{LOCK, Table, lock_folder};
-use super::{log, segment};
+use super::{index, log, segment};
 
 impl Table {
     /// Removes a table and all of its rows, and its folder if there is nothing else in it. It is gone once its manifest is: what
@@ -30,7 +30,8 @@ impl Table {
         for entry in std::fs::read_dir(path).map_err(|e| IoError::os(path, "list", e))? {
             let name = entry.map_err(|e| IoError::os(path, "list", e))?.file_name();
             let Some(name) = name.to_str() else { continue };
-            if segment::number(name).is_some() || log::number(name).is_some() || name.starts_with("_version-") {
+            let numbered = segment::number(name).is_some() || log::number(name).is_some();
+            if numbered || index::numbers(name).is_some() || name.starts_with("_version-") {
                 remove(name)?;
             }
         }

@@ -15,6 +15,7 @@ use super::cache::Blocks;
 use super::commit::{WriteSet, payload};
 use super::delta::Delta;
 use super::error::{Result, TableError};
+use super::index::{Definition, Indexes, file_name};
 use super::key::{KeyColumns, hash};
 use super::log::{Log, Position};
 use super::segment::{Live, Segment};
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     /// Whether the last column is hidden: the number of each row, which is its key.
     pub(crate) numbered: bool,
     pub(crate) blocks: Arc<Blocks>,
+    pub(crate) indexes: Arc<Indexes>,
     pub(crate) open: OpenOptions,
     current: RwLock<Arc<Version>>,
     /// The versions that open transactions began at, and how many each.
@@ -46,6 +48,7 @@ impl Shared {
         columns: KeyColumns,
         numbered: bool,
         blocks: Arc<Blocks>,
+        indexes: Arc<Indexes>,
         open: OpenOptions,
         version: Version,
         next: (u64, u64),
@@ -56,6 +59,7 @@ impl Shared {
             columns,
             numbered,
             blocks,
+            indexes,
             open,
             current: RwLock::new(Arc::new(version)),
             active: Mutex::default(),
@@ -254,6 +258,15 @@ impl Engine {
         for key in set.deletes.iter() {
             places.extend(self.working.find(columns, key, hash(key))?);
         }
+        let indexes = self.shared.indexes.all();
+        if !indexes.is_empty() {
+            for segment in &set.segments {
+                self.shared.indexes.complete(&self.shared.storage, segment)?;
+            }
+            let going: HashSet<Place> = places.iter().copied().collect();
+            let schema = self.shared.codec.schema();
+            indexes.iter().try_for_each(|index| index.check(&self.working, schema, set, &going))?;
+        }
         let mut deleted = places.len() as u64;
         if set.all_go {
             deleted = self.working.rows();
@@ -315,6 +328,28 @@ impl Engine {
         }
     }
 
+    /// Gives all parts of the table a tree of a new index, which commits are checked against from here on.
+    pub(crate) fn add_index(&mut self, index: &Arc<Definition>) -> Result<Arc<Version>> {
+        self.check()?;
+        self.shared.indexes.add(index);
+        let indexes = &self.shared.indexes;
+        let complete = |live: &Live| indexes.complete(&self.shared.storage, &live.segment);
+        self.working.segments.iter().try_for_each(complete)?;
+        self.working.frozen.iter().chain([&self.working.delta]).try_for_each(|delta| delta.add_index(index))?;
+        Ok(Arc::new(self.working.clone()))
+    }
+
+    /// Takes an index away, its trees and its files.
+    pub(crate) fn remove_index(&mut self, index: u64) {
+        self.shared.indexes.remove(index);
+        for live in &self.working.segments {
+            live.segment.trees.remove(index);
+            // What can't be removed now, whoever opens the table next removes.
+            let _ = self.shared.storage.remove(&file_name(live.segment.entry.number, index));
+        }
+        self.working.frozen.iter().chain([&self.working.delta]).for_each(|delta| delta.trees.remove(index));
+    }
+
     /// The table at a moment at which a log file begins, its rows in memory set apart; one that was not merged yet stays so.
     pub(crate) fn freeze(&mut self) -> Result<Frozen> {
         self.check()?;
@@ -325,7 +360,7 @@ impl Engine {
             Ok(log) => log,
             Err(error) => return Err(self.stop(error)),
         };
-        let empty = Delta::new(self.shared.open.io.budget());
+        let empty = Delta::new(self.shared.open.io.budget(), &self.shared.indexes);
         self.working.frozen = Some(std::mem::replace(&mut self.working.delta, empty));
         self.shared.replace(self.working.clone());
         let frozen = Frozen { version: Arc::new(self.working.clone()), log };

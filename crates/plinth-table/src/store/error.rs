@@ -16,6 +16,17 @@ pub enum TableError {
         /// The key, for people.
         key: String,
     },
+    /// A row with these values is there already, and an index says that there may be one.
+    #[error("a row with {key} is there already, and the index {index:?} is unique")]
+    NotUnique {
+        /// The index.
+        index: String,
+        /// The values, for people.
+        key: String,
+    },
+    /// A file of an index can't be read or written, or is damaged; or a value is too long for one.
+    #[error(transparent)]
+    Index(#[from] plinth_index::IndexError),
     /// Another transaction that committed since this one began has written the same key.
     #[error("the key {key} was changed by another transaction since this one began; begin again")]
     Conflict {

@@ -7,6 +7,7 @@
 //! | text and binaries, last in the key | the bytes |
 //! | text and binaries before others | the bytes, each 00 as 00 ff; then 00 00 |
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
@@ -301,32 +302,64 @@ impl KeyColumns {
         Ok(keys)
     }
 
+    /// Bytes of each key, if all have as many.
+    pub(crate) fn width(&self) -> Option<usize> {
+        let width = |&(_, kind): &(usize, Kind)| match kind {
+            Kind::Int { width, .. } | Kind::Fixed { width } => Some(width),
+            Kind::Bytes => None,
+        };
+        self.columns.iter().map(width).sum()
+    }
+
     /// The bytes of one key.
     pub(crate) fn encode(&self, key: &Key) -> Result<Vec<u8>> {
         if key.0.len() != self.columns.len() {
-            let what = format!("a key of {} parts for a table whose key has {}", key.0.len(), self.columns.len());
+            let what = format!("a key of {} parts for one of {} columns", key.0.len(), self.columns.len());
+            return Err(TableError::invalid(what));
+        }
+        self.encode_first(key)
+    }
+
+    /// The bytes that all keys begin with whose first parts are these.
+    pub(crate) fn encode_first(&self, key: &Key) -> Result<Vec<u8>> {
+        if key.0.len() > self.columns.len() {
+            let what = format!("a key of {} parts for one of {} columns", key.0.len(), self.columns.len());
             return Err(TableError::invalid(what));
         }
         let mut out = Vec::with_capacity(16);
-        for (i, (part, &(_, kind))) in key.0.iter().zip(&self.columns).enumerate() {
-            let last = i + 1 == self.columns.len();
-            match (part, kind) {
-                (KeyPart::Int(value), Kind::Int { width, signed }) => {
-                    let bits = u32::try_from(width * 8).unwrap_or(64);
-                    let least = if signed { -(1_i128 << (bits - 1)) } else { 0 };
-                    let shifted = value - least;
-                    if shifted < 0 || shifted >> bits != 0 {
-                        return Err(TableError::invalid(format!("{value} is no value of the key's column")));
-                    }
-                    let bytes = shifted.to_be_bytes();
-                    out.extend_from_slice(bytes.get(16 - width..).unwrap_or_default());
-                }
-                (KeyPart::Bytes(bytes), Kind::Fixed { width }) if bytes.len() == width => out.extend_from_slice(bytes),
-                (KeyPart::Bytes(bytes), Kind::Bytes) => put_bytes(bytes, last, &mut out),
-                _ => return Err(TableError::invalid("a part of the key is not of its column's kind")),
+        for (i, part) in key.0.iter().enumerate() {
+            match self.put_part(i, part, &mut out) {
+                Ok(()) => {}
+                Err(None) => return Err(TableError::invalid("a part of the key is not of its column's kind")),
+                Err(Some(_)) => return Err(TableError::invalid(format!("{part:?} is no value of the key's column"))),
             }
         }
         Ok(out)
+    }
+
+    /// Appends the bytes of a part. `Err(None)` if it is of another kind than its column, else how it compares with all values
+    /// that the column can have.
+    pub(crate) fn put_part(&self, i: usize, part: &KeyPart, out: &mut Vec<u8>) -> Result<(), Option<Ordering>> {
+        let &(_, kind) = self.columns.get(i).ok_or(None)?;
+        match (part, kind) {
+            (KeyPart::Int(value), Kind::Int { width, signed }) => {
+                let bits = u32::try_from(width * 8).unwrap_or(64);
+                let least = if signed { -(1_i128 << (bits - 1)) } else { 0 };
+                let shifted = value
+                    .checked_sub(least)
+                    .filter(|shifted| *shifted >= 0)
+                    .ok_or(Some(if *value < least { Ordering::Less } else { Ordering::Greater }))?;
+                if shifted >> bits != 0 {
+                    return Err(Some(Ordering::Greater));
+                }
+                let bytes = shifted.to_be_bytes();
+                out.extend_from_slice(bytes.get(16 - width..).unwrap_or_default());
+            }
+            (KeyPart::Bytes(bytes), Kind::Fixed { width }) if bytes.len() == width => out.extend_from_slice(bytes),
+            (KeyPart::Bytes(bytes), Kind::Bytes) => put_bytes(bytes, i + 1 == self.columns.len(), out),
+            _ => return Err(None),
+        }
+        Ok(())
     }
 
     /// A key for people.

@@ -7,11 +7,14 @@
 //!
 //! `_version-NNNNNN` is written once and never changed; [`Manifest::write`] says what is in it.
 
+use arrow_schema::Schema;
 use plinth_format::RowCodec;
 use plinth_io::{Append, Output, Storage};
 
 use super::deletes::Deletes;
 use super::error::{Result, TableError};
+use super::index::Definition;
+use super::key::KeyColumns;
 use super::log::Position;
 use super::wire::{Reader, checksum, put_bytes, put_varint};
 
@@ -23,7 +26,7 @@ pub(crate) const SLOT: usize = 4096;
 const MAGIC: &[u8; 8] = b"PLINTHT\n";
 
 /// Of the layout of a version file and of all that it names.
-const REVISION: u32 = 2;
+const REVISION: u32 = 3;
 
 /// The name of a version file.
 pub(crate) fn name(number: u64) -> String {
@@ -61,6 +64,7 @@ pub(crate) struct Manifest {
     /// Where the log begins.
     pub(crate) log: Position,
     pub(crate) segments: Vec<SegmentEntry>,
+    pub(crate) indexes: Vec<Definition>,
 }
 
 /// What a slot says.
@@ -117,6 +121,8 @@ impl Manifest {
         out.extend_from_slice(&self.log.previous.to_le_bytes());
         put_varint(self.segments.len() as u64, &mut out);
         self.segments.iter().for_each(|segment| segment.write(&mut out));
+        put_varint(self.indexes.len() as u64, &mut out);
+        self.indexes.iter().for_each(|index| index.write(&mut out));
         out
     }
 
@@ -129,8 +135,10 @@ impl Manifest {
         let (file, sequence_next) = (reader.varint()?, reader.varint()?);
         let log = Position { file, sequence: sequence_next, previous: reader.u64()? };
         let segments = (0..reader.count()?).map(|_| SegmentEntry::read(&mut reader)).collect::<Option<_>>()?;
+        let indexes =
+            (0..reader.count()?).map(|_| Definition::read(&mut reader, codec.schema())).collect::<Option<_>>()?;
         reader.end()?;
-        Some(Self { sequence, codec, key, numbered, next_row, next_file, log, segments })
+        Some(Self { sequence, codec, key, numbered, next_row, next_file, log, segments, indexes })
     }
 
     /// Writes the version file, durably, and then both slots. `version` is the file's number.
@@ -214,6 +222,25 @@ fn newest_slot(storage: &dyn Storage) -> Result<Option<(usize, Slot, bool)>> {
         (None, None) => return Err(TableError::corrupt(file, "both slots are damaged; restore the file")),
     };
     Ok(Some(newest))
+}
+
+impl Definition {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_varint(self.number, out);
+        put_bytes(self.name.as_bytes(), out);
+        out.push(u8::from(self.unique));
+        put_varint(self.columns.positions().count() as u64, out);
+        self.columns.positions().for_each(|column| put_varint(column as u64, out));
+    }
+
+    fn read(reader: &mut Reader<'_>, schema: &Schema) -> Option<Self> {
+        let number = reader.varint()?;
+        let name = std::str::from_utf8(reader.bytes()?).ok()?.to_owned();
+        let unique = *reader.take(1)?.first()? == 1;
+        let columns: Vec<usize> =
+            (0..reader.count()?).map(|_| usize::try_from(reader.varint()?).ok()).collect::<Option<_>>()?;
+        Some(Self { number, name, unique, columns: KeyColumns::new(schema, &columns).ok()? })
+    }
 }
 
 impl SegmentEntry {

@@ -171,7 +171,12 @@ fn write(
         let _ = shared.storage.remove(&keys_name(number));
     }
     let Some(entry) = written? else { return Ok(None) };
-    Ok(Some(Arc::new(Segment::open(&shared.storage, entry, &shared.blocks, &shared.open)?)))
+    let segment = Arc::new(Segment::open(&shared.storage, entry, &shared.blocks, &shared.indexes, &shared.open)?);
+    if let Err(error) = shared.indexes.complete(&shared.storage, &segment) {
+        segment.make_obsolete();
+        return Err(error);
+    }
+    Ok(Some(segment))
 }
 
 fn write_files(

@@ -23,6 +23,7 @@ mod destroy;
 mod engine;
 mod error;
 mod filter;
+mod index;
 mod init;
 mod key;
 mod log;
@@ -42,6 +43,7 @@ mod wire;
 
 pub use engine::Committed;
 pub use error::{Result, TableError};
+pub use index::{Narrowed, TableIndex};
 pub use key::{Key, KeyPart};
 pub use options::{Durability, TableOptions};
 pub use snapshot::{Many, Rows, SegmentRows, Snapshot};

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use plinth_format::OpenOptions;
 use plinth_io::Storage;
 
 use super::cache::Blocks;
 use super::commit;
 use super::engine::Shared;
 use super::error::{Result, TableError};
+use super::index::{self, Indexes};
 use super::key::{KeyColumns, hash};
 use super::log::{self, Replay};
 use super::manifest::{self, Manifest};
+use super::options::TableOptions;
 use super::segment::{self, Live, Segment};
 use super::version::Version;
 
@@ -28,17 +29,19 @@ pub(crate) struct Opened {
 }
 
 /// Reads everything there is.
-pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &OpenOptions) -> Result<Opened> {
+pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &TableOptions) -> Result<Opened> {
+    let open = &options.open;
     let Some((manifest, version, _)) = Manifest::load(&**storage)? else {
         let what = format!("{}: is not there: this is no writable table", storage.path_of(manifest::NAME));
         return Err(TableError::invalid(what));
     };
-    let Manifest { sequence, codec, key, numbered, mut next_row, next_file, log, segments } = manifest;
+    let Manifest { sequence, codec, key, numbered, mut next_row, next_file, log, segments, indexes } = manifest;
     let columns = KeyColumns::new(codec.schema(), &key)?;
-    let mut state = Version::new(log.sequence, options.io.budget());
+    let indexes = Indexes::new(indexes, options.index_bytes, open.io.budget());
+    let mut state = Version::new(log.sequence, open.io.budget(), &indexes);
     for entry in segments {
         let deletes = entry.deletes.clone();
-        let segment = Arc::new(Segment::open(storage, entry, &blocks, options)?);
+        let segment = Arc::new(Segment::open(storage, entry, &blocks, &indexes, open)?);
         state.segments.push(Live { segment, deletes });
     }
     let log = log::replay(&**storage, log, |sequence, payload, place| {
@@ -63,7 +66,7 @@ pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &Op
                 }
             }
             for entry in logged.segments {
-                let segment = Segment::open(storage, entry, &blocks, options)?;
+                let segment = Segment::open(storage, entry, &blocks, &indexes, open)?;
                 if numbered {
                     next_row = next_row.max(row_number(segment.last_key()).map_or(0, |row| row + 1));
                 }
@@ -77,7 +80,7 @@ pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &Op
     let used = storage.list()?.iter().filter_map(|name| number(name)).max().map_or(0, |number| number + 1);
     let next = (next_row, next_file.max(used));
     let storage = Arc::clone(storage);
-    let shared = Shared::new(storage, codec, columns, numbered, blocks, options.clone(), state, next);
+    let shared = Shared::new(storage, codec, columns, numbered, blocks, indexes, open.clone(), state, next);
     Ok(Opened { shared: Arc::new(shared), log, sequence, version })
 }
 
@@ -102,15 +105,18 @@ pub(crate) fn tidy(opened: &Opened) -> Result<()> {
     let first_log = opened.log.files.first().and_then(|name| log::number(name)).unwrap_or(0);
     let version = opened.shared.current();
     let named = |number| version.segments.iter().any(|live| live.segment.entry.number == number);
+    let known = opened.shared.indexes.all();
     for name in storage.list()? {
-        let left = match (segment::number(&name), log::number(&name)) {
-            (Some(number), _) => !named(number),
-            (_, Some(number)) => number < first_log,
+        let left = match (segment::number(&name), log::number(&name), index::numbers(&name)) {
+            (Some(number), _, _) => !named(number),
+            (_, Some(number), _) => number < first_log,
+            (_, _, Some((segment, index))) => !named(segment) || !known.iter().any(|known| known.number == index),
             _ => name.starts_with("_version-") && name != manifest::name(opened.version),
         };
         if left {
             storage.remove(&name)?;
         }
     }
-    Ok(())
+    // A tree that is gone or damaged is built again.
+    version.segments.iter().try_for_each(|live| opened.shared.indexes.complete(&opened.shared.storage, &live.segment))
 }

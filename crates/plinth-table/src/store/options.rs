@@ -23,6 +23,8 @@ pub struct TableOptions {
     pub durability: Durability,
     /// Bytes of decoded blocks that are kept for point reads at most, as far as the memory budget has them (default 256 MiB).
     pub cache_bytes: u64,
+    /// Bytes of pages of indexes in memory at most (default 256 MiB; at most an eighth of the memory budget).
+    pub index_bytes: u64,
     /// Rows in memory at which they are merged (default 1 Mi).
     pub merge_rows: u32,
     /// Bytes of rows in memory, or of the log, at which they are merged (default 128 MiB; at most an eighth of the memory budget).
@@ -48,6 +50,7 @@ impl Default for TableOptions {
         Self {
             durability: Durability::Sync,
             cache_bytes: 256 << 20,
+            index_bytes: 256 << 20,
             merge_rows: 1 << 20,
             merge_bytes: 128 << 20,
             segment_rows: 32 << 20,

@@ -7,13 +7,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use plinth_format::{File, OpenOptions};
+use plinth_format::{File, OpenOptions, Scan};
 use plinth_io::{Append, Output, Reservation, Storage};
 
 use super::cache::{Blocks, DecodedBlock};
 use super::deletes::Deletes;
 use super::error::{Result, TableError};
 use super::filter::Filter;
+use super::index::{self, Indexes, Trees};
 use super::key::{KeyColumns, Keys, guess, head};
 use super::manifest::SegmentEntry;
 use super::wire::{Reader, checksum, put_bytes, put_varint};
@@ -58,6 +59,8 @@ pub(crate) struct Segment {
     samples: Keys,
     last: Vec<u8>,
     filter: Filter,
+    /// Of the table's indexes.
+    pub(crate) trees: Trees,
     /// What samples and filter take.
     _memory: Reservation,
     blocks: Arc<Blocks>,
@@ -71,6 +74,7 @@ impl Segment {
         storage: &Arc<dyn Storage>,
         entry: SegmentEntry,
         blocks: &Arc<Blocks>,
+        indexes: &Indexes,
         options: &OpenOptions,
     ) -> Result<Self> {
         let (rows, keys) = (rows_name(entry.number), keys_name(entry.number));
@@ -97,18 +101,21 @@ impl Segment {
             read_keys(&bytes, entry.rows).ok_or_else(|| damaged(&keys, "is no file of keys"))?;
         let mut memory = options.io.budget().open("filters and keys of segments");
         memory.charge(bytes.len() as u64);
-        Ok(Self {
+        let segment = Self {
             entry,
             file,
             since: AtomicU64::new(0),
             samples,
             last,
             filter,
+            trees: Trees::default(),
             _memory: memory,
             blocks: Arc::clone(blocks),
             storage: Arc::clone(storage),
             obsolete: AtomicBool::new(false),
-        })
+        };
+        indexes.open_all(&**storage, &segment);
+        Ok(segment)
     }
 
     /// Its files are removed with the last who has it open.
@@ -184,6 +191,13 @@ impl Segment {
         Ok(block)
     }
 
+    /// Columns of all rows, deleted or not, in the order given.
+    pub(crate) fn scan(&self, columns: impl Iterator<Item = usize>) -> Result<Scan> {
+        let fields = self.file.schema().fields();
+        let names: Vec<&str> = columns.filter_map(|at| fields.get(at)).map(|field| field.name().as_str()).collect();
+        Ok(self.file.scan().select(names).batches()?)
+    }
+
     /// The largest key.
     pub(crate) fn last_key(&self) -> &[u8] {
         &self.last
@@ -197,6 +211,9 @@ impl Drop for Segment {
             // What can't be removed now, whoever opens the table next removes.
             let _ = self.storage.remove(&rows_name(self.entry.number));
             let _ = self.storage.remove(&keys_name(self.entry.number));
+            for index in self.trees.numbers() {
+                let _ = self.storage.remove(&index::file_name(self.entry.number, index));
+            }
         }
     }
 }

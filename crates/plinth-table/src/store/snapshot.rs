@@ -10,6 +10,7 @@ use plinth_format::{File, Scan};
 use super::delta::arrow;
 use super::engine::Shared;
 use super::error::{Result, TableError};
+use super::index::Definition;
 use super::key::{Key, Keys, hash};
 use super::segment::{Live, Segment};
 use super::version::{Found, Version, kept};
@@ -37,8 +38,9 @@ pub struct SegmentRows {
     pub file: File,
     /// One bit a row, set if it is there; all are if there is none.
     pub kept: Option<BooleanBuffer>,
+    pub(crate) indexes: Arc<Vec<Arc<Definition>>>,
     /// Keeps the file's name.
-    _segment: Arc<Segment>,
+    pub(crate) segment: Arc<Segment>,
 }
 
 impl Shared {
@@ -95,7 +97,7 @@ impl Snapshot {
     /// If the key is none of the table's, or a file can't be read or is damaged.
     pub fn get(&self, key: impl Into<Key>) -> Result<Option<RecordBatch>> {
         let key = self.shared.columns.encode(&key.into())?;
-        let found = self.find(&key)?;
+        let found = self.find_key(&key)?;
         let row = found.map(|found| match found {
             Found::Memory(batch) => batch,
             Found::Block(block, row) => block.batch.slice(row, 1),
@@ -103,7 +105,7 @@ impl Snapshot {
         row.map(|row| self.shared.show(row)).transpose()
     }
 
-    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<Found>> {
+    fn find_key(&self, key: &[u8]) -> Result<Option<Found>> {
         self.version.get(&self.shared.columns, key, hash(key))
     }
 
@@ -138,7 +140,8 @@ impl Snapshot {
         let live = |live: &Live| {
             let rows = usize::try_from(live.segment.entry.rows).unwrap_or(usize::MAX);
             let kept = live.deletes.kept(0, rows);
-            SegmentRows { file: live.segment.file.clone(), kept, _segment: Arc::clone(&live.segment) }
+            let indexes = self.shared.indexes.all();
+            SegmentRows { file: live.segment.file.clone(), kept, indexes, segment: Arc::clone(&live.segment) }
         };
         self.version.segments.iter().filter(|live| live.rows() > 0).map(live).collect()
     }

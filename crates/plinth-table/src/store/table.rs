@@ -21,6 +21,7 @@ use super::committer::Committer;
 use super::delta::{arrow, memory};
 use super::engine::{Committed, Engine, Shared};
 use super::error::{Result, TableError};
+use super::index;
 use super::key::{Key, KeyColumns, Keys, hash};
 use super::log::{self, Log, Position};
 use super::manifest::{self, Manifest};
@@ -108,7 +109,7 @@ impl Table {
         KeyColumns::new(codec.schema(), &positions)?;
         // What a crash has left of an earlier attempt.
         for name in storage.list()? {
-            if log::number(&name).is_some() || name.starts_with("_version-") {
+            if log::number(&name).is_some() || index::numbers(&name).is_some() || name.starts_with("_version-") {
                 storage.remove(&name)?;
             }
         }
@@ -123,6 +124,7 @@ impl Table {
             next_file: 2,
             log: start,
             segments: Vec::new(),
+            indexes: Vec::new(),
         };
         manifest.store(&**storage, 1)?;
         Self::open_locked(storage, options, lock)
@@ -158,7 +160,7 @@ impl Table {
 
     fn open_locked(storage: &Arc<dyn Storage>, options: TableOptions, lock: Option<File>) -> Result<Self> {
         let blocks = Blocks::new(options.cache_bytes, options.open.io.budget());
-        let opened = open::open(storage, blocks, &options.open)?;
+        let opened = open::open(storage, blocks, &options)?;
         open::tidy(&opened)?;
         let Opened { shared, log: replay, sequence, version } = opened;
         let log = Log::resume(storage, &replay, options.log_step)?;
@@ -188,7 +190,7 @@ impl Table {
         let mut attempt = 0;
         loop {
             // A file that is gone, or a frame that is not there yet, may be the writer's doing.
-            match open::open(storage, Arc::clone(&blocks), &options.open) {
+            match open::open(storage, Arc::clone(&blocks), options) {
                 Err(error) if attempt >= ATTEMPTS => return Err(error),
                 Err(error) => match storage.source(manifest::NAME) {
                     Ok(_) => std::thread::sleep(Duration::from_millis(1)),
@@ -426,6 +428,27 @@ impl Table {
             segments.iter().for_each(|segment| segment.make_obsolete());
         }
         committed
+    }
+
+    /// Creates an index over some columns, by which [`Snapshot::find`] and queries find rows; if it is unique, no two rows may
+    /// have the same values there. Rows with a null among them are in no index. It is kept as rows come and go.
+    ///
+    /// # Errors
+    /// [`TableError::NotUnique`] if two rows have the same values. If there is an index of this name, the columns can't be those
+    /// of a key, or a file can't be written. Nothing is changed then.
+    pub fn create_index(&self, name: &str, columns: &[&str], unique: bool) -> Result<()> {
+        let schema = self.schema();
+        let columns =
+            columns.iter().map(|column| schema.index_of(column).map_err(arrow)).collect::<Result<Vec<_>>>()?;
+        self.inner.create_index(name, &columns, unique)
+    }
+
+    /// Takes an index away.
+    ///
+    /// # Errors
+    /// If there is none of this name, or the manifest can't be written.
+    pub fn drop_index(&self, name: &str) -> Result<()> {
+        self.inner.drop_index(name)
     }
 
     /// Merges the rows in memory to a segment now, and with them the segments for which it is time.

@@ -8,6 +8,8 @@ use std::time::Duration;
 use super::committer::Committer;
 use super::engine::{Engine, Shared};
 use super::error::{Result, TableError};
+use super::index::Definition;
+use super::key::KeyColumns;
 use super::log;
 use super::manifest::{self, Manifest, SegmentEntry};
 use super::merge::{self, Output, choose};
@@ -184,6 +186,7 @@ impl Inner {
             next_file: number + 1,
             log: frozen.log,
             segments: kept.chain(new.iter().map(|segment| segment.entry.clone())).collect(),
+            indexes: self.shared.indexes.definitions(),
         };
         let storage = &*self.shared.storage;
         if let Err(error) = manifest.store(storage, number) {
@@ -198,6 +201,62 @@ impl Inner {
         }
         *merging = Merging { sequence: merging.sequence + 1, version: number, first_log: frozen.log.file };
         self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Creates an index over some columns. Others commit and read meanwhile, but for the moment in which rows in memory are
+    /// indexed.
+    pub(super) fn create_index(&self, name: &str, columns: &[usize], unique: bool) -> Result<()> {
+        let Some(writer) = &self.writer else { return Err(TableError::ReadOnly) };
+        // No merge begins or ends meanwhile.
+        let mut merging = lock(&writer.merging);
+        if self.shared.indexes.named(name).is_ok() {
+            return Err(TableError::invalid(format!("there is an index {name:?} already")));
+        }
+        let (schema, number) = (self.shared.codec.schema(), self.shared.new_file());
+        let columns = KeyColumns::new(schema, columns)?;
+        let index = Arc::new(Definition { number, name: name.to_owned(), unique, columns });
+        let created = self
+            .shared
+            .current()
+            .segments
+            .iter()
+            .try_for_each(|live| self.shared.indexes.build(&self.shared.storage, &live.segment, &index));
+        let created = created.and_then(|()| lock(&writer.engine).add_index(&index));
+        let created = created.and_then(|version| if unique { index.check_all(&version, schema) } else { Ok(()) });
+        if let Err(error) = created.and_then(|()| self.store_indexes(writer, &mut merging)) {
+            lock(&writer.engine).remove_index(number);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Takes an index away.
+    pub(super) fn drop_index(&self, name: &str) -> Result<()> {
+        let Some(writer) = &self.writer else { return Err(TableError::ReadOnly) };
+        let mut merging = lock(&writer.merging);
+        let index = self.shared.indexes.named(name)?;
+        lock(&writer.engine).check()?;
+        self.shared.indexes.remove(index.number);
+        self.store_indexes(writer, &mut merging).inspect_err(|_| self.shared.indexes.add(&index))?;
+        lock(&writer.engine).remove_index(index.number);
+        Ok(())
+    }
+
+    /// Writes the manifest again, with the indexes as they are now.
+    fn store_indexes(&self, writer: &Writer, merging: &mut Merging) -> Result<()> {
+        let storage = &*self.shared.storage;
+        let gone = || TableError::invalid("the table's manifest is gone");
+        let (last, ..) = Manifest::load(storage)?.ok_or_else(gone)?;
+        let number = self.shared.new_file();
+        let sequence = merging.sequence + 1;
+        let indexes = self.shared.indexes.definitions();
+        let manifest = Manifest { sequence, next_file: number + 1, indexes, ..last };
+        if let Err(error) = manifest.store(storage, number) {
+            return Err(lock(&writer.engine).stop(error));
+        }
+        let _ = storage.remove(&manifest::name(merging.version));
+        (merging.sequence, merging.version) = (sequence, number);
         Ok(())
     }
 }

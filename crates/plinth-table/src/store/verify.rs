@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plinth_io::{Folder, Storage};
+use plinth_io::{Folder, IoError, Storage};
 
 use super::cache::Blocks;
 use super::error::{Result, TableError};
@@ -25,6 +25,8 @@ pub struct Verified {
     pub segments: usize,
     /// Groups of commits in the log.
     pub commits: u64,
+    /// Trees of indexes, which hold what their segments do.
+    pub trees: usize,
     /// Bytes of the segments, of their keys and of the log.
     pub bytes: u64,
     /// Damage, each naming its file and place; none of a table that is whole. Where a segment's values can't be read, its keys
@@ -34,7 +36,8 @@ pub struct Verified {
 
 impl Table {
     /// Reads all of a table's files, whoever writes to it meanwhile: both slots of the manifest, each frame of the log, all values of
-    /// every segment (by so many threads); whether its keys are sorted, each there once, and found by what finds keys.
+    /// every segment (by so many threads); whether its keys are sorted, each there once, and found by what finds keys; whether each
+    /// tree of an index holds what the segment does, and nothing else.
     ///
     /// # Errors
     /// If a file can't be read, or there is no table. Damage is no error but among the [`Verified::problems`].
@@ -50,13 +53,20 @@ impl Table {
     /// As [`Table::verify`].
     pub fn verify_in(storage: &Arc<dyn Storage>, options: &TableOptions) -> Result<Verified> {
         let blocks = Blocks::new(options.cache_bytes, options.open.io.budget());
-        verify(storage, open::open(storage, blocks, &options.open), 1)
+        verify(storage, open::open(storage, blocks, options), 1)
     }
 }
 
 fn is_damage(error: &TableError) -> bool {
     use plinth_format::FormatError::{Corrupt, Version};
-    matches!(error, TableError::Format(Corrupt { .. } | Version { .. }) | TableError::Duplicate { .. })
+    use plinth_index::IndexError;
+    let cut = |error: &IoError| matches!(error, IoError::PastEnd { .. });
+    let index = match error {
+        TableError::Index(IndexError::Io(error)) => cut(error),
+        TableError::Index(error) => matches!(error, IndexError::Corrupt { .. } | IndexError::Unsuitable { .. }),
+        _ => false,
+    };
+    index || matches!(error, TableError::Format(Corrupt { .. } | Version { .. }) | TableError::Duplicate { .. })
 }
 
 fn verify(storage: &Arc<dyn Storage>, opened: Result<Opened>, threads: usize) -> Result<Verified> {
@@ -83,10 +93,14 @@ fn verify(storage: &Arc<dyn Storage>, opened: Result<Opened>, threads: usize) ->
         note(whole.map(drop).map_err(TableError::from))?;
         if readable {
             note(check_keys(&opened, &version, i, live))?;
+            for index in opened.shared.indexes.all().iter() {
+                note(opened.shared.indexes.verify(&opened.shared.storage, &live.segment, index))?;
+            }
         }
         found.bytes += live.segment.entry.len + live.segment.entry.keys_len;
     }
     found.segments = version.segments.len();
+    found.trees = version.segments.len() * opened.shared.indexes.all().len();
     found.rows = version.rows();
     found.commits = opened.log.next.sequence - opened.log.first;
     found.bytes += opened.log.bytes;

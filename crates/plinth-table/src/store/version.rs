@@ -12,6 +12,7 @@ use super::cache::DecodedBlock;
 use super::deletes::Deletes;
 use super::delta::Delta;
 use super::error::Result;
+use super::index::Indexes;
 use super::key::{KeyColumns, Keys};
 use super::segment::{Live, Near};
 
@@ -27,7 +28,7 @@ pub(crate) struct Version {
 }
 
 /// Where a row is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     Delta(u32),
     Frozen(u32),
@@ -43,8 +44,8 @@ pub(crate) enum Found {
 
 impl Version {
     /// No rows.
-    pub(crate) fn new(sequence: u64, budget: &Arc<MemoryBudget>) -> Self {
-        Self { sequence, segments: Vec::new(), frozen: None, delta: Delta::new(budget) }
+    pub(crate) fn new(sequence: u64, budget: &Arc<MemoryBudget>, indexes: &Arc<Indexes>) -> Self {
+        Self { sequence, segments: Vec::new(), frozen: None, delta: Delta::new(budget, indexes) }
     }
 
     /// Where the row with a key is.

@@ -29,6 +29,9 @@ fn history(seed: u64, options: &TableOptions) -> (SimDisk, Vec<Acknowledged>) {
     let mut history = vec![Acknowledged { moment: 0, model: model.clone() }];
     for _ in 0..25 {
         step(&table, &mut model, &mut random).unwrap();
+        if random.below(5) == 0 {
+            change_index(&table, &mut random).unwrap();
+        }
         history.push(Acknowledged { moment: disk.moments(), model: model.clone() });
         if random.below(12) == 0 {
             if random.below(2) == 0 {
@@ -41,6 +44,13 @@ fn history(seed: u64, options: &TableOptions) -> (SimDisk, Vec<Acknowledged>) {
         }
     }
     (disk, history)
+}
+
+/// Creates an index, or takes it away.
+fn change_index(table: &Table, random: &mut Random) -> Result<()> {
+    let (name, columns) = super::indexes::INDEXES[usize::try_from(random.below(4)).unwrap()];
+    let there = table.snapshot().indexes().iter().any(|index| index.name == name);
+    if there { table.drop_index(name) } else { table.create_index(name, columns, false) }
 }
 
 /// Fails power at one moment, perhaps a second time while the table is opened, and checks what is there.
@@ -66,7 +76,16 @@ fn fails(
         again.set_faults(Faults { at_once: 100, vanishing: Some(operations), ..Faults::default() });
         drop(opened(&again));
         again.crash();
-        return check(&opened(&again).unwrap(), history, moment, seed, least);
+        let table = opened(&again).unwrap();
+        let found = check(&table, history, moment, seed, least);
+        drop(table);
+        if random.below(8) == 0 {
+            // Trees are what they would be if they were built now.
+            let storage: Arc<dyn Storage> = Arc::new(again);
+            let problems = Table::verify_in(&storage, options).unwrap().problems;
+            assert!(problems.is_empty(), "seed {seed}, moment {moment}: {problems:?}");
+        }
+        return found;
     }
     let table = opened(&failed).unwrap_or_else(|e| panic!("seed {seed}, moment {moment}: {e}"));
     let found = check(&table, history, moment, seed, least);
@@ -83,6 +102,7 @@ fn fails(
 fn check(table: &Table, history: &[Acknowledged], moment: usize, seed: u64, least: usize) -> usize {
     let last = history.iter().rposition(|known| known.moment <= moment).unwrap();
     let found = scan(table).unwrap_or_else(|e| panic!("seed {seed}, moment {moment}: {e}"));
+    super::indexes::check(&table.snapshot(), &found, &mut Random(seed));
     let candidates = (last.saturating_sub(least)..=last + 1).rev();
     let state = candidates.clone().find(|&i| history.get(i).is_some_and(|known| known.model == found));
     state.unwrap_or_else(|| panic!("seed {seed}, moment {moment}: none of the states {candidates:?} but {found:?}"))

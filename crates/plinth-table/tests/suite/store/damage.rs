@@ -12,6 +12,8 @@ fn table(seed: u64) -> (SimDisk, Model) {
     let rows: Model = (-20..40).map(|id| (id, (Some(id * 3), format!("text {id}")))).collect();
     table.import([Ok(batch(&rows))]).unwrap();
     model.extend(rows);
+    table.create_index("by_t", &["t"], false).unwrap();
+    table.create_index("by_n", &["n"], false).unwrap();
     table.upsert(&one(39, 1)).unwrap();
     model.insert(39, (Some(1), "row 39 of 1".into()));
     table.merge().unwrap();
@@ -31,6 +33,10 @@ fn read(disk: &SimDisk) -> Result<Model> {
     let model = scan(&table)?;
     let many = table.get_many(&keys(-25..45))?;
     assert_eq!(rows([Ok(many.rows)])?, model);
+    let snapshot = table.snapshot();
+    assert_eq!(rows([Ok(snapshot.find_range("by_t", ..)?)])?, model);
+    let with_n = rows([Ok(snapshot.find_range("by_n", ..)?)])?;
+    assert!(model.iter().filter(|(_, row)| row.0.is_some()).eq(&with_n));
     Ok(model)
 }
 
@@ -66,6 +72,7 @@ fn a_flipped_byte_is_an_error_that_names_the_file_or_changes_nothing() {
         for (at, &byte) in bytes.iter().enumerate() {
             if byte == 0 && at % 37 != 0 && name.starts_with("_log")
                 || (name == "_manifest" && at % 4096 > 64 && at % 61 != 0)
+                || (name.starts_with("_index") && at % 67 != 0)
             {
                 continue;
             }
@@ -79,7 +86,7 @@ fn a_flipped_byte_is_an_error_that_names_the_file_or_changes_nothing() {
                 });
                 assert!(named, "{name} at {at}: {problems:?}");
                 // What comes after the last frame is nothing, nor is what aligns a segment's blocks.
-                let empty = name.starts_with("_log") || name.starts_with("_segment");
+                let empty = ["_log", "_segment", "_index"].iter().any(|kind| name.starts_with(kind));
                 assert!(!problems.is_empty() || empty, "{name} at {at}");
                 noticed += usize::from(!problems.is_empty() && name.starts_with("_segment"));
             }
@@ -111,7 +118,10 @@ fn files_that_are_cut_short_or_gone_are_named() {
         Storage::remove(&gone, &name).unwrap();
         match read(&gone) {
             // A log that was not written to yet.
-            Ok(found) => assert!(found == model && name.starts_with("_log-"), "{name}"),
+            Ok(found) => {
+                let built_again = name.starts_with("_index-");
+                assert!(found == model && (name.starts_with("_log-") || built_again), "{name}");
+            }
             Err(error) => assert!(error.to_string().contains(&name), "{name}: {error}"),
         }
         let len = usize::try_from(disk.open(&name).unwrap().byte_len()).unwrap();

@@ -1,0 +1,168 @@
+//! A segment's tree is built.
+//!
+//! Keys are gathered and sorted as far as there is memory for them: the first lot is appended, which fills pages; each of
+//! the others is put in in its order, so that it goes through the tree once, from left to right.
+
+use std::sync::Arc;
+
+use plinth_format::FormatError;
+use plinth_index::Pool;
+use plinth_io::{MemoryBudget, Storage};
+
+use super::super::error::{Result, TableError};
+use super::super::key::Keys;
+use super::super::segment::Segment;
+use super::pages::StoredPages;
+use super::{Definition, Indexes, Span, Tree, file_name};
+
+/// Bytes of keys that are sorted at once.
+const LOT: u64 = 256 << 20;
+
+/// Keys that wait to be sorted, and their rows.
+#[derive(Default)]
+struct Lot {
+    keys: Keys,
+    rows: Vec<u32>,
+}
+
+impl Indexes {
+    /// Builds those trees of a segment that it does not have, and removes those of indexes that are gone.
+    pub(crate) fn complete(&self, storage: &Arc<dyn Storage>, segment: &Segment) -> Result<()> {
+        for index in self.all().iter() {
+            if segment.trees.get(index.number).is_none() {
+                self.build(storage, segment, index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds a segment's tree of one index.
+    pub(crate) fn build(&self, storage: &Arc<dyn Storage>, segment: &Segment, index: &Definition) -> Result<()> {
+        let name = file_name(segment.entry.number, index.number);
+        // What a crash or damage has left.
+        remove(&**storage, &name)?;
+        let pool = self.pool()?;
+        let built = write(&**storage, &name, &pool, &self.budget, segment, index);
+        if built.is_err() {
+            // What can't be removed now, whoever opens the table next removes.
+            let _ = storage.remove(&name);
+        }
+        built?;
+        segment.trees.put(index.number, self.open(&**storage, segment, index)?);
+        Ok(())
+    }
+
+    /// Opens a segment's tree, if it is there, whole, and of this segment.
+    pub(crate) fn open(&self, storage: &dyn Storage, segment: &Segment, index: &Definition) -> Result<Tree> {
+        let name = file_name(segment.entry.number, index.number);
+        let tree = Tree::open(&self.pool()?, index.columns.width(), StoredPages::open(storage, &name)?)?;
+        if tree.position() != segment.entry.seal {
+            let what = "is no index of its segment; open the table for writing, which builds it again";
+            return Err(TableError::corrupt(storage.path_of(&name), what));
+        }
+        Ok(tree)
+    }
+
+    /// Checks a segment's tree: each page, and that it has an entry of each row, and no other.
+    pub(crate) fn verify(&self, storage: &Arc<dyn Storage>, segment: &Segment, index: &Definition) -> Result<()> {
+        let file = storage.path_of(&file_name(segment.entry.number, index.number));
+        let wrong = |what: String| {
+            TableError::corrupt(
+                &*file,
+                format!("{what}; remove the file, and open the table for writing to build it again"),
+            )
+        };
+        let tree = match self.open(&**storage, segment, index) {
+            Err(TableError::Format(FormatError::Io(error))) if error.is_not_found() => {
+                return Err(wrong("is missing".to_owned()));
+            }
+            other => other?,
+        };
+        tree.verify()?;
+        let (mut first, mut entries) = (0_u32, 0);
+        for batch in segment.scan(index.columns.positions())? {
+            let batch = batch?;
+            let (keys, rows) = index.keys_of(&batch)?;
+            for (key, row) in keys.iter().zip(rows) {
+                let mut there = false;
+                tree.entries(&Span::one(key), |_, found| {
+                    there = found == first + row;
+                    Ok(!there)
+                })?;
+                if !there {
+                    let key = index.columns.show(key);
+                    return Err(wrong(format!("row {} is not found by its values {key}", first + row)));
+                }
+                entries += 1;
+            }
+            first += u32::try_from(batch.num_rows()).unwrap_or(0);
+        }
+        if entries != tree.len() {
+            return Err(wrong(format!("has {} entries of {entries} rows", tree.len())));
+        }
+        Ok(())
+    }
+
+    /// Opens all trees of a segment that can be: those that can't are built again by whoever opens the table for writing.
+    pub(crate) fn open_all(&self, storage: &dyn Storage, segment: &Segment) {
+        for index in self.all().iter() {
+            if let Ok(tree) = self.open(storage, segment, index) {
+                segment.trees.put(index.number, tree);
+            }
+        }
+    }
+}
+
+/// Removes a file if it is there.
+fn remove(storage: &dyn Storage, name: &str) -> Result<()> {
+    match storage.remove(name) {
+        Err(error) if !error.is_not_found() => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn write(
+    storage: &dyn Storage,
+    name: &str,
+    pool: &Arc<Pool>,
+    budget: &Arc<MemoryBudget>,
+    segment: &Segment,
+    index: &Definition,
+) -> Result<()> {
+    let tree = Tree::create(pool, index.columns.width(), StoredPages::create(storage, name)?)?;
+    // Sorting takes as much again.
+    let most = LOT.min(budget.limit() / 16);
+    let mut memory = budget.open("keys of an index that is built");
+    let mut lot = Lot::default();
+    let mut first = 0_u32;
+    for batch in segment.scan(index.columns.positions())? {
+        let batch = batch?;
+        let (keys, rows) = index.keys_of(&batch)?;
+        for (key, row) in keys.iter().zip(rows) {
+            lot.keys.push(key);
+            lot.rows.push(first + row);
+        }
+        first += u32::try_from(batch.num_rows()).unwrap_or(0);
+        let bytes = (lot.keys.memory() + lot.rows.len() * 32) as u64;
+        if bytes > most || memory.resize(bytes * 2).is_err() {
+            std::mem::take(&mut lot).put(&tree)?;
+            memory.shrink(u64::MAX);
+        }
+    }
+    lot.put(&tree)?;
+    tree.checkpoint(segment.entry.seal)?;
+    Ok(storage.sync_names()?)
+}
+
+impl Lot {
+    fn put(self, tree: &Tree) -> Result<()> {
+        let Self { keys, rows } = self;
+        let len = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+        let order = plinth_sort::order_bytes(len, |at| keys.get(at as usize));
+        let mut sorted = order.iter().filter_map(|&at| Some((keys.get(at as usize), rows.get(at as usize).copied()?)));
+        if tree.len() == 0 {
+            return tree.append(sorted);
+        }
+        sorted.try_for_each(|(key, row)| tree.insert(key, row))
+    }
+}

@@ -1,0 +1,227 @@
+//! Rows are found by the values of an index's columns.
+
+use std::collections::HashMap;
+use std::ops::{Bound, RangeBounds};
+
+use arrow_array::RecordBatch;
+use arrow_select::interleave::interleave_record_batch;
+
+use super::super::delta::{Delta, arrow};
+use super::super::error::{Result, TableError};
+use super::super::key::Key;
+use super::super::segment::Live;
+use super::super::snapshot::Snapshot;
+use super::super::version::{Place, Version};
+use super::tree::just_above;
+use super::{Definition, Span};
+
+/// An index of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableIndex {
+    /// Its name.
+    pub name: String,
+    /// The columns whose values it finds, in the order that entries are in.
+    pub columns: Vec<String>,
+    /// Whether no two rows have the same values. Rows with nulls there do not count.
+    pub unique: bool,
+}
+
+/// What has some of a version's rows.
+pub(crate) enum Part<'v> {
+    Segment(usize, &'v Live),
+    Frozen(&'v Delta),
+    Delta(&'v Delta),
+}
+
+/// What is called with a key and a place, until it says that it is enough.
+type Each<'e> = &'e mut dyn FnMut(&[u8], Place) -> Result<bool>;
+
+impl Part<'_> {
+    pub(super) fn rows(&self) -> u64 {
+        match self {
+            Self::Segment(_, live) => live.segment.entry.rows,
+            Self::Frozen(delta) | Self::Delta(delta) => u64::from(delta.rows),
+        }
+    }
+
+    fn place(&self, row: u32) -> Option<Place> {
+        match self {
+            Self::Segment(i, live) => (!live.deletes.contains(row)).then_some(Place::Segment(*i, row)),
+            Self::Frozen(delta) | Self::Delta(delta) if row >= delta.rows || delta.deletes.contains(row) => None,
+            Self::Frozen(_) => Some(Place::Frozen(row)),
+            Self::Delta(_) => Some(Place::Delta(row)),
+        }
+    }
+
+    /// The rows that are there with keys of a span: in their order, if there is a tree.
+    pub(super) fn entries(&self, index: &Definition, span: &Span, each: Each<'_>) -> Result<()> {
+        let tree = match self {
+            Self::Segment(_, live) => live.segment.trees.get(index.number),
+            Self::Frozen(delta) | Self::Delta(delta) => delta.trees.get(index.number),
+        };
+        let mut show = |key: &[u8], row| self.place(row).map_or(Ok(true), |place| each(key, place));
+        match (tree, self) {
+            (Some(tree), _) => tree.entries(span, show),
+            // Damaged, and only read by this process.
+            (None, Self::Segment(_, live)) => {
+                let mut first = 0;
+                for batch in live.segment.scan(index.columns.positions())? {
+                    let batch = batch?;
+                    let (keys, rows) = index.keys_of(&batch)?;
+                    for (key, row) in keys.iter().zip(rows) {
+                        if span.contains(key) && !show(key, first + row)? {
+                            return Ok(());
+                        }
+                    }
+                    first += u32::try_from(batch.num_rows()).unwrap_or(0);
+                }
+                Ok(())
+            }
+            // An index that was created after the version's last row had been merged.
+            (None, Self::Frozen(delta) | Self::Delta(delta)) => {
+                for (first, batch) in delta.batches() {
+                    let (keys, rows) = index.keys(batch)?;
+                    for (key, row) in keys.iter().zip(rows) {
+                        if span.contains(key) && !show(key, first + row)? {
+                            return Ok(());
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Version {
+    pub(super) fn parts(&self) -> Vec<Part<'_>> {
+        let segments = self.segments.iter().enumerate().map(|(i, live)| Part::Segment(i, live));
+        segments.chain(self.frozen.as_ref().map(Part::Frozen)).chain([Part::Delta(&self.delta)]).collect()
+    }
+
+    /// The rows with keys of a span, part by part.
+    pub(super) fn entries(
+        &self,
+        index: &Definition,
+        span: &Span,
+        mut each: impl FnMut(&[u8], Place) -> Result<bool>,
+    ) -> Result<()> {
+        let mut more = true;
+        for part in self.parts() {
+            part.entries(index, span, &mut |key, place| {
+                more = each(key, place)?;
+                Ok(more)
+            })?;
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    /// The table's indexes, as they are now.
+    pub fn indexes(&self) -> Vec<TableIndex> {
+        let fields = self.shared.codec.schema().fields();
+        let index = |index: &Definition| TableIndex {
+            name: index.name.clone(),
+            columns: index.columns.positions().filter_map(|at| Some(fields.get(at)?.name().clone())).collect(),
+            unique: index.unique,
+        };
+        self.shared.indexes.all().iter().map(|definition| index(definition)).collect()
+    }
+
+    /// The rows that have some values in the columns of an index, or in the first of them.
+    ///
+    /// # Errors
+    /// If there is no such index, the values are none of its columns, or a file can't be read or is damaged.
+    pub fn find(&self, index: &str, key: impl Into<Key>) -> Result<RecordBatch> {
+        let key = key.into();
+        self.find_range(index, &key..=&key)
+    }
+
+    /// The rows from some values of an index's columns to others, in their order. Values of only the first columns stand for
+    /// all that begin so.
+    ///
+    /// # Errors
+    /// As [`Snapshot::find`].
+    pub fn find_range<'k>(&self, index: &str, keys: impl RangeBounds<&'k Key>) -> Result<RecordBatch> {
+        let index = self.shared.indexes.named(index)?;
+        let from = match keys.start_bound() {
+            Bound::Unbounded => Some(Vec::new()),
+            Bound::Included(key) => Some(index.columns.encode_first(key)?),
+            Bound::Excluded(key) => index.above(key)?,
+        };
+        let to = match keys.end_bound() {
+            Bound::Unbounded => None,
+            Bound::Included(key) => index.above(key)?,
+            Bound::Excluded(key) => Some(index.columns.encode_first(key)?),
+        };
+        let mut found: Vec<(Vec<u8>, Place)> = Vec::new();
+        if let Some(from) = from {
+            self.version.entries(&index, &Span { from, to }, |key, place| {
+                found.push((key.to_vec(), place));
+                Ok(true)
+            })?;
+        }
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        self.shared.show(self.rows_at(found.into_iter().map(|(_, place)| place))?)
+    }
+
+    /// The rows at some places, in their order.
+    fn rows_at(&self, places: impl Iterator<Item = Place>) -> Result<RecordBatch> {
+        let (version, schema) = (&self.version, self.shared.codec.schema());
+        let mut batches: Vec<RecordBatch> = Vec::new();
+        let mut known: HashMap<(usize, u64), usize> = HashMap::new();
+        let mut rows: Vec<(usize, usize)> = Vec::new();
+        let gone = || TableError::invalid("a row that an index names is not there");
+        for place in places {
+            let in_memory = |delta: &Delta, of: usize, row: u32| {
+                let (batch, at) = delta.place(row).ok_or_else(gone)?;
+                Ok::<_, TableError>(((of, batch as u64), at, delta.batch(batch).cloned()))
+            };
+            let segments = version.segments.len();
+            let (which, at, batch) = match place {
+                Place::Delta(row) => in_memory(&version.delta, segments, row)?,
+                Place::Frozen(row) => in_memory(version.frozen.as_ref().ok_or_else(gone)?, segments + 1, row)?,
+                Place::Segment(i, row) => {
+                    let live = version.segments.get(i).ok_or_else(gone)?;
+                    let block = live.segment.block(&self.shared.columns, row.into())?;
+                    let at = usize::try_from(u64::from(row) - block.rows.start).unwrap_or(usize::MAX);
+                    ((i, block.rows.start), at, Some(block.batch.clone()))
+                }
+            };
+            let batch = batch.ok_or_else(gone)?;
+            let part = *known.entry(which).or_insert_with(|| {
+                batches.push(batch);
+                batches.len() - 1
+            });
+            rows.push((part, at));
+        }
+        if rows.is_empty() {
+            return Ok(RecordBatch::new_empty(std::sync::Arc::clone(schema)));
+        }
+        interleave_record_batch(&batches.iter().collect::<Vec<_>>(), &rows).map_err(arrow)
+    }
+}
+
+impl Definition {
+    /// What is behind all keys that begin with some values; nothing if they are the last.
+    pub(super) fn above(&self, key: &Key) -> Result<Option<Vec<u8>>> {
+        let bytes = self.columns.encode_first(key)?;
+        let whole = key.0.len() == self.columns.positions().count();
+        Ok(if whole { Some(just_above(&bytes)) } else { behind(bytes) })
+    }
+}
+
+/// The least bytes that are greater than all that begin with some; none if there are none.
+pub(super) fn behind(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
+    while let Some(last) = bytes.pop() {
+        if let Some(next) = last.checked_add(1) {
+            bytes.push(next);
+            return Some(bytes);
+        }
+    }
+    None
+}

@@ -1,0 +1,113 @@
+//! Whether two rows have the same values where an index says that they may not.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+
+use super::super::commit::WriteSet;
+use super::super::error::{Result, TableError};
+use super::super::segment::Segment;
+use super::super::version::{Place, Version};
+use super::{Definition, Span, Tree};
+
+impl Definition {
+    fn refuse<T>(&self, schema: &Schema, key: &[u8]) -> Result<T> {
+        Err(TableError::NotUnique { index: self.name.clone(), key: self.show(schema, key) })
+    }
+
+    /// A commit may be made to a version: the values it brings are short enough and, where they must be, unique. `going` are
+    /// the rows that go with it.
+    pub(crate) fn check(
+        &self,
+        version: &Version,
+        schema: &Schema,
+        set: &WriteSet,
+        going: &HashSet<Place>,
+    ) -> Result<()> {
+        let mut there: HashSet<Vec<u8>> = HashSet::new();
+        if let Some(rows) = &set.rows {
+            for key in self.keys(rows)?.0.iter() {
+                if key.len() > plinth_index::MAX_KEY {
+                    return Err(plinth_index::IndexError::KeyTooLong { len: key.len() }.into());
+                }
+                if self.unique && (!there.insert(key.to_vec()) || self.is_taken(version, set, going, key)?) {
+                    return self.refuse(schema, key);
+                }
+            }
+        }
+        if !self.unique {
+            return Ok(());
+        }
+        for (i, segment) in set.segments.iter().enumerate() {
+            let before = set.segments.get(..i).unwrap_or_default();
+            let mut last: Option<Vec<u8>> = None;
+            self.tree(segment)?.entries(&Span::all(), |key, _| {
+                let same = last.as_deref() == Some(key) || there.contains(key);
+                if same || self.has(before, key)? || self.is_taken(version, set, going, key)? {
+                    return self.refuse(schema, key);
+                }
+                let last = last.get_or_insert_default();
+                last.clear();
+                last.extend_from_slice(key);
+                Ok(true)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn tree(&self, segment: &Segment) -> Result<Arc<Tree>> {
+        let missing = || TableError::invalid(format!("a segment has no tree of the index {:?}", self.name));
+        segment.trees.get(self.number).ok_or_else(missing)
+    }
+
+    fn has(&self, segments: &[Arc<Segment>], key: &[u8]) -> Result<bool> {
+        let mut found = false;
+        for segment in segments {
+            self.tree(segment)?.entries(&Span::one(key), |_, _| {
+                found = true;
+                Ok(false)
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Whether a row that stays has a key.
+    fn is_taken(&self, version: &Version, set: &WriteSet, going: &HashSet<Place>, key: &[u8]) -> Result<bool> {
+        let mut taken = false;
+        if !set.all_go {
+            version.entries(self, &Span::one(key), |_, place| {
+                taken = !going.contains(&place);
+                Ok(!taken)
+            })?;
+        }
+        Ok(taken)
+    }
+
+    /// No two rows of a version have the same key: entries that lie beside each other within a part, and those of each part
+    /// in the larger ones.
+    pub(crate) fn check_all(&self, version: &Version, schema: &Schema) -> Result<()> {
+        let mut parts = version.parts();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.rows()));
+        for (i, part) in parts.iter().enumerate() {
+            let mut last: Option<Vec<u8>> = None;
+            part.entries(self, &Span::all(), &mut |key, _| {
+                let mut same = last.as_deref() == Some(key);
+                for larger in parts.iter().take(i) {
+                    larger.entries(self, &Span::one(key), &mut |_, _| {
+                        same = true;
+                        Ok(false)
+                    })?;
+                }
+                if same {
+                    return self.refuse(schema, key);
+                }
+                let last = last.get_or_insert_default();
+                last.clear();
+                last.extend_from_slice(key);
+                Ok(true)
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,314 @@
+//! Indexes: whatever happens to a table, they find what a look at all of its rows does.
+
+use std::ops::Bound;
+
+use super::model::step;
+use super::*;
+use plinth_encoding::expr::{Expr, col};
+use plinth_table::store::{KeyPart, Snapshot, TableError};
+
+/// The indexes that these tests make: their columns, of the table's two that are no key.
+pub(crate) const INDEXES: [(&str, &[&str]); 4] =
+    [("by_n", &["n"]), ("by_t", &["t"]), ("by_n_t", &["n", "t"]), ("by_t_id", &["t", "id"])];
+
+type Row = (Option<i64>, String);
+
+fn part(column: &str, id: i64, row: &Row) -> Option<KeyPart> {
+    match column {
+        "n" => row.0.map(KeyPart::from),
+        "t" => Some(row.1.as_str().into()),
+        _ => Some(id.into()),
+    }
+}
+
+/// The keys of an index, in order, and the rows they are of.
+fn entries(model: &Model, columns: &[&str]) -> Vec<(Key, i64)> {
+    let key = |(&id, row): (&i64, &Row)| {
+        let parts = columns.iter().map(|column| part(column, id, row)).collect::<Option<Vec<_>>>()?;
+        Some((Key(parts), id))
+    };
+    let mut entries: Vec<(Key, i64)> = model.iter().filter_map(key).collect();
+    entries.sort();
+    entries
+}
+
+fn ids(batch: &RecordBatch) -> Vec<i64> {
+    batch.column(0).as_primitive::<Int64Type>().values().to_vec()
+}
+
+fn sorted(mut ids: Vec<i64>) -> Vec<i64> {
+    ids.sort_unstable();
+    ids
+}
+
+/// Every index of a snapshot finds what the model has.
+pub(crate) fn check(snapshot: &Snapshot, model: &Model, random: &mut Random) {
+    for index in snapshot.indexes() {
+        let columns: Vec<&str> = index.columns.iter().map(String::as_str).collect();
+        let expected = entries(model, &columns);
+        let all = snapshot.find_range(&index.name, ..).unwrap();
+        assert_eq!(rows([Ok(all.clone())]).unwrap().len(), expected.len(), "{index:?}");
+        // In the order of their keys, rows of the same key in any.
+        let keys: Vec<&Key> = ids(&all).iter().map(|id| &expected.iter().find(|e| e.1 == *id).unwrap().0).collect();
+        assert!(keys.is_sorted(), "{index:?}");
+        for _ in 0..3 {
+            let some = |random: &mut Random| match expected.len() as u64 {
+                0 => Key(columns.iter().map(|c| part(c, 0, &(Some(1), "x".into())).unwrap()).collect()),
+                len => expected[usize::try_from(random.below(len)).unwrap()].0.clone(),
+            };
+            let (mut from, mut to) = (some(random), some(random));
+            from.0.truncate(1 + usize::try_from(random.below(2)).unwrap());
+            to.0.truncate(1 + usize::try_from(random.below(2)).unwrap());
+            let begins = |key: &Key, with: &Key| key.0.starts_with(&with.0);
+            let found = snapshot.find(&index.name, from.clone()).unwrap();
+            let wanted = expected.iter().filter(|e| begins(&e.0, &from)).map(|e| e.1).collect();
+            assert_eq!(sorted(ids(&found)), sorted(wanted), "{index:?} {from:?}");
+            let bounds = (
+                [Bound::Included(&from), Bound::Excluded(&from), Bound::Unbounded]
+                    [usize::try_from(random.below(3)).unwrap()],
+                [Bound::Included(&to), Bound::Excluded(&to), Bound::Unbounded]
+                    [usize::try_from(random.below(3)).unwrap()],
+            );
+            let within = |key: &Key| {
+                let lower = match bounds.0 {
+                    Bound::Included(from) => key >= from,
+                    Bound::Excluded(from) => key > from && !begins(key, from),
+                    Bound::Unbounded => true,
+                };
+                lower
+                    && match bounds.1 {
+                        Bound::Included(to) => key <= to || begins(key, to),
+                        Bound::Excluded(to) => key < to,
+                        Bound::Unbounded => true,
+                    }
+            };
+            let found = snapshot.find_range(&index.name, bounds).unwrap();
+            let wanted = expected.iter().filter(|e| within(&e.0)).map(|e| e.1).collect();
+            assert_eq!(sorted(ids(&found)), sorted(wanted), "{index:?} {bounds:?}");
+        }
+    }
+}
+
+#[test]
+fn indexes_find_what_a_look_at_all_rows_does() {
+    for seed in 0..60 {
+        let (_, storage) = disk(seed);
+        let (mut random, mut model) = (Random(seed), Model::new());
+        let mut table = Table::create_in(&storage, &schema(), &["id"], small()).unwrap();
+        let mut held = Vec::new();
+        for _ in 0..50 {
+            step(&table, &mut model, &mut random).unwrap();
+            let (name, columns) = INDEXES[usize::try_from(random.below(4)).unwrap()];
+            if random.below(4) == 0 {
+                let there = table.snapshot().indexes().iter().any(|index| index.name == name);
+                let done = if there { table.drop_index(name) } else { table.create_index(name, columns, false) };
+                done.unwrap();
+            }
+            check(&table.snapshot(), &model, &mut random);
+            if random.below(10) == 0 {
+                held.push((table.snapshot(), model.clone()));
+            }
+            if random.below(15) == 0 {
+                for (snapshot, then) in held.drain(..) {
+                    check(&snapshot, &then, &mut random);
+                }
+                let before = table.snapshot().indexes();
+                table.close().unwrap();
+                table = Table::open_in(&storage, small()).unwrap();
+                assert_eq!(table.snapshot().indexes(), before);
+                check(&table.snapshot(), &model, &mut random);
+            }
+        }
+        let found = Table::verify_in(&storage, &small()).unwrap();
+        assert!(found.problems.is_empty(), "{:?}", found.problems);
+        drop(held);
+        table.snapshot().indexes().iter().for_each(|index| table.drop_index(&index.name).unwrap());
+        assert!(!storage.list().unwrap().iter().any(|name| name.starts_with("_index")));
+    }
+}
+
+#[test]
+fn a_unique_index_has_no_value_twice() {
+    let mut refused = 0;
+    for seed in 0..40 {
+        let (_, storage) = disk(seed);
+        let mut random = Random(seed);
+        let mut model = Model::new();
+        let mut table = Table::create_in(&storage, &schema(), &["id"], small()).unwrap();
+        table.create_index("one_n", &["n"], true).unwrap();
+        for _ in 0..120 {
+            let len = 1 + random.below(4);
+            let new: Model = (0..len)
+                .map(|_| {
+                    let n = i64::try_from(random.below(40)).unwrap();
+                    (random.key(), ((n > 0).then_some(n), String::new()))
+                })
+                .collect();
+            let mut after = model.clone();
+            let done = match random.below(6) {
+                0 => {
+                    after.extend(new.clone());
+                    table.upsert(&batch(&new))
+                }
+                1 => {
+                    new.keys().for_each(|id| drop(after.remove(id)));
+                    table.delete(&keys(new.keys().copied()))
+                }
+                2 => {
+                    let mut change = table.begin();
+                    let gone = random.key();
+                    after.remove(&gone);
+                    after.extend(new.clone());
+                    change.delete(&keys([gone])).unwrap();
+                    change.upsert(&batch(&new)).unwrap();
+                    change.commit()
+                }
+                3 => {
+                    let new: Model = new.into_iter().filter(|(id, _)| !model.contains_key(id)).collect();
+                    after.extend(new.clone());
+                    if new.is_empty() { Ok(Default::default()) } else { table.import([Ok(batch(&new))]) }
+                }
+                4 => table.merge().map(|()| Default::default()),
+                _ => {
+                    table.close().unwrap();
+                    table = Table::open_in(&storage, small()).unwrap();
+                    Ok(Default::default())
+                }
+            };
+            let taken = entries(&after, &["n"]);
+            let unique = taken.windows(2).all(|pair| pair[0].0 != pair[1].0);
+            match done {
+                Ok(_) => {
+                    assert!(unique);
+                    model = after;
+                }
+                Err(TableError::NotUnique { index, .. }) => {
+                    assert!(!unique && index == "one_n");
+                    refused += 1;
+                }
+                Err(other) => panic!("{other}"),
+            }
+            assert_eq!(scan(&table).unwrap(), model);
+            check(&table.snapshot(), &model, &mut random);
+        }
+    }
+    assert!(refused > 500, "{refused}");
+}
+
+#[test]
+fn what_an_index_can_not_be() {
+    let (_, storage) = disk(1);
+    let table = Table::create_in(&storage, &schema(), &["id"], small()).unwrap();
+    let rows: Model = (0..40).map(|id| (id, (Some(id / 2), format!("{id}")))).collect();
+    table.import([Ok(batch(&rows))]).unwrap();
+    table.insert(&one(100, 3)).unwrap();
+    let message = |error: TableError| error.to_string();
+    let twice = message(table.create_index("one_n", &["n"], true).unwrap_err());
+    assert_eq!(twice, "a row with \"n\" = 0 is there already, and the index \"one_n\" is unique");
+    assert!(table.snapshot().indexes().is_empty());
+    assert!(!storage.list().unwrap().iter().any(|name| name.starts_with("_index")));
+    table.create_index("by_t", &["t"], true).unwrap();
+    let again = message(table.create_index("by_t", &["n"], false).unwrap_err());
+    assert_eq!(again, "there is an index \"by_t\" already");
+    assert!(message(table.create_index("x", &["nobody"], false).unwrap_err()).contains("nobody"));
+    assert!(message(table.create_index("x", &[], false).unwrap_err()).contains("at least one column"));
+    assert_eq!(message(table.drop_index("x").unwrap_err()), "the table has no index \"x\"");
+    assert_eq!(message(table.snapshot().find("x", 1).unwrap_err()), "the table has no index \"x\"");
+    assert!(table.snapshot().find("by_t", 1).is_err());
+    let long = batch([(&200, &(None, "x".repeat(20_000)))]);
+    let long = message(table.insert(&long).unwrap_err());
+    assert_eq!(long, "a key of 20000 bytes cannot be indexed: the longest has 16384");
+    table.insert(&one(101, 3)).unwrap();
+    assert_eq!(scan(&table).unwrap().len(), 42);
+}
+
+/// What an index says can pass is all that does.
+#[test]
+fn few_rows_are_told_without_a_scan() {
+    let (_, storage) = disk(1);
+    let options = TableOptions { cache_bytes: 64 << 20, writer: WriterOptions::default(), ..small() };
+    let table = Table::create_in(&storage, &schema(), &["id"], options).unwrap();
+    let model: Model =
+        (0..50_000).map(|id| (id, ((id % 7 > 0).then_some(id % 5_000), format!("t{}", id % 9_000)))).collect();
+    table.import([Ok(batch(&model))]).unwrap();
+    table.create_index("by_n_t", &["n", "t"], false).unwrap();
+    table.create_index("by_t", &["t"], false).unwrap();
+    table.delete(&keys((0..50_000).step_by(3))).unwrap();
+    let segments = table.snapshot().segments();
+    let [segment] = segments.as_slice() else { panic!() };
+    let passes = |f: &dyn Fn(i64, &Row) -> bool| -> Vec<usize> {
+        let there = model.iter().filter(|(id, row)| *id % 3 > 0 && f(**id, row));
+        there.map(|(id, _)| usize::try_from(*id).unwrap()).collect()
+    };
+    let narrowed = |predicates: &[Expr]| {
+        let found = segment.narrow(predicates).unwrap();
+        found.map(|found| (found.index, found.rows.set_indices().collect::<Vec<_>>()))
+    };
+    let of = |index: &str, rows: Vec<usize>| Some((index.to_owned(), rows));
+    let n = |row: &Row| row.0.unwrap_or(-1);
+    assert_eq!(narrowed(&[col("n").eq(17)]), of("by_n_t", passes(&|_, row| n(row) == 17)));
+    assert_eq!(narrowed(&[col("n").eq(-17)]), of("by_n_t", vec![]));
+    let both = [col("n").eq(17), col("t").eq("t17")];
+    assert_eq!(narrowed(&both), of("by_n_t", passes(&|_, row| n(row) == 17 && row.1 == "t17")));
+    let range = [Expr::And(vec![col("n").gt_eq(100), col("n").lt(103)])];
+    assert_eq!(narrowed(&range), of("by_n_t", passes(&|_, row| (100..103).contains(&n(row)))));
+    let range = [col("n").gt(4_997), col("id").gt(7)];
+    assert_eq!(narrowed(&range), of("by_n_t", passes(&|_, row| n(row) > 4_997)));
+    let mixed = [col("n").eq(20), col("t").gt_eq("t20"), col("t").lt_eq("t3")];
+    assert_eq!(
+        narrowed(&mixed),
+        of("by_n_t", passes(&|_, row| n(row) == 20 && ("t20"..="t3").contains(&row.1.as_str())))
+    );
+    let list = [col("t").is_in(["t5", "t8999", "no", "t5"].map(Into::into))];
+    assert_eq!(narrowed(&list), of("by_t", passes(&|_, row| row.1 == "t5" || row.1 == "t8999")));
+    let either = [Expr::Or(vec![col("n").eq(3), col("n").is_in([4_i64.into()])])];
+    assert_eq!(narrowed(&either), of("by_n_t", passes(&|_, row| n(row) == 3 || n(row) == 4)));
+    // Beyond what the column can have.
+    assert_eq!(narrowed(&[col("n").gt(plinth_encoding::expr::Scalar::Int(i128::MAX))]), of("by_n_t", vec![]));
+    for none in [
+        vec![col("n").gt_eq(0)],
+        vec![col("id").eq(3)],
+        vec![col("n").not_eq(3)],
+        vec![Expr::Or(vec![col("n").eq(3), col("t").eq("t5")])],
+        vec![Expr::Not(Box::new(col("n").eq(3)))],
+        vec![],
+    ] {
+        assert_eq!(narrowed(&none), None, "{none:?}");
+    }
+}
+
+#[test]
+fn a_tree_that_is_gone_or_damaged_is_built_again() {
+    let (disk, storage) = disk(3);
+    let table = Table::create_in(&storage, &schema(), &["id"], small()).unwrap();
+    let model: Model = (0..3_000).map(|id| (id, (Some(id * 7 % 1000), format!("{id}")))).collect();
+    table.import([Ok(batch(&model))]).unwrap();
+    table.create_index("by_n", &["n"], false).unwrap();
+    table.close().unwrap();
+    let name = storage.list().unwrap().into_iter().find(|name| name.starts_with("_index")).unwrap();
+    let len = usize::try_from(plinth_io::Source::byte_len(&*Storage::source(&disk, &name).unwrap())).unwrap();
+    let harms: [&dyn Fn(&SimDisk); 4] = [
+        &|disk| Storage::remove(disk, &name).unwrap(),
+        &|disk| disk.set_len(&name, len / 2).unwrap(),
+        &|disk| (0..2).for_each(|slot| disk.write(&name, slot * 4096 + 9, &[0xff]).unwrap()),
+        &|disk| disk.write(&name, len - 100, &[0xff; 50]).unwrap(),
+    ];
+    for (i, harm) in harms.iter().enumerate() {
+        let damaged = disk.copy(i as u64);
+        harm(&damaged);
+        let storage: Arc<dyn Storage> = Arc::new(damaged);
+        let problems = Table::verify_in(&storage, &small()).unwrap().problems;
+        assert_eq!(problems.len(), 1, "{i}: {problems:?}");
+        assert!(problems[0].to_string().contains(&name), "{i}: {problems:?}");
+        let table = Table::open_in(&storage, small()).unwrap();
+        match table.snapshot().find("by_n", 7) {
+            Ok(found) => assert_eq!(sorted(ids(&found)), [1, 1001, 2001]),
+            // A leaf is looked at when it is needed.
+            Err(error) => assert!(i == 3 && error.to_string().contains(&name), "{error}"),
+        }
+        table.drop_index("by_n").unwrap();
+        table.create_index("by_n", &["n"], false).unwrap();
+        check(&table.snapshot(), &model, &mut Random(1));
+        assert!(Table::verify_in(&storage, &small()).unwrap().problems.is_empty());
+    }
+}
