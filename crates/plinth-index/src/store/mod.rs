@@ -239,7 +239,7 @@ impl Store {
         }
         let none = || IndexError::Unsuitable {
             file: self.name().to_owned(),
-            what: "neither of its two slots says where an index is; drop the index and create it again".to_owned(),
+            what: "neither of its two slots says where an index is; remove the file and open its table for writing, which builds it again".to_owned(),
         };
         newest.ok_or_else(none)
     }

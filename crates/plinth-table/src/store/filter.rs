@@ -10,6 +10,10 @@ const BITS: usize = 12;
 const SALTS: [u32; 8] =
     [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
 
+fn blocks_for(keys: usize) -> usize {
+    keys.saturating_mul(BITS).div_ceil(256).max(1)
+}
+
 /// The keys that may be there.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
@@ -19,7 +23,17 @@ pub(crate) struct Filter {
 impl Filter {
     /// A filter for so many keys.
     pub(crate) fn for_keys(keys: usize) -> Self {
-        Self { blocks: vec![[0; 8]; (keys * BITS).div_ceil(256).max(1)] }
+        Self { blocks: vec![[0; 8]; blocks_for(keys)] }
+    }
+
+    /// Bytes of a filter for so many keys.
+    pub(crate) fn bytes_for(keys: usize) -> u64 {
+        blocks_for(keys) as u64 * 32
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.blocks.len() as u64 * 32
     }
 
     fn block(&self, hash: u64) -> usize {

@@ -113,6 +113,8 @@ pub(crate) struct Output {
     pub(crate) writer: WriterOptions,
     /// Rows a second; as fast as can be without.
     pub(crate) pace: Option<u64>,
+    /// Bytes of filters of all segments at most.
+    pub(crate) filter_bytes: u64,
 }
 
 /// Merges segments of a version, and its frozen rows, to a new one; none if no row is there.
@@ -190,7 +192,9 @@ fn write_files(
     let (storage, schema): (&dyn Storage, _) = (&*shared.storage, shared.codec.schema());
     let file = Append::new(storage.create(&rows_name(number))?);
     let mut writer = Writer::to_output(file, storage.scratch(), schema, output.writer.clone())?;
-    let mut keys = KeyWriter::new(usize::try_from(most).unwrap_or(usize::MAX));
+    let filters: u64 = shared.current().segments.iter().map(|live| live.segment.filter_bytes()).sum();
+    let left = output.filter_bytes.saturating_sub(filters);
+    let mut keys = KeyWriter::new(usize::try_from(most).unwrap_or(usize::MAX), left);
     let mut chunk = Chunk::default();
     let mut row = 0_u32;
     loop {

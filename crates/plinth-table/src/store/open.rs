@@ -37,7 +37,7 @@ pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &Ta
     };
     let Manifest { sequence, codec, key, numbered, mut next_row, next_file, log, segments, indexes } = manifest;
     let columns = KeyColumns::new(codec.schema(), &key)?;
-    let indexes = Indexes::new(indexes, options.index_bytes, open.io.budget());
+    let indexes = Indexes::new(&columns, indexes, options.index_bytes, open.io.budget());
     let mut state = Version::new(log.sequence, open.io.budget(), &indexes);
     for entry in segments {
         let deletes = entry.deletes.clone();
@@ -68,7 +68,7 @@ pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &Ta
             for entry in logged.segments {
                 let segment = Segment::open(storage, entry, &blocks, &indexes, open)?;
                 if numbered {
-                    next_row = next_row.max(row_number(segment.last_key()).map_or(0, |row| row + 1));
+                    next_row = next_row.max(segment.last_number()?.map_or(0, |row| row + 1));
                 }
                 segment.since.store(sequence + 1, Ordering::Relaxed);
                 state.segments.push(Live { segment: Arc::new(segment), deletes: Default::default() });
@@ -84,9 +84,9 @@ pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &Ta
     Ok(Opened { shared: Arc::new(shared), log, sequence, version })
 }
 
-/// The number of a row, which is its key.
+/// The number of a row, which is its key's last part.
 fn row_number(key: &[u8]) -> Option<u64> {
-    key.try_into().ok().map(u64::from_be_bytes)
+    key.last_chunk().copied().map(u64::from_be_bytes)
 }
 
 /// The number of a segment's or version's file.
@@ -110,7 +110,9 @@ pub(crate) fn tidy(opened: &Opened) -> Result<()> {
         let left = match (segment::number(&name), log::number(&name), index::numbers(&name)) {
             (Some(number), _, _) => !named(number),
             (_, Some(number), _) => number < first_log,
-            (_, _, Some((segment, index))) => !named(segment) || !known.iter().any(|known| known.number == index),
+            (_, _, Some((segment, number))) => {
+                !named(segment) || (number != index::KEY && !known.iter().any(|known| known.number == number))
+            }
             _ => name.starts_with("_version-") && name != manifest::name(opened.version),
         };
         if left {

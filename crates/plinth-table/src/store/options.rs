@@ -21,10 +21,16 @@ pub enum Durability {
 pub struct TableOptions {
     /// When a commit is said to be done (default: once it survives a power failure).
     pub durability: Durability,
+    /// Columns by whose values rows of a table without a key are ordered in segments: said when it is created. They can't be
+    /// null.
+    pub cluster: Vec<String>,
     /// Bytes of decoded blocks that are kept for point reads at most, as far as the memory budget has them (default 256 MiB).
     pub cache_bytes: u64,
     /// Bytes of pages of indexes in memory at most (default 256 MiB; at most an eighth of the memory budget).
     pub index_bytes: u64,
+    /// Bytes of filters of keys at most (default 512 MiB; at most a sixteenth of the memory budget): segments that are written when
+    /// there are as many have indexes of their keys instead.
+    pub filter_bytes: u64,
     /// Rows in memory at which they are merged (default 1 Mi).
     pub merge_rows: u32,
     /// Bytes of rows in memory, or of the log, at which they are merged (default 128 MiB; at most an eighth of the memory budget).
@@ -49,8 +55,10 @@ impl Default for TableOptions {
     fn default() -> Self {
         Self {
             durability: Durability::Sync,
+            cluster: Vec::new(),
             cache_bytes: 256 << 20,
             index_bytes: 256 << 20,
+            filter_bytes: 512 << 20,
             merge_rows: 1 << 20,
             merge_bytes: 128 << 20,
             segment_rows: 32 << 20,

@@ -1,12 +1,14 @@
 //! A segment: rows in a Plinth file, in the order of their keys, and a file that finds keys in it.
 //!
-//! The file of keys is a checksum, and then: the number of rows; every 256th row's key and the last one's; a
-//! [filter](super::filter). A key is looked for between the two samples around it, in the blocks that have these rows, which are
-//! kept decoded as long as there is room.
+//! The file of keys has the number of rows; every 256th row's key and the last one's; a [filter](super::filter). A key is
+//! looked for between the two samples around it, in the blocks that have these rows, which are kept decoded as long as there is
+//! room. Once the filters of a table take their share of memory, further segments have a [tree](super::index) of their keys
+//! in the place of a filter, and the key of every 8,192nd row.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use plinth_encoding::expr::{Path, Scalar};
 use plinth_format::{File, OpenOptions, Scan};
 use plinth_io::{Append, Output, Reservation, Storage};
 
@@ -14,13 +16,14 @@ use super::cache::{Blocks, DecodedBlock};
 use super::deletes::Deletes;
 use super::error::{Result, TableError};
 use super::filter::Filter;
-use super::index::{self, Indexes, Trees};
+use super::index::{self, Indexes, Span, Tree, Trees};
 use super::key::{KeyColumns, Keys, guess, head};
 use super::manifest::SegmentEntry;
 use super::wire::{Reader, checksum, put_bytes, put_varint};
 
-/// Rows between two keys that are kept in memory.
+/// Rows between two keys that are kept in memory, beside a filter and beside a tree.
 const SAMPLE: usize = 256;
+const SPARSE: usize = 8192;
 
 /// Bytes of a file's tail, whose checksum stands for all of the file.
 const TAIL: u64 = 52;
@@ -57,8 +60,11 @@ pub(crate) struct Segment {
     /// The commit that it came with; those of a merge have that of the newest that went in.
     pub(crate) since: AtomicU64,
     samples: Keys,
+    /// Rows between two of them.
+    stride: usize,
     last: Vec<u8>,
-    filter: Filter,
+    /// None where a tree finds keys.
+    filter: Option<Filter>,
     /// Of the table's indexes.
     pub(crate) trees: Trees,
     /// What samples and filter take.
@@ -97,7 +103,7 @@ impl Segment {
         if bytes.len() as u64 != entry.keys_len || checksum(&bytes) != entry.keys_seal {
             return Err(damaged(&keys, "the checksum does not match: the file is damaged; restore it"));
         }
-        let (samples, last, filter) =
+        let Listed { samples, stride, last, filter } =
             read_keys(&bytes, entry.rows).ok_or_else(|| damaged(&keys, "is no file of keys"))?;
         let mut memory = options.io.budget().open("filters and keys of segments");
         memory.charge(bytes.len() as u64);
@@ -106,6 +112,7 @@ impl Segment {
             file,
             since: AtomicU64::new(0),
             samples,
+            stride,
             last,
             filter,
             trees: Trees::default(),
@@ -125,13 +132,14 @@ impl Segment {
 
     /// Whether a key may be here; false if it is not, deleted or not.
     pub(crate) fn may_have(&self, key: &[u8], hash: u64) -> bool {
-        self.samples.get(0) <= key && key <= self.last.as_slice() && self.filter.may_have(hash)
+        let within = self.samples.get(0) <= key && key <= self.last.as_slice();
+        within && self.filter.as_ref().is_none_or(|filter| filter.may_have(hash))
     }
 
     /// Whether the file of keys says of a row's key what it should.
     pub(crate) fn promises(&self, row: u32, key: &[u8], hash: u64) -> bool {
         let row = row as usize;
-        let sampled = !row.is_multiple_of(SAMPLE) || self.samples.get(row / SAMPLE) == key;
+        let sampled = !row.is_multiple_of(self.stride) || self.samples.get(row / self.stride) == key;
         let last = row as u64 + 1 != self.entry.rows || self.last == key;
         sampled && last && self.may_have(key, hash)
     }
@@ -152,14 +160,17 @@ impl Segment {
         key: &[u8],
         near: &mut Near,
     ) -> Result<Option<(Arc<DecodedBlock>, usize)>> {
-        let (wanted, samples) = (head(key), &self.samples);
+        if let Some(tree) = self.trees.get(index::KEY) {
+            return self.locate_by(&tree, columns, key, near);
+        }
+        let (wanted, samples, stride) = (head(key), &self.samples, self.stride);
         let likely = guess(head(samples.get(0)), head(&self.last), wanted, samples.len());
         let after = samples.seek(near.sample..samples.len(), likely, key);
         let sample = if samples.get(after) == key { after } else { after.max(1) - 1 };
         near.sample = sample;
-        let (mut row, end) = ((sample * SAMPLE) as u64, (((sample + 1) * SAMPLE) as u64).min(self.entry.rows));
+        let (mut row, end) = ((sample * stride) as u64, (((sample + 1) * stride) as u64).min(self.entry.rows));
         let next = if sample + 1 < samples.len() { samples.get(sample + 1) } else { &self.last };
-        let likely = row + guess(head(samples.get(sample)), head(next), wanted, SAMPLE) as u64;
+        let likely = row + guess(head(samples.get(sample)), head(next), wanted, stride) as u64;
         while row < end {
             let block = match near.block.take().filter(|block| block.rows.contains(&row)) {
                 Some(block) => block,
@@ -175,6 +186,40 @@ impl Segment {
             row = block.rows.end;
         }
         Ok(None)
+    }
+
+    /// The same by a tree: no block is looked at in vain.
+    fn locate_by(
+        &self,
+        tree: &Tree,
+        columns: &KeyColumns,
+        key: &[u8],
+        near: &mut Near,
+    ) -> Result<Option<(Arc<DecodedBlock>, usize)>> {
+        let mut row = None;
+        tree.entries(&Span::one(key), |_, found| {
+            row = Some(u64::from(found));
+            Ok(false)
+        })?;
+        let Some(row) = row else { return Ok(None) };
+        let block = match near.block.take().filter(|block| block.rows.contains(&row)) {
+            Some(block) => block,
+            None => self.block(columns, row)?,
+        };
+        let at = usize::try_from(row - block.rows.start).unwrap_or(usize::MAX);
+        near.block = Some(Arc::clone(&block));
+        // The tree may be of other rows only if a file is damaged in a way that no checksum shows.
+        Ok((at < block.keys.len() && block.keys.get(at) == key).then_some((block, at)))
+    }
+
+    /// Bytes of its filter.
+    pub(crate) fn filter_bytes(&self) -> u64 {
+        self.filter.as_ref().map_or(0, Filter::bytes)
+    }
+
+    /// Whether it is to have a tree of its keys.
+    pub(crate) fn wants_key_tree(&self) -> bool {
+        self.filter.is_none()
     }
 
     /// The block that has a row, decoded.
@@ -198,9 +243,11 @@ impl Segment {
         Ok(self.file.scan().select(names).batches()?)
     }
 
-    /// The largest key.
-    pub(crate) fn last_key(&self) -> &[u8] {
-        &self.last
+    /// The largest number of a row, of a table whose last column numbers them.
+    pub(crate) fn last_number(&self) -> Result<Option<u64>> {
+        let Some(column) = self.file.schema().fields().last() else { return Ok(None) };
+        let max = self.file.statistics(&Path::column(column.name()))?.max;
+        Ok(max.and_then(|(max, _)| if let Scalar::Int(max) = max { u64::try_from(max).ok() } else { None }))
     }
 }
 
@@ -223,14 +270,19 @@ impl Drop for Segment {
 pub(crate) struct KeyWriter {
     samples: Keys,
     last: Vec<u8>,
-    filter: Filter,
+    filter: Option<Filter>,
     rows: u64,
 }
 
 impl KeyWriter {
-    /// For at most so many rows.
-    pub(crate) fn new(rows: usize) -> Self {
-        Self { samples: Keys::default(), last: Vec::new(), filter: Filter::for_keys(rows), rows: 0 }
+    /// For at most so many rows, with a filter if that takes no more than some bytes.
+    pub(crate) fn new(rows: usize, filter_bytes: u64) -> Self {
+        let filter = (Filter::bytes_for(rows) <= filter_bytes).then(|| Filter::for_keys(rows));
+        Self { samples: Keys::default(), last: Vec::new(), filter, rows: 0 }
+    }
+
+    fn stride(&self) -> usize {
+        if self.filter.is_some() { SAMPLE } else { SPARSE }
     }
 
     /// The next row's key, which is greater than the last one's; false if it is not.
@@ -238,12 +290,14 @@ impl KeyWriter {
         if self.rows > 0 && key <= self.last.as_slice() {
             return false;
         }
-        if self.rows.is_multiple_of(SAMPLE as u64) {
+        if self.rows.is_multiple_of(self.stride() as u64) {
             self.samples.push(key);
         }
         self.last.clear();
         self.last.extend_from_slice(key);
-        self.filter.insert(super::key::hash(key));
+        if let Some(filter) = &mut self.filter {
+            filter.insert(super::key::hash(key));
+        }
         self.rows += 1;
         true
     }
@@ -252,9 +306,12 @@ impl KeyWriter {
     pub(crate) fn finish(self, storage: &dyn Storage, number: u64) -> Result<(u64, u64)> {
         let mut out = Vec::new();
         put_varint(self.rows, &mut out);
+        put_varint(self.stride() as u64, &mut out);
         self.samples.iter().for_each(|key| put_bytes(key, &mut out));
         put_bytes(&self.last, &mut out);
-        self.filter.write(&mut out);
+        if let Some(filter) = &self.filter {
+            filter.write(&mut out);
+        }
         let seal = checksum(&out);
         let mut file = Append::new(storage.create(&keys_name(number))?);
         file.write_all(&out)?;
@@ -262,15 +319,25 @@ impl KeyWriter {
     }
 }
 
-fn read_keys(bytes: &[u8], rows: u64) -> Option<(Keys, Vec<u8>, Filter)> {
+/// What a file of keys says.
+struct Listed {
+    samples: Keys,
+    stride: usize,
+    last: Vec<u8>,
+    filter: Option<Filter>,
+}
+
+fn read_keys(bytes: &[u8], rows: u64) -> Option<Listed> {
     let mut reader = Reader(bytes);
     (reader.varint()? == rows && rows > 0).then_some(())?;
+    let stride = usize::try_from(reader.varint()?).ok().filter(|&stride| stride > 0)?;
     let mut samples = Keys::default();
-    for _ in 0..rows.div_ceil(SAMPLE as u64) {
+    for _ in 0..rows.div_ceil(stride as u64) {
         samples.push(reader.bytes()?);
     }
     let last = reader.bytes()?.to_vec();
-    Some((samples, last, Filter::read(reader.0)?))
+    let filter = if reader.0.is_empty() { None } else { Some(Filter::read(reader.0)?) };
+    Some(Listed { samples, stride, last, filter })
 }
 
 /// The checksum of a complete file's tail.

@@ -51,7 +51,7 @@ pub struct Table {
 
 impl Table {
     /// Creates a table in a folder, which is created if it is missing. `key` names the columns of its primary key; without one,
-    /// rows are given numbers.
+    /// rows are given numbers, and are in the order of [`TableOptions::cluster`].
     ///
     /// # Errors
     /// If there is a table already, the columns can't be stored or be a key, or the folder can't be written to.
@@ -95,11 +95,16 @@ impl Table {
         if numbered {
             fields.push(Arc::new(Field::new(ROW_NUMBER, DataType::UInt64, false)));
         }
-        let positions = if numbered {
-            vec![fields.len() - 1]
-        } else {
-            key.iter().map(|name| schema.index_of(name).map_err(arrow)).collect::<Result<Vec<_>>>()?
-        };
+        if !numbered && !options.cluster.is_empty() {
+            return Err(TableError::invalid(
+                "a table with a key is in the order of that key; cluster columns are for one without",
+            ));
+        }
+        let named = key.iter().copied().chain(options.cluster.iter().map(String::as_str));
+        let mut positions = named.map(|name| schema.index_of(name).map_err(arrow)).collect::<Result<Vec<_>>>()?;
+        if numbered {
+            positions.push(fields.len() - 1);
+        }
         for &position in &positions {
             if let Some(field) = fields.get_mut(position) {
                 *field = Arc::new(Field::clone(field).with_nullable(false));

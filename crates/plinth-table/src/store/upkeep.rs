@@ -69,7 +69,8 @@ impl Inner {
     }
 
     pub(super) fn output(&self) -> Output {
-        Output { writer: self.options.writer.clone(), pace: self.options.merge_pace }
+        let filter_bytes = self.options.filter_bytes.min(self.options.open.io.budget().limit() / 16);
+        Output { writer: self.options.writer.clone(), pace: self.options.merge_pace, filter_bytes }
     }
 
     fn memory_is_full(&self, times: u32) -> bool {

@@ -87,20 +87,22 @@ fn verify(storage: &Arc<dyn Storage>, opened: Result<Opened>, threads: usize) ->
         }
     };
     let version = opened.shared.current();
+    let mut trees = 0;
     for (i, live) in version.segments.iter().enumerate() {
         let whole = live.segment.file.verify(threads, &|_| ());
         let readable = whole.is_ok();
         note(whole.map(drop).map_err(TableError::from))?;
         if readable {
             note(check_keys(&opened, &version, i, live))?;
-            for index in opened.shared.indexes.all().iter() {
-                note(opened.shared.indexes.verify(&opened.shared.storage, &live.segment, index))?;
+            for tree in opened.shared.indexes.verify(&opened.shared.storage, &live.segment) {
+                note(tree)?;
+                trees += 1;
             }
         }
         found.bytes += live.segment.entry.len + live.segment.entry.keys_len;
     }
     found.segments = version.segments.len();
-    found.trees = version.segments.len() * opened.shared.indexes.all().len();
+    found.trees = trees;
     found.rows = version.rows();
     found.commits = opened.log.next.sequence - opened.log.first;
     found.bytes += opened.log.bytes;

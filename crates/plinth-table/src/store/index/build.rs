@@ -26,9 +26,9 @@ struct Lot {
 }
 
 impl Indexes {
-    /// Builds those trees of a segment that it does not have, and removes those of indexes that are gone.
+    /// Builds those trees of a segment that it does not have.
     pub(crate) fn complete(&self, storage: &Arc<dyn Storage>, segment: &Segment) -> Result<()> {
-        for index in self.all().iter() {
+        for index in self.of(segment, &self.all()) {
             if segment.trees.get(index.number).is_none() {
                 self.build(storage, segment, index)?;
             }
@@ -63,8 +63,13 @@ impl Indexes {
         Ok(tree)
     }
 
-    /// Checks a segment's tree: each page, and that it has an entry of each row, and no other.
-    pub(crate) fn verify(&self, storage: &Arc<dyn Storage>, segment: &Segment, index: &Definition) -> Result<()> {
+    /// Checks a segment's trees, and tells of each what is wrong.
+    pub(crate) fn verify(&self, storage: &Arc<dyn Storage>, segment: &Segment) -> Vec<Result<()>> {
+        self.of(segment, &self.all()).map(|index| self.verify_one(storage, segment, index)).collect()
+    }
+
+    /// Checks each page, and that there is an entry of each row, and no other.
+    fn verify_one(&self, storage: &Arc<dyn Storage>, segment: &Segment, index: &Definition) -> Result<()> {
         let file = storage.path_of(&file_name(segment.entry.number, index.number));
         let wrong = |what: String| {
             TableError::corrupt(
@@ -105,7 +110,7 @@ impl Indexes {
 
     /// Opens all trees of a segment that can be: those that can't are built again by whoever opens the table for writing.
     pub(crate) fn open_all(&self, storage: &dyn Storage, segment: &Segment) {
-        for index in self.all().iter() {
+        for index in self.of(segment, &self.all()) {
             if let Ok(tree) = self.open(storage, segment, index) {
                 segment.trees.put(index.number, tree);
             }

@@ -27,6 +27,7 @@ use plinth_io::MemoryBudget;
 use super::delta::arrow;
 use super::error::{Result, TableError};
 use super::key::{KeyColumns, Keys};
+use super::segment::Segment;
 pub use find::TableIndex;
 pub use narrow::Narrowed;
 pub(crate) use tree::{Span, Tree};
@@ -74,9 +75,14 @@ impl Definition {
     }
 }
 
+/// The number of the trees of the table's own key, which segments without a filter have.
+pub(crate) const KEY: u64 = 0;
+
 /// The indexes of a table, and the memory for their pages.
 #[derive(Debug)]
 pub(crate) struct Indexes {
+    /// The table's key, for segments that have a tree of it.
+    key: Definition,
     all: RwLock<Arc<Vec<Arc<Definition>>>>,
     /// Made with the first index.
     pool: Mutex<Option<Arc<Pool>>>,
@@ -86,10 +92,11 @@ pub(crate) struct Indexes {
 
 impl Indexes {
     /// With pages in so many bytes at most, and an eighth of the budget.
-    pub(crate) fn new(all: Vec<Definition>, bytes: u64, budget: &Arc<MemoryBudget>) -> Arc<Self> {
+    pub(crate) fn new(key: &KeyColumns, all: Vec<Definition>, bytes: u64, budget: &Arc<MemoryBudget>) -> Arc<Self> {
+        let key = Definition { number: KEY, name: "key".to_owned(), unique: true, columns: key.clone() };
         let all = RwLock::new(Arc::new(all.into_iter().map(Arc::new).collect()));
         let bytes = bytes.min(budget.limit() / 8);
-        Arc::new(Self { all, pool: Mutex::default(), budget: Arc::clone(budget), bytes })
+        Arc::new(Self { key, all, pool: Mutex::default(), budget: Arc::clone(budget), bytes })
     }
 
     /// As they are now.
@@ -102,6 +109,16 @@ impl Indexes {
         let all = self.all();
         let found = all.iter().find(|index| index.name == name);
         found.cloned().ok_or_else(|| TableError::invalid(format!("the table has no index {name:?}")))
+    }
+
+    /// Those that a segment has trees of.
+    fn of<'a>(
+        &'a self,
+        segment: &Segment,
+        all: &'a [Arc<Definition>],
+    ) -> impl Iterator<Item = &'a Definition> + use<'a> {
+        let key = segment.wants_key_tree().then_some(&self.key);
+        key.into_iter().chain(all.iter().map(|index| &**index))
     }
 
     /// Copies of them.

@@ -143,6 +143,8 @@ fn random_operations_do_what_a_map_does() {
         let (_, storage) = disk(seed);
         let mut random = Random(seed);
         let mut model = Model::new();
+        // Some segments have a tree of their keys and no filter.
+        let small = || TableOptions { filter_bytes: seed % 3 * 200, ..small() };
         let mut table = Table::create_in(&storage, &schema(), &["id"], small()).unwrap();
         let mut held = Vec::new();
         for i in 0..60 {
@@ -320,4 +322,49 @@ fn rows_that_fill_the_last_batch_of_a_merge_are_written() {
     table.insert(&batch(&some(10_000))).unwrap();
     table.merge().unwrap();
     assert_eq!(scan(&table).unwrap().len(), 2 * 8192);
+}
+
+#[test]
+fn rows_without_a_key_are_in_the_order_of_cluster_columns() {
+    let (_, storage) = disk(1);
+    let clustered = || TableOptions { cluster: vec!["t".into(), "id".into()], ..small() };
+    let with_key = Table::create_in(&storage, &schema(), &["id"], clustered()).unwrap_err().to_string();
+    assert!(with_key.contains("in the order of that key"), "{with_key}");
+    let table = Table::create_in(&storage, &schema(), &[], clustered()).unwrap();
+    assert!(table.key().is_empty());
+    let some = |from: i64| -> Model { (from..from + 50).map(|id| (id, (None, format!("{}", id % 7)))).collect() };
+    table.insert(&batch(&some(0))).unwrap();
+    table.import([Ok(batch(&some(100)))]).unwrap();
+    table.insert(&batch(&some(0))).unwrap();
+    table.close().unwrap();
+    let numbered = |table: &Table| {
+        let mut rows = Vec::new();
+        for batch in table.snapshot().scan_numbered().unwrap() {
+            let batch = batch.unwrap();
+            let ids = batch.column(0).as_primitive::<Int64Type>().values().to_vec();
+            let numbers = batch.column(3).as_primitive::<arrow_array::types::UInt64Type>().values().to_vec();
+            let texts = batch.column(2).as_string_view();
+            rows.extend(
+                ids.into_iter().zip(numbers).enumerate().map(|(i, (id, n))| (texts.value(i).to_owned(), id, n)),
+            );
+        }
+        rows
+    };
+    // Numbers are not given again, though the last of a segment is not its largest.
+    let table = Table::open_in(&storage, small()).unwrap();
+    table.insert(&batch(&some(200))).unwrap();
+    let mut numbers: Vec<u64> = numbered(&table).into_iter().map(|row| row.2).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 200);
+    table.vacuum().unwrap();
+    let rows = numbered(&table);
+    assert!(rows.len() == 200 && rows.is_sorted());
+    let gone: Vec<Key> = rows
+        .iter()
+        .filter(|row| row.1 % 2 == 0)
+        .map(|(t, id, n)| Key(vec![t.as_str().into(), (*id).into(), (*n).into()]))
+        .collect();
+    assert_eq!(table.delete(&gone).unwrap().deleted, 100);
+    assert!(Table::verify_in(&storage, &small()).unwrap().problems.is_empty());
 }
