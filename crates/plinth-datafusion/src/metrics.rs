@@ -20,6 +20,7 @@ pub(crate) struct PartitionMetrics {
     blocks_evaluated: Count,
     postings_rows: Count,
     postings_bytes: Count,
+    index_rows: Count,
     row_groups: PruningMetrics,
     blocks: PruningMetrics,
 }
@@ -43,9 +44,17 @@ impl PartitionMetrics {
             blocks_evaluated: builder().counter("blocks_evaluated_encoded", partition),
             postings_rows: rows("rows_from_postings"),
             postings_bytes: bytes("postings_bytes"),
+            index_rows: rows("rows_from_indexes"),
             row_groups: builder().pruning_metrics("row_groups", partition),
             blocks: builder().pruning_metrics("blocks", partition),
         }
+    }
+}
+
+impl PartitionMetrics {
+    /// An index of a writable table has found so many rows, and all others are not looked at.
+    pub(crate) fn found_by_index(&self, rows: usize) {
+        self.index_rows.add(rows);
     }
 }
 

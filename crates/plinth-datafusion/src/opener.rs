@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use arrow_array::RecordBatch;
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
 use datafusion_common::Result;
 use datafusion_datasource::file_stream::{FileOpenFuture, FileOpener};
@@ -11,6 +12,7 @@ use datafusion_datasource::{PartitionedFile, TableSchema};
 use datafusion_physical_expr::projection::ProjectionExprs;
 use datafusion_physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
 use futures::{FutureExt, StreamExt};
+use plinth_encoding::expr::Expr;
 use plinth_format::scan::source::ColumnSource;
 use plinth_format::{DynamicFilter, Scan};
 use plinth_profile::{Pause, Profiler, Stage, scope};
@@ -20,9 +22,10 @@ use crate::columns::FileColumns;
 use crate::error::{from_format, from_join};
 use crate::handles::{Handles, Remote};
 use crate::metrics::{PartitionMetrics, ScanReporter};
-use crate::predicates::Predicates;
+use crate::predicates::{Predicates, Translated};
 use crate::profile::spawn_blocking;
 use crate::projection::FileProjection;
+use crate::rows::from_table;
 
 /// What to do with every file of a partition.
 #[derive(Clone)]
@@ -91,9 +94,10 @@ impl PlinthOpener {
         for filter in &predicates.dynamic {
             scan = scan.dynamic_filter(Arc::clone(filter) as Arc<dyn DynamicFilter>);
         }
-        // Of a writable table's segment, rows may be deleted.
-        if let Some(kept) = part.extension::<SegmentRows>().and_then(|segment| segment.kept.clone()) {
-            scan = scan.only_rows(kept);
+        if let Some(segment) = part.extension::<SegmentRows>()
+            && let Some(rows) = self.rows_of(segment, &predicates)?
+        {
+            scan = scan.only_rows(rows);
         }
         if let Some(limit) = self.limit {
             scan = scan.limit(u64::try_from(limit).unwrap_or(u64::MAX));
@@ -108,6 +112,24 @@ impl PlinthOpener {
         self.predicates.learns(scan.learned());
         let reporter = ScanReporter::new(self.metrics.clone(), Arc::clone(scan.metrics()), first.then_some(file));
         Ok(Some(Batches::new(scan, projection, reporter)))
+    }
+}
+
+impl PlinthOpener {
+    /// The rows of a writable table's segment to look at: those that an index of the table has found, else those that are not
+    /// deleted; `None` if that is all.
+    ///
+    /// What a join or TopK knows by now counts, too: a join with few keys reads only the rows that have them.
+    fn rows_of(&self, segment: &SegmentRows, predicates: &Translated) -> Result<Option<BooleanBuffer>> {
+        if segment.is_indexed() {
+            let dynamic = predicates.dynamic.iter().filter_map(|filter| Some(filter.newer_than(0)?.1));
+            let all: Vec<Expr> = predicates.owned.iter().cloned().chain(dynamic).collect();
+            if let Some(narrowed) = segment.narrow(&all).map_err(from_table)? {
+                self.metrics.found_by_index(narrowed.rows.count_set_bits());
+                return Ok(Some(narrowed.rows));
+            }
+        }
+        Ok(segment.kept.clone())
     }
 }
 

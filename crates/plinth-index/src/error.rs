@@ -10,7 +10,9 @@ pub enum IndexError {
     #[error(transparent)]
     Io(#[from] IoError),
     /// What was read is not what was written.
-    #[error("{file}: page {page} is damaged: {what}; remove the file and open its table for writing, which builds it again")]
+    #[error(
+        "{file}: page {page} is damaged: {what}; remove the file and open its table for writing, which builds it again"
+    )]
     Corrupt {
         /// The index's file.
         file: String,
@@ -40,7 +42,9 @@ pub enum IndexError {
         position: u64,
     },
     /// The device failed to make something durable: nothing that follows can be trusted to be.
-    #[error("{file}: an earlier sync failed, so nothing more is written; remove the file and open its table for writing, which builds it again")]
+    #[error(
+        "{file}: an earlier sync failed, so nothing more is written; remove the file and open its table for writing, which builds it again"
+    )]
     Failed {
         /// The index's file.
         file: String,

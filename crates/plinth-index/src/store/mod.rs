@@ -237,9 +237,11 @@ impl Store {
                 newest = meta;
             }
         }
-        let none = || IndexError::Unsuitable {
+        let none = || {
+            IndexError::Unsuitable {
             file: self.name().to_owned(),
             what: "neither of its two slots says where an index is; remove the file and open its table for writing, which builds it again".to_owned(),
+        }
         };
         newest.ok_or_else(none)
     }

@@ -112,6 +112,12 @@ impl Database {
         exec_err!("DROP TABLE {name}: would delete {first}{more}, which SQL does not do; delete it yourself")
     }
 
+    /// The folders that are writable tables.
+    pub(super) fn stores(&self) -> Result<Vec<PathBuf>> {
+        let folders = self.entries()?.into_values();
+        Ok(folders.filter_map(|entry| if let Entry::Store(folder) = entry { Some(folder) } else { None }).collect())
+    }
+
     fn entries(&self) -> Result<BTreeMap<String, Entry>> {
         let mut entries = BTreeMap::new();
         let Some(folder) = &self.folder else { return Ok(entries) };

@@ -6,6 +6,7 @@
 //! something else, and that would mean all rows.
 
 mod change;
+mod indexes;
 mod insert;
 mod merge;
 mod query;
@@ -32,9 +33,10 @@ use datafusion::sql::sqlparser::ast::{
 use plinth_datafusion::StoreTable;
 
 use super::{Params, Session};
-pub(super) use tables::primary_key;
+pub(super) use tables::{Created, constraints};
 
-use query::{column, last, named, normal, quoted};
+pub(super) use query::normal;
+use query::{column, last, named, quoted};
 
 /// The schema of what a statement reads beside the tables that it names.
 pub(super) const SCRATCH: &str = "plinth_statement";
@@ -94,6 +96,10 @@ impl Session {
             }
             ast::Statement::Truncate(truncate) => return self.truncate(truncate).await,
             ast::Statement::Vacuum(vacuum) => return self.vacuum(vacuum).await,
+            ast::Statement::CreateIndex(create) => return self.create_index(statement, create).await,
+            ast::Statement::Drop { object_type: ast::ObjectType::Index, names, if_exists, table, .. } => {
+                return self.drop_index(statement, names, table.as_ref(), *if_exists).await;
+            }
             ast::Statement::CreateTable(_) | ast::Statement::Drop { .. } => {
                 return self.not_within_a_transaction(statement);
             }
@@ -110,6 +116,7 @@ impl Session {
         let what = match statement {
             ast::Statement::Insert(_) => "INSERT into a table that is no writable table",
             ast::Statement::CreateTable(_) => "CREATE TABLE",
+            ast::Statement::CreateIndex(_) => "CREATE INDEX",
             ast::Statement::Drop { .. } => "DROP",
             ast::Statement::Vacuum(_) => "VACUUM",
             _ => "this",

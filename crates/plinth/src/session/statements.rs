@@ -14,11 +14,12 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, WriteOp};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{DFParser, Statement};
+use datafusion::sql::sqlparser::ast::{self, Expr};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use plinth_format::WriterOptions;
 
 use super::database::Entry;
-use super::rows::{Done, primary_key};
+use super::rows::{Created, Done, constraints, normal};
 use super::{Params, Session, engine};
 use crate::error::{Failure, Result};
 use crate::interrupt;
@@ -31,6 +32,25 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Statement>> {
     Ok(DFParser::parse_sql_with_dialect(text, &GenericDialect {})?.into())
 }
 
+/// Takes `CLUSTER BY a, b` out of a CREATE TABLE, which DataFusion does not know: the columns.
+fn take_cluster(statement: &mut Statement) -> Result<Vec<String>, DataFusionError> {
+    let Statement::Statement(statement) = statement else { return Ok(Vec::new()) };
+    let ast::Statement::CreateTable(create) = statement.as_mut() else { return Ok(Vec::new()) };
+    let Some(columns) = create.cluster_by.take() else { return Ok(Vec::new()) };
+    let (ast::WrappedCollection::NoWrapping(columns) | ast::WrappedCollection::Parentheses(columns)) = columns;
+    let mut names = Vec::new();
+    let mut waiting: Vec<Expr> = columns.into_iter().rev().collect();
+    while let Some(column) = waiting.pop() {
+        match column {
+            Expr::Identifier(name) => names.push(normal(&name)),
+            Expr::Nested(inner) => waiting.push(*inner),
+            Expr::Tuple(inner) => waiting.extend(inner.into_iter().rev()),
+            other => return exec_err!("CREATE TABLE {}: CLUSTER BY {other}: is no column", create.name),
+        }
+    }
+    Ok(names)
+}
+
 impl Session {
     /// Plans and starts a statement. Rows come as the stream is polled; statements without rows are over when this
     /// returns.
@@ -41,7 +61,7 @@ impl Session {
     /// As [`Session::execute`], with values for the statement's parameters.
     pub(crate) async fn execute_with(
         &self,
-        statement: Statement,
+        mut statement: Statement,
         params: &Params,
     ) -> Result<SendableRecordBatchStream> {
         self.stores.begin_statement();
@@ -50,6 +70,7 @@ impl Session {
             Some(Done::Nothing) => return Ok(count_stream(None)?),
             None => {}
         }
+        let cluster = take_cluster(&mut statement)?;
         let plan = self.context.state().statement_to_plan(statement).await.map_err(explain_missing)?;
         refuse_changes(&plan)?;
         let plan = params.bind(plan)?;
@@ -58,7 +79,10 @@ impl Session {
         }
         match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if self.is_file_table(&create.name) => {
-                Ok(self.create_table(create).await?)
+                Ok(self.create_table(create, cluster).await?)
+            }
+            _ if !cluster.is_empty() => {
+                Err(Failure::new("CLUSTER BY: only tables of files have an order; open a folder with --db"))
             }
             LogicalPlan::Ddl(DdlStatement::DropTable(drop)) if self.is_file_table(&drop.name) => {
                 if let Some(Entry::Store(folder)) = self.database.find(drop.name.table())? {
@@ -93,9 +117,20 @@ impl Session {
     }
 
     /// `CREATE TABLE name AS SELECT`: DataFusion would gather all rows in memory; they go straight into a file here.
-    async fn create_table(&self, create: CreateMemoryTable) -> Result<SendableRecordBatchStream, DataFusionError> {
-        let CreateMemoryTable { name, input, if_not_exists, or_replace, constraints, temporary, column_defaults } =
-            create;
+    async fn create_table(
+        &self,
+        create: CreateMemoryTable,
+        cluster: Vec<String>,
+    ) -> Result<SendableRecordBatchStream, DataFusionError> {
+        let CreateMemoryTable {
+            name,
+            input,
+            if_not_exists,
+            or_replace,
+            constraints: declared,
+            temporary,
+            column_defaults,
+        } = create;
         let name = name.table();
         if temporary {
             return exec_err!("CREATE TEMPORARY TABLE {name}: not supported");
@@ -103,8 +138,9 @@ impl Session {
         if !column_defaults.is_empty() {
             return exec_err!("CREATE TABLE {name}: defaults are not supported");
         }
-        let key = primary_key(name, &constraints, input.schema().as_arrow())?;
-        let store = !key.is_empty() || matches!(input.as_ref(), LogicalPlan::EmptyRelation(_));
+        let created = Created { cluster, ..constraints(name, &declared, input.schema().as_arrow())? };
+        let ordered = !(created.key.is_empty() && created.unique.is_empty() && created.cluster.is_empty());
+        let store = ordered || matches!(input.as_ref(), LogicalPlan::EmptyRelation(_));
         let Some(path) = self.database.folder().and_then(|folder| file_of(folder, name)) else {
             return exec_err!("CREATE TABLE {name:?}: the name can't be that of a file");
         };
@@ -128,7 +164,7 @@ impl Session {
         check_unique_columns(name, &input)?;
         if store {
             let folder = path.with_extension("");
-            return count_stream(self.create_store(name, &folder, key, Arc::unwrap_or_clone(input)).await?);
+            return count_stream(self.create_store(name, &folder, created, Arc::unwrap_or_clone(input)).await?);
         }
         let frame = DataFrame::new(self.state_for_writing(), Arc::unwrap_or_clone(input));
         let context = frame.task_ctx();

@@ -33,15 +33,17 @@ pub struct Narrowed {
 }
 
 impl SegmentRows {
+    /// Whether the table has indexes.
+    pub fn is_indexed(&self) -> bool {
+        !self.indexes.is_empty()
+    }
+
     /// The rows that can pass all of some predicates, if one of the table's indexes knows them and they are few. A row that is
     /// among them may still fail.
     ///
     /// # Errors
     /// If an index can't be read or is damaged.
     pub fn narrow(&self, predicates: &[Expr]) -> Result<Option<Narrowed>> {
-        if self.indexes.is_empty() || predicates.is_empty() {
-            return Ok(None);
-        }
         let rows = self.file.num_rows();
         let (most_rows, most_spans) = ((rows / FEW).max(64), (rows / SPANS).max(64));
         let mut conjuncts = Vec::new();

@@ -118,7 +118,7 @@ pub(super) fn case(arms: impl IntoIterator<Item = (Expr, Expr)>) -> Expr {
 }
 
 /// What a name means: its letters if it is quoted, else in lower case.
-pub(super) fn normal(ident: &Ident) -> String {
+pub(in super::super) fn normal(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
         None => ident.value.to_lowercase(),

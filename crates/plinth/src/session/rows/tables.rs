@@ -7,31 +7,37 @@ use arrow_schema::Schema;
 use datafusion::common::{Constraint, Constraints, Result, exec_err};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{ObjectName, Truncate, VacuumStatement};
-use plinth_table::store::Table;
+use plinth_table::store::{Table, TableOptions};
 
 use super::super::{Params, Session};
 use super::write::{Changes, blocking};
 use super::{Done, refuse};
 
-/// The columns of the primary key that a statement names.
-pub(in super::super) fn primary_key(name: &str, constraints: &Constraints, schema: &Schema) -> Result<Vec<String>> {
-    let mut key = Vec::new();
+/// How a statement wants a table's rows told apart and ordered.
+#[derive(Debug, Default)]
+pub(in super::super) struct Created {
+    /// The columns of the primary key.
+    pub(in super::super) key: Vec<String>,
+    /// The columns of each UNIQUE constraint.
+    pub(in super::super) unique: Vec<Vec<String>>,
+    /// The columns that rows are ordered by.
+    pub(in super::super) cluster: Vec<String>,
+}
+
+/// What a statement's constraints say.
+pub(in super::super) fn constraints(name: &str, constraints: &Constraints, schema: &Schema) -> Result<Created> {
+    let mut created = Created::default();
+    let names = |columns: &[usize]| -> Vec<String> {
+        columns.iter().filter_map(|&at| schema.fields().get(at)).map(|field| field.name().clone()).collect()
+    };
     for constraint in constraints.iter() {
         match constraint {
-            Constraint::PrimaryKey(columns) if key.is_empty() => {
-                key = columns
-                    .iter()
-                    .filter_map(|&at| schema.fields().get(at))
-                    .map(|field| field.name().clone())
-                    .collect();
-            }
+            Constraint::PrimaryKey(columns) if created.key.is_empty() => created.key = names(columns),
             Constraint::PrimaryKey(_) => return exec_err!("CREATE TABLE {name}: a table has one primary key"),
-            Constraint::Unique(_) => {
-                return exec_err!("CREATE TABLE {name}: UNIQUE is not supported; a PRIMARY KEY is unique");
-            }
+            Constraint::Unique(columns) => created.unique.push(names(columns)),
         }
     }
-    Ok(key)
+    Ok(created)
 }
 
 impl Session {
@@ -40,16 +46,28 @@ impl Session {
         &self,
         name: &str,
         folder: &Path,
-        key: Vec<String>,
+        created: Created,
         input: LogicalPlan,
     ) -> Result<Option<u64>> {
         let schema = input.schema().as_arrow().clone();
-        let (options, place) = (self.stores.options().clone(), folder.to_path_buf());
+        let Created { key, unique, cluster } = created;
+        let (options, place) = (TableOptions { cluster, ..self.stores.options().clone() }, folder.to_path_buf());
+        let stem = name.to_owned();
         let create = move || {
-            let key: Vec<&str> = key.iter().map(String::as_str).collect();
-            Table::create(&place, &schema, &key, options).and_then(Table::close).map_err(plinth_datafusion::from_table)
+            fn all(columns: &[String]) -> Vec<&str> {
+                columns.iter().map(String::as_str).collect()
+            }
+            let table = Table::create(&place, &schema, &all(&key), options)?;
+            let indexed = unique.iter().try_for_each(|columns| {
+                table.create_index(&format!("{stem}_{}_key", columns.join("_")), &all(columns), true)
+            });
+            match indexed.and_then(|()| table.close()) {
+                // It was to be there as it was asked for, or not at all.
+                Err(error) => Table::destroy(&place).and(Err(error)),
+                done => done,
+            }
         };
-        blocking(create).await?;
+        blocking(move || create().map_err(plinth_datafusion::from_table)).await?;
         if matches!(input, LogicalPlan::EmptyRelation(_)) {
             return Ok(None);
         }
