@@ -482,6 +482,9 @@ pub(crate) struct InitArgs {
     /// The columns of the primary key [default: none: rows are only told apart by what they hold]
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
+    /// The columns by which rows without a key are ordered
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', conflicts_with = "key")]
+    pub(crate) cluster: Vec<String>,
     /// Threads that encode [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,

@@ -40,6 +40,7 @@ fn init(args: &InitArgs) -> Result {
         writer: writer.charged_to(&budget, budget.limit() / 2, 1),
         open: OpenOptions { io: Io::new(&budget, IoOptions::default()), ..OpenOptions::default() },
         background: false,
+        cluster: args.cluster.clone(),
         ..defaults
     };
     let listed = TableFolder::new(&args.folder).list()?;
@@ -103,6 +104,16 @@ fn to_text(folder: &Path, table: &Table, snapshot: &Snapshot) -> Result<Vec<Stri
         columns.row(vec![field.name().clone(), field.data_type().to_string(), null.to_owned()]);
     }
     lines.extend(columns.lines());
+    let indexes = snapshot.indexes();
+    if !indexes.is_empty() {
+        let mut known = table::Table::new(&[("index", Align::Left), ("columns", Align::Left), ("unique", Align::Left)]);
+        for index in indexes {
+            let unique = if index.unique { "yes" } else { "no" };
+            known.row(vec![index.name, index.columns.join(", "), unique.to_owned()]);
+        }
+        lines.push(String::new());
+        lines.extend(known.lines());
+    }
     if segments.is_empty() {
         return Ok(lines);
     }
@@ -131,6 +142,11 @@ fn to_json(table: &Table, snapshot: &Snapshot) -> Result<serde_json::Value> {
             |field| json!({ "name": field.name(), "type": field.data_type().to_string(), "null": field.is_nullable() }),
         )
         .collect();
+    let indexes: Vec<_> = snapshot
+        .indexes()
+        .iter()
+        .map(|index| json!({ "name": index.name, "columns": index.columns, "unique": index.unique }))
+        .collect();
     let segments: Vec<_> = snapshot
         .segments()
         .iter()
@@ -148,6 +164,7 @@ fn to_json(table: &Table, snapshot: &Snapshot) -> Result<serde_json::Value> {
         "rows_in_log": in_memory(snapshot)?,
         "key": table.key(),
         "columns": columns,
+        "indexes": indexes,
         "segments": segments,
     }))
 }

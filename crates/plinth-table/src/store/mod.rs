@@ -3,7 +3,8 @@
 //! What is committed is in the [log] and in memory, as Arrow batches with an index of their keys ([`delta`]); a [merge] turns it
 //! to a [segment]: a Plinth file in the order of the keys, and a file that finds keys in it. A row that goes is noted beside the
 //! batch or the file that has it ([`deletes`]); to update a row is to delete it and to insert another. The [manifest] says
-//! what there was when a log file began.
+//! what there was when a log file began. An [index] finds rows by other columns, by a tree for each segment and for what is in
+//! memory.
 //!
 //! ```text
 //! write:  batch -> commit: log, synced -> version: delta + deletes -> merge: segment, manifest -> version
