@@ -146,32 +146,58 @@ pub(crate) fn build_selected(
     selection: &BooleanBuffer,
     utf8: bool,
 ) -> Result<Views> {
+    let count = selection.count_set_bits();
     let bytes = heap.as_slice();
-    let mut views = Vec::with_capacity(selection.count_set_bits());
+    // One look at all bytes spares one at each value.
+    let check = utf8 && !bytes.is_ascii();
+    let mut picked = Picked { bytes, check, views: Vec::with_capacity(count), long: false };
     let mut start = 0;
-    let mut long = false;
     for (i, lengths) in lengths.chunks(VECTOR).enumerate() {
         if !is_wanted(wanted, i) {
             continue;
         }
         let selected = selection.slice(i * VECTOR, lengths.len());
-        let (mut row, mut at) = (0, start);
-        for next in selected.set_indices() {
-            at += lengths.get(row..next).unwrap_or_default().iter().map(|len| len.get()).sum::<usize>();
-            row = next;
-            let len = lengths.get(row).map_or(0, |len| len.get());
-            if utf8 {
-                let value = bytes.get(at..at + len).unwrap_or_default();
-                if !value.is_ascii() {
-                    std::str::from_utf8(value).map_err(|_| not_utf8())?;
-                }
-            }
-            long |= len > 12;
-            views.push(view(bytes, at, len));
+        // Rows that are mostly kept come in runs.
+        if count * 4 > selection.len() {
+            picked.take(start, lengths, selected.set_slices())?;
+        } else {
+            picked.take(start, lengths, selected.set_indices().map(|row| (row, row + 1)))?;
         }
         start += lengths.iter().map(|len| len.get()).sum::<usize>();
     }
+    let Picked { views, long, .. } = picked;
     Views { views, buffers: if long { vec![heap] } else { vec![] } }.compact()
+}
+
+/// Views of values picked out of a heap.
+struct Picked<'h> {
+    bytes: &'h [u8],
+    /// Whether each value has to be looked at: there are bytes that are not ASCII.
+    check: bool,
+    views: Vec<u128>,
+    /// Whether any value lies in the heap.
+    long: bool,
+}
+
+impl Picked<'_> {
+    /// Adds runs of rows, each from one row up to another, of a vector whose values begin at `at`.
+    fn take(&mut self, mut at: usize, lengths: &[u32], runs: impl Iterator<Item = (usize, usize)>) -> Result<()> {
+        let mut row = 0;
+        for (from, to) in runs {
+            at += lengths.get(row..from).unwrap_or_default().iter().map(|len| len.get()).sum::<usize>();
+            row = to;
+            for len in lengths.get(from..to).unwrap_or_default() {
+                let len = len.get();
+                if self.check {
+                    std::str::from_utf8(self.bytes.get(at..at + len).unwrap_or_default()).map_err(|_| not_utf8())?;
+                }
+                self.long |= len > 12;
+                self.views.push(view(self.bytes, at, len));
+                at += len;
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
