@@ -6,9 +6,10 @@ use std::sync::mpsc::sync_channel;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use plinth_format::{FormatError, OpenOptions};
+use plinth_format::OpenOptions;
 use plinth_ingest::export::{BatchSink, SinkOptions, to_file, to_writer};
 use plinth_ingest::{BatchSource, FileFormat, Sample, SourceOptions};
+use plinth_table::store::{Table, TableOptions};
 use plinth_table::{Snapshot, TableFolder};
 
 use crate::cli::ExportArgs;
@@ -23,9 +24,12 @@ const AHEAD: usize = 4;
 pub(crate) fn run(args: &ExportArgs) -> Result {
     interrupt::listen()?;
     let progress = Progress::new(0, args.quiet);
-    let (rows, bytes) = match plinth_inputs(&args.inputs)? {
-        Some(table) => export_table(args, &table, &progress)?,
-        None => convert(args, &progress)?,
+    let (rows, bytes) = match args.inputs.as_slice() {
+        [folder] if Table::is_table(folder) => export_store(args, folder, &progress)?,
+        inputs => match plinth_inputs(inputs)? {
+            Some(table) => export_table(args, &table, &progress)?,
+            None => convert(args, &progress)?,
+        },
     };
     let elapsed = progress.elapsed();
     drop(progress);
@@ -130,24 +134,55 @@ impl Output {
     }
 }
 
-/// Reads on a thread of its own: what is read and what is written cost about the same.
+/// Writes a folder of files, or some files.
 fn export_table(args: &ExportArgs, table: &Snapshot, progress: &Progress) -> Result<(u64, u64)> {
     let schema = table.schema();
-    let mut output = Output::create(args, &schema)?;
-    progress.expect(table.byte_len());
+    let read = |give: Give<'_>| Ok(plinth_table::read(table.files(), &schema, |batch, bytes| Ok(give(batch, bytes)))?);
+    write_what(args, &schema, table.byte_len(), progress, read)
+}
+
+/// Writes the rows of a folder that can be written to, as they are now.
+fn export_store(args: &ExportArgs, folder: &Path, progress: &Progress) -> Result<(u64, u64)> {
+    let table = Table::open_read_only(folder, TableOptions::default()).map_err(Failure::new)?;
+    let snapshot = table.snapshot();
+    let bytes: u64 = snapshot.segments().iter().map(|segment| segment.file.byte_len()).sum();
+    let read = |give: Give<'_>| {
+        for batch in snapshot.scan().map_err(Failure::new)? {
+            let batch = batch.map_err(Failure::new)?;
+            let share = bytes.saturating_mul(batch.num_rows() as u64) / snapshot.num_rows().max(1);
+            if !give(batch, share) {
+                break;
+            }
+        }
+        Ok(())
+    };
+    write_what(args, &snapshot.schema(), bytes, progress, read)
+}
+
+/// Takes a batch that was read, and the bytes that took; false if nobody wants more.
+type Give<'g> = &'g dyn Fn(RecordBatch, u64) -> bool;
+
+/// Reads on a thread of its own: what is read and what is written cost about the same.
+fn write_what(
+    args: &ExportArgs,
+    schema: &SchemaRef,
+    bytes: u64,
+    progress: &Progress,
+    read: impl FnOnce(Give<'_>) -> Result + Send,
+) -> Result<(u64, u64)> {
+    let mut output = Output::create(args, schema)?;
+    progress.expect(bytes);
     std::thread::scope(|scope| {
         let (give, batches) = sync_channel(AHEAD);
-        let files = table.files();
         // A writer that has gone has the reason.
-        let read = move || plinth_table::read(files, &schema, |batch, bytes| Ok(give.send((batch, bytes)).is_ok()));
-        let reader = scope.spawn(read);
+        let reader = scope.spawn(move || read(&|batch, bytes| give.send((batch, bytes)).is_ok()));
         let mut done = 0;
         for (batch, bytes) in batches {
             output.write(&batch)?;
             done += bytes;
             progress.show(done, Some(output.rows));
         }
-        let died = |_| FormatError::InvalidArgument("the thread that reads died".into());
+        let died = |_| Failure::new("the thread that reads died");
         reader.join().map_err(died)??;
         output.finish()
     })

@@ -348,8 +348,9 @@ fn a_folder_becomes_a_table_that_is_written_to_inspected_and_verified() {
     sql("UPDATE t SET name = 'z' WHERE id = 2");
     assert!(sql("SELECT id, name FROM t WHERE id < 3 ORDER BY id").ends_with("1,x\n2,z\n"));
 
+    sql("CREATE INDEX ON t (name)");
     let text = plinth(&dir, &["inspect", "t"]).ok().stdout;
-    for part in ["t: a writable table, key (id)", "152 rows: 1 in the log, the others in 2 segments", "_segment-"] {
+    for part in ["t: a writable table, key (id)", "t_name_idx  name     no", "152 rows: 1 in the log, the others in 2 segments", "_segment-"] {
         assert!(text.contains(part), "{part} in {text}");
     }
     let json = plinth(&dir, &["inspect", "t", "--json"]).ok().stdout;
@@ -360,6 +361,10 @@ fn a_folder_becomes_a_table_that_is_written_to_inspected_and_verified() {
     );
     let run = plinth(&dir, &["verify", "t"]).ok();
     assert!(run.stdout.starts_with("t: ok, 152 rows, "), "{}", run.stdout);
+    let run = plinth(&dir, &["export", "t", "--to", "t.csv", "--columns", "name,id"]).ok();
+    assert!(run.stderr.starts_with("t.csv: 152 rows in "), "{}", run.stderr);
+    let lines = std::fs::read_to_string(dir.path("t.csv")).unwrap();
+    assert!(lines.starts_with("name,id\n") && lines.contains("\nz,2\n") && lines.lines().count() == 153, "{lines}");
     plinth(&dir, &["compact", "t"]).fails(1, "plinth: t: a writable table merges its files by itself");
 
     // A flipped byte is found.
