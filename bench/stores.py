@@ -101,6 +101,22 @@ class DuckDB:
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
         return {"seconds": seconds, "cpu": cpu, "right": found == [row(key) for key in keys]}
 
+    def index(self):
+        began = time.perf_counter()
+        self.connection.execute("create index by_a on t (a)")
+        self.connection.execute("checkpoint")
+        seconds = time.perf_counter() - began
+        self.connection.execute("prepare by_value as select * from t where a = $1")
+        return {"seconds": seconds, "right": True}
+
+    def find(self, count, seed):
+        wanted, found = [row(key) for key in self.keys(0, count, seed)], []
+        began, cpu = time.perf_counter(), time.process_time()
+        for one in wanted:
+            found.append(self.connection.execute(f"execute by_value({one[1]})").fetchone())
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+        return {"seconds": seconds, "cpu": cpu, "right": found == wanted}
+
     def many(self, count, lot, seed):
         seconds, cpu, right = 0.0, 0.0, True
         for start in range(0, count, lot):

@@ -19,7 +19,7 @@ def times(line, key):
 
 def section(of):
     parts = [io.verdicts(of)]
-    for key, title in (("reads", "Point reads, cached"), ("commits", "Durable commits"), ("growth", "Point reads by rows")):
+    for key, title in (("reads", "Point reads, cached"), ("indexes", "By an index"), ("commits", "Durable commits"), ("growth", "Point reads by rows")):
         lines = of[key]
         if not lines:
             continue
@@ -40,7 +40,7 @@ def section(of):
 
 def markdown(of):
     lines = [*io.markdown_verdicts(of)]
-    for key, title in (("reads", "Cached point reads"), ("commits", "Durable commits"), ("growth", "Point reads by rows")):
+    for key, title in (("reads", "Cached point reads"), ("indexes", "By an index"), ("commits", "Durable commits"), ("growth", "Point reads by rows")):
         found = of[key]
         if not found:
             continue

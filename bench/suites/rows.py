@@ -12,7 +12,7 @@ from .. import stores
 from ..process import Failed
 from ..timing import paired, say, verdict
 
-PARTS = ["read", "commit", "scan", "growth"]
+PARTS = ["read", "index", "commit", "scan", "growth"]
 BUILD = "cargo build --release -p plinth-table --example rows"
 LOTS = [1, 10, 100, 1_000, 10_000]
 MANY = 1_000
@@ -128,6 +128,29 @@ def read(options, suite, rows):
     demand(suite, "times faster than SQLite's prepared SELECT", one, "sqlite", 1.0)
 
 
+def index(options, suite, rows):
+    few, turns = (100, 2) if options.quick else (5_000, 7)
+    with Tables(options, rows) as tables:
+        runs, _ = alternate(tables, 1, lambda store, _: store.ask("index"), suite["disagreements"])
+        suite["indexes"].append(figures(tables, "an index over a number is made", runs))
+        count = {store.key: few if store.key != "duckdb" else max(few // 20, 10) for store in tables.stores}
+
+        def each(answer, store):
+            return answer["seconds"] / count[store.key]
+
+        # The first turn brings what it needs to memory.
+        runs, used = alternate(
+            tables, turns + 1, lambda store, turn: store.ask("find", count[store.key], turn), suite["disagreements"], each
+        )
+        runs, used = ({key: found[1:] for key, found in of.items()} for of in (runs, used))
+        used = {key: [seconds / count[key] for seconds in found] for key, found in used.items()}
+        suite["indexes"].append(figures(tables, "one row by that number", runs, used))
+        runs, _ = alternate(
+            tables, turns, lambda store, _: store.ask("commit", 1, 3, MANY), suite["disagreements"], lambda a, _: a["median"]
+        )
+        suite["indexes"].append(figures(tables, f"{MANY:,} rows committed beside it", runs))
+
+
 def commit(options, suite, rows):
     turns, few = (2, 3) if options.quick else (9, 20)
     with Tables(options, min(rows, 1_000_000)) as tables:
@@ -216,7 +239,7 @@ def run(engines, options):
         raise Failed(f"no example rows beside the program: {BUILD}")
     rows = 20_000 if options.quick else options.table_rows
     parts = [part for part in PARTS if part in options.parts] or PARTS
-    suite = {"suite": "rows", "title": f"Rows: {rows:,} of eight columns", "reads": [], "commits": [], "growth": []}
+    suite = {"suite": "rows", "title": f"Rows: {rows:,} of eight columns", "reads": [], "indexes": [], "commits": [], "growth": []}
     suite |= {"verdicts": [], "disagreements": []}
     suite["notes"] = [
         "Every row that is read is compared with the row as it was made: all eight columns of it.",
@@ -227,5 +250,5 @@ def run(engines, options):
     ]
     for part in parts:
         say(f"rows, {part}: {rows:,} rows")
-        {"read": read, "commit": commit, "scan": scan, "growth": growth}[part](options, suite, rows)
+        {"read": read, "index": index, "commit": commit, "scan": scan, "growth": growth}[part](options, suite, rows)
     return suite

@@ -25,4 +25,4 @@ def test_all_parts(program, tmp_path):
     done = subprocess.run([str(c) for c in command], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     (suite,) = json.loads((tmp_path / "figures.json").read_text())["suites"]
-    assert not suite["disagreements"] and suite["reads"] and suite["commits"] and suite["growth"]
+    assert not suite["disagreements"] and suite["reads"] and suite["indexes"] and suite["commits"] and suite["growth"]

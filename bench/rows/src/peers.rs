@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use redb::{Database, ReadableDatabase, TableDefinition};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use rusqlite::{Connection, Statement, params};
 
 use crate::workload::{Row, Store, digest, row};
@@ -86,6 +87,17 @@ impl Store for Sqlite {
         })
     }
 
+    fn index(&self) {
+        self.with(|connection| connection.execute_batch("create index by_a on t (a)").expect("an index"));
+    }
+
+    fn find(&self, values: &[i64]) -> u64 {
+        self.with(|connection| {
+            let mut from = connection.prepare_cached("select * from t where a = ?").expect("a statement");
+            values.iter().fold(0, |sum: u64, &value| sum.wrapping_add(select(&mut from, value)))
+        })
+    }
+
     fn commit(&self, rows: &[Row]) {
         self.with(|connection| {
             connection.execute_batch("begin immediate").expect("a transaction");
@@ -102,9 +114,12 @@ impl Store for Sqlite {
 }
 
 /// redb, whose values are a row's bytes: numbers as they are in memory, a length, and both texts.
-pub struct Redb(Database);
+pub struct Redb(Database, AtomicBool);
 
 const TABLE: TableDefinition<'static, i64, &[u8]> = TableDefinition::new("t");
+
+/// Keys by the values of `a`, once that is indexed.
+const BY_A: TableDefinition<'static, i64, i64> = TableDefinition::new("by_a");
 
 fn pack(row: &Row) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
@@ -130,7 +145,7 @@ fn unpack(key: i64, bytes: &[u8]) -> Option<u64> {
 impl Redb {
     pub fn create(folder: &Path) -> Self {
         let database = Database::builder().set_cache_size(4 << 30).create(folder.join("rows.redb"));
-        Self(database.expect("a new file"))
+        Self(database.expect("a new file"), AtomicBool::new(false))
     }
 
     fn put(&self, rows: impl Iterator<Item = Row>) {
@@ -162,11 +177,46 @@ impl Store for Redb {
         })
     }
 
+    fn index(&self) {
+        let change = self.0.begin_write().expect("a transaction");
+        {
+            let (rows, mut index) =
+                (change.open_table(TABLE).expect("a table"), change.open_table(BY_A).expect("a table"));
+            let mut pairs: Vec<(i64, i64)> = rows
+                .iter()
+                .expect("it can be read")
+                .map(|entry| {
+                    let key = entry.expect("it can be read").0.value();
+                    (row(key).a, key)
+                })
+                .collect();
+            pairs.sort_unstable();
+            pairs.iter().for_each(|(value, key)| drop(index.insert(value, key).expect("an entry")));
+        }
+        change.commit().expect("a commit");
+        self.1.store(true, Ordering::Relaxed);
+    }
+
+    fn find(&self, values: &[i64]) -> u64 {
+        let one = |&value: &i64| {
+            let read = self.0.begin_read().expect("a transaction");
+            let index = read.open_table(BY_A).expect("a table");
+            let key = index.get(value).expect("it can be read").map(|key| key.value());
+            let table = read.open_table(TABLE).expect("a table");
+            key.and_then(|key| unpack(key, table.get(key).expect("it can be read")?.value())).unwrap_or(0)
+        };
+        values.iter().map(one).fold(0, u64::wrapping_add)
+    }
+
     fn commit(&self, rows: &[Row]) {
         let change = self.0.begin_write().expect("a transaction");
         {
             let mut table = change.open_table(TABLE).expect("a table");
             rows.iter().for_each(|row| drop(table.insert(row.id, pack(row).as_slice()).expect("a row")));
+            if self.1.load(Ordering::Relaxed) {
+                let mut index = change.open_table(BY_A).expect("a table");
+                rows.iter().for_each(|row| drop(index.insert(row.a, row.id).expect("an entry")));
+            }
         }
         change.commit().expect("a commit");
     }

@@ -1,6 +1,6 @@
 //! What every store of the suite `rows` is asked, and the answers: commands come as lines, results go as JSON, a line each.
 //!
-//! `load ROWS`, `get COUNT SEED`, `many COUNT LOT SEED`, `commit WRITERS COMMITS ROWS`, `bare COUNT BYTES`. Every row that is read is
+//! `load ROWS`, `get COUNT SEED`, `many COUNT LOT SEED`, `index`, `find COUNT SEED`, `commit WRITERS COMMITS ROWS`, `bare COUNT BYTES`. Every row that is read is
 //! made a digest of, all of its values, whose sum must be that of the rows as they were made.
 
 use std::fs::File;
@@ -67,6 +67,10 @@ pub trait Store: Sync {
     fn get(&self, keys: &[i64]) -> u64;
     /// The same, by whatever reads many at once.
     fn many(&self, keys: &[i64]) -> u64;
+    /// Creates an index over the column `a`.
+    fn index(&self);
+    /// Digests of the rows with some values of `a`, one after the other, by the index.
+    fn find(&self, values: &[i64]) -> u64;
     /// Commits rows, durably.
     fn commit(&self, rows: &[Row]);
     /// Commands of its own: seconds and a digest.
@@ -110,13 +114,19 @@ pub fn serve(store: &impl Store, folder: &Path) -> Result<()> {
                 next.store(rows, Ordering::Relaxed);
                 spent.add(|| store.load((0..rows).map(|i| i * 2)));
             }
-            what @ ("get" | "many") => {
+            "index" => spent.add(|| store.index()),
+            what @ ("get" | "many" | "find") => {
                 let (count, lot) = (number(1), if what == "many" { number(2) } else { number(1) });
                 let seed = number(if what == "many" { 3 } else { 2 });
                 for start in (0..count).step_by(usize::try_from(lot.max(1)).unwrap_or(1)) {
                     let of = start..count.min(start + lot);
                     let keys: Vec<i64> = of.map(|i| mix(seed.wrapping_mul(1 << 32) + i) % rows * 2).collect();
-                    let found = spent.add(|| if what == "many" { store.many(&keys) } else { store.get(&keys) });
+                    let values: Vec<i64> = keys.iter().map(|&key| row(key).a).collect();
+                    let found = spent.add(|| match what {
+                        "many" => store.many(&keys),
+                        "find" => store.find(&values),
+                        _ => store.get(&keys),
+                    });
                     let expected = keys.iter().fold(0_u64, |sum, &key| sum.wrapping_add(row(key).digest()));
                     right &= found == expected;
                 }

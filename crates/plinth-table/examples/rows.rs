@@ -104,6 +104,15 @@ impl Store for Table {
         digests(&self.snapshot().get_batch(&keys).expect("they can be read").rows)
     }
 
+    fn index(&self) {
+        self.create_index("by_a", &["a"], false).expect("an index");
+    }
+
+    fn find(&self, values: &[i64]) -> u64 {
+        let one = |&value: &i64| digests(&self.snapshot().find("by_a", value).expect("it can be read"));
+        values.iter().map(one).fold(0, u64::wrapping_add)
+    }
+
     fn commit(&self, rows: &[Row]) {
         self.insert(&batch(rows)).expect("new rows");
     }

@@ -350,7 +350,12 @@ fn a_folder_becomes_a_table_that_is_written_to_inspected_and_verified() {
 
     sql("CREATE INDEX ON t (name)");
     let text = plinth(&dir, &["inspect", "t"]).ok().stdout;
-    for part in ["t: a writable table, key (id)", "t_name_idx  name     no", "152 rows: 1 in the log, the others in 2 segments", "_segment-"] {
+    for part in [
+        "t: a writable table, key (id)",
+        "t_name_idx  name     no",
+        "152 rows: 1 in the log, the others in 2 segments",
+        "_segment-",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
     let json = plinth(&dir, &["inspect", "t", "--json"]).ok().stdout;

@@ -149,6 +149,14 @@ impl Keys {
         order.into_iter().map(|(_, row)| row).collect()
     }
 
+    /// Rows in the order of their keys.
+    pub(crate) fn in_order(&self, rows: Vec<u32>) -> Vec<u32> {
+        let key = |at: u32| rows.get(at as usize).map_or(&[][..], |&row| self.get(row as usize));
+        let len = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        let order = plinth_sort::order_bytes(len, key);
+        order.into_iter().filter_map(|at| rows.get(at as usize).copied()).collect()
+    }
+
     /// Among sorted keys, those of a range: the first that is not less than `key`. It is looked for from `guess` on, in steps
     /// that double, so that a good guess looks at few keys.
     pub(crate) fn seek(&self, within: Range<usize>, guess: usize, key: &[u8]) -> usize {
@@ -476,7 +484,11 @@ mod tests {
             let order = keys(&rows).order();
             let mut expected: Vec<usize> = (0..rows.len()).collect();
             expected.sort_by(|&a, &b| rows[a].cmp(&rows[b]));
-            prop_assert_eq!(order, expected);
+            prop_assert_eq!(&order, &expected);
+            let some: Vec<u32> = (0..u32::try_from(rows.len()).unwrap()).step_by(2).collect();
+            let in_order = keys(&rows).in_order(some);
+            let expected: Vec<usize> = expected.into_iter().filter(|row| row % 2 == 0).collect();
+            prop_assert!(in_order.iter().map(|&row| row as usize).eq(expected));
             rows.sort();
             let within = from.min(rows.len())..rows.len();
             let first = rows[within.clone()].partition_point(|row| row < &wanted) + within.start;

@@ -78,9 +78,8 @@ impl<'a> Run<'a> {
     /// The rows in memory that are there.
     fn of_memory(delta: &Delta, schema: &SchemaRef) -> Result<Self> {
         let keys = delta.keys();
-        let mut numbers: Vec<u32> = (0..delta.rows).filter(|&row| !delta.deletes.contains(row)).collect();
-        numbers.sort_unstable_by(|&a, &b| keys.get(a as usize).cmp(keys.get(b as usize)));
-        Self::of_rows(&delta.whole(schema)?, numbers, schema)
+        let numbers = (0..delta.rows).filter(|&row| !delta.deletes.contains(row)).collect();
+        Self::of_rows(&delta.whole(schema)?, keys.in_order(numbers), schema)
     }
 
     /// Rows of a batch, in an order.
@@ -149,10 +148,7 @@ pub(crate) fn write_rows(
     keys: &Keys,
     output: &Output,
 ) -> Result<Option<Arc<Segment>>> {
-    let mut numbers: Vec<u32> = (0..u32::try_from(batch.num_rows()).unwrap_or(u32::MAX)).collect();
-    if !keys.iter().is_sorted() {
-        numbers.sort_unstable_by(|&a, &b| keys.get(a as usize).cmp(keys.get(b as usize)));
-    }
+    let numbers = keys.in_order((0..u32::try_from(batch.num_rows()).unwrap_or(u32::MAX)).collect());
     let run = Run::of_rows(batch, numbers, shared.codec.schema())?;
     let mut moved = vec![Moved { rows: vec![GONE; batch.num_rows()] }];
     write(shared, vec![run], batch.num_rows() as u64, &mut moved, output)

@@ -38,7 +38,7 @@ pub struct SegmentRows {
     pub file: File,
     /// One bit a row, set if it is there; all are if there is none.
     pub kept: Option<BooleanBuffer>,
-    pub(crate) indexes: Arc<Vec<Arc<Definition>>>,
+    pub(crate) indexes: Vec<Arc<Definition>>,
     /// Keeps the file's name.
     pub(crate) segment: Arc<Segment>,
 }
@@ -140,7 +140,7 @@ impl Snapshot {
         let live = |live: &Live| {
             let rows = usize::try_from(live.segment.entry.rows).unwrap_or(usize::MAX);
             let kept = live.deletes.kept(0, rows);
-            let indexes = self.shared.indexes.all();
+            let indexes = self.shared.indexes.of(&live.segment);
             SegmentRows { file: live.segment.file.clone(), kept, indexes, segment: Arc::clone(&live.segment) }
         };
         self.version.segments.iter().filter(|live| live.rows() > 0).map(live).collect()

@@ -28,9 +28,9 @@ struct Lot {
 impl Indexes {
     /// Builds those trees of a segment that it does not have.
     pub(crate) fn complete(&self, storage: &Arc<dyn Storage>, segment: &Segment) -> Result<()> {
-        for index in self.of(segment, &self.all()) {
+        for index in self.of(segment) {
             if segment.trees.get(index.number).is_none() {
-                self.build(storage, segment, index)?;
+                self.build(storage, segment, &index)?;
             }
         }
         Ok(())
@@ -65,7 +65,7 @@ impl Indexes {
 
     /// Checks a segment's trees, and tells of each what is wrong.
     pub(crate) fn verify(&self, storage: &Arc<dyn Storage>, segment: &Segment) -> Vec<Result<()>> {
-        self.of(segment, &self.all()).map(|index| self.verify_one(storage, segment, index)).collect()
+        self.of(segment).iter().map(|index| self.verify_one(storage, segment, index)).collect()
     }
 
     /// Checks each page, and that there is an entry of each row, and no other.
@@ -110,8 +110,8 @@ impl Indexes {
 
     /// Opens all trees of a segment that can be: those that can't are built again by whoever opens the table for writing.
     pub(crate) fn open_all(&self, storage: &dyn Storage, segment: &Segment) {
-        for index in self.of(segment, &self.all()) {
-            if let Ok(tree) = self.open(storage, segment, index) {
+        for index in self.of(segment) {
+            if let Ok(tree) = self.open(storage, segment, &index) {
                 segment.trees.put(index.number, tree);
             }
         }
@@ -162,8 +162,7 @@ fn write(
 impl Lot {
     fn put(self, tree: &Tree) -> Result<()> {
         let Self { keys, rows } = self;
-        let len = u32::try_from(keys.len()).unwrap_or(u32::MAX);
-        let order = plinth_sort::order_bytes(len, |at| keys.get(at as usize));
+        let order = keys.in_order((0..u32::try_from(keys.len()).unwrap_or(u32::MAX)).collect());
         let mut sorted = order.iter().filter_map(|&at| Some((keys.get(at as usize), rows.get(at as usize).copied()?)));
         if tree.len() == 0 {
             return tree.append(sorted);

@@ -82,7 +82,7 @@ pub(crate) const KEY: u64 = 0;
 #[derive(Debug)]
 pub(crate) struct Indexes {
     /// The table's key, for segments that have a tree of it.
-    key: Definition,
+    key: Arc<Definition>,
     all: RwLock<Arc<Vec<Arc<Definition>>>>,
     /// Made with the first index.
     pool: Mutex<Option<Arc<Pool>>>,
@@ -94,6 +94,7 @@ impl Indexes {
     /// With pages in so many bytes at most, and an eighth of the budget.
     pub(crate) fn new(key: &KeyColumns, all: Vec<Definition>, bytes: u64, budget: &Arc<MemoryBudget>) -> Arc<Self> {
         let key = Definition { number: KEY, name: "key".to_owned(), unique: true, columns: key.clone() };
+        let key = Arc::new(key);
         let all = RwLock::new(Arc::new(all.into_iter().map(Arc::new).collect()));
         let bytes = bytes.min(budget.limit() / 8);
         Arc::new(Self { key, all, pool: Mutex::default(), budget: Arc::clone(budget), bytes })
@@ -112,13 +113,9 @@ impl Indexes {
     }
 
     /// Those that a segment has trees of.
-    fn of<'a>(
-        &'a self,
-        segment: &Segment,
-        all: &'a [Arc<Definition>],
-    ) -> impl Iterator<Item = &'a Definition> + use<'a> {
-        let key = segment.wants_key_tree().then_some(&self.key);
-        key.into_iter().chain(all.iter().map(|index| &**index))
+    pub(crate) fn of(&self, segment: &Segment) -> Vec<Arc<Definition>> {
+        let key = segment.wants_key_tree().then(|| Arc::clone(&self.key));
+        key.into_iter().chain(self.all().iter().map(Arc::clone)).collect()
     }
 
     /// Copies of them.

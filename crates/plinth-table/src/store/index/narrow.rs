@@ -26,14 +26,14 @@ const SPANS: u64 = 4096;
 /// What an index has found in a segment.
 #[derive(Clone, Debug)]
 pub struct Narrowed {
-    /// The index.
+    /// The index; `key` is the tree of the table's key.
     pub index: String,
     /// One bit a row of the file, set if the row is there and can pass.
     pub rows: BooleanBuffer,
 }
 
 impl SegmentRows {
-    /// Whether the table has indexes.
+    /// Whether there are trees that may know of few rows.
     pub fn is_indexed(&self) -> bool {
         !self.indexes.is_empty()
     }
@@ -48,7 +48,7 @@ impl SegmentRows {
         let (most_rows, most_spans) = ((rows / FEW).max(64), (rows / SPANS).max(64));
         let mut conjuncts = Vec::new();
         predicates.iter().for_each(|predicate| flatten(predicate, &mut conjuncts));
-        for index in self.indexes.iter() {
+        for index in &self.indexes {
             let Some(tree) = self.segment.trees.get(index.number) else { continue };
             let Some(spans) = index.spans(self.file.schema(), &conjuncts, most_spans) else { continue };
             let mut found: Vec<u32> = Vec::new();

@@ -265,6 +265,13 @@ fn few_rows_are_told_without_a_scan() {
     assert_eq!(narrowed(&either), of("by_n_t", passes(&|_, row| n(row) == 3 || n(row) == 4)));
     // Beyond what the column can have.
     assert_eq!(narrowed(&[col("n").gt(plinth_encoding::expr::Scalar::Int(i128::MAX))]), of("by_n_t", vec![]));
+    // A segment without a filter finds keys by a tree, too.
+    let (_, storage) = disk(2);
+    let keyed = Table::create_in(&storage, &schema(), &["id"], TableOptions { filter_bytes: 0, ..small() }).unwrap();
+    keyed.import([Ok(batch(&model))]).unwrap();
+    let by_key = keyed.snapshot().segments()[0].narrow(&[col("id").is_in([7_i64.into(), 70_000_i64.into()])]).unwrap();
+    let by_key = by_key.map(|found| (found.index, found.rows.set_indices().collect()));
+    assert_eq!(by_key, of("key", vec![7]));
     for none in [
         vec![col("n").gt_eq(0)],
         vec![col("id").eq(3)],
