@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_select::interleave::interleave_record_batch;
@@ -199,8 +200,11 @@ impl Snapshot {
             });
             rows.push((part, at));
         }
-        if rows.is_empty() {
-            return Ok(RecordBatch::new_empty(std::sync::Arc::clone(schema)));
+        match (rows.as_slice(), batches.as_slice()) {
+            ([], _) => return Ok(RecordBatch::new_empty(Arc::clone(schema))),
+            // One row is not copied.
+            ([(_, at)], [batch]) => return Ok(batch.slice(*at, 1)),
+            _ => {}
         }
         interleave_record_batch(&batches.iter().collect::<Vec<_>>(), &rows).map_err(arrow)
     }
