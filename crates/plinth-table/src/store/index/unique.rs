@@ -41,15 +41,12 @@ impl Definition {
         }
         for (i, segment) in set.segments.iter().enumerate() {
             let before = set.segments.get(..i).unwrap_or_default();
-            let mut last: Option<Vec<u8>> = None;
+            let mut last = Last::default();
             self.tree(segment)?.entries(&Span::all(), |key, _| {
-                let same = last.as_deref() == Some(key) || there.contains(key);
+                let same = last.replace(key) || there.contains(key);
                 if same || self.has(before, key)? || self.is_taken(version, set, going, key)? {
                     return self.refuse(schema, key);
                 }
-                let last = last.get_or_insert_default();
-                last.clear();
-                last.extend_from_slice(key);
                 Ok(true)
             })?;
         }
@@ -90,24 +87,33 @@ impl Definition {
         let mut parts = version.parts();
         parts.sort_by_key(|part| std::cmp::Reverse(part.rows()));
         for (i, part) in parts.iter().enumerate() {
-            let mut last: Option<Vec<u8>> = None;
+            let mut last = Last::default();
             part.entries(self, &Span::all(), &mut |key, _| {
-                let mut same = last.as_deref() == Some(key);
+                let mut same = last.replace(key);
                 for larger in parts.iter().take(i) {
                     larger.entries(self, &Span::one(key), &mut |_, _| {
                         same = true;
                         Ok(false)
                     })?;
                 }
-                if same {
-                    return self.refuse(schema, key);
-                }
-                let last = last.get_or_insert_default();
-                last.clear();
-                last.extend_from_slice(key);
-                Ok(true)
+                if same { self.refuse(schema, key) } else { Ok(true) }
             })?;
         }
         Ok(())
+    }
+}
+
+/// The key before.
+#[derive(Default)]
+struct Last(Option<Vec<u8>>);
+
+impl Last {
+    /// Whether a key is the same as the one before, which it replaces.
+    fn replace(&mut self, key: &[u8]) -> bool {
+        let same = self.0.as_deref() == Some(key);
+        let last = self.0.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(key);
+        same
     }
 }
