@@ -41,6 +41,8 @@ pub(crate) struct Descriptor {
     slot: Arc<Slot>,
     /// Set once its file system has refused to be read past the page cache.
     no_direct: AtomicBool,
+    /// The process that opened it.
+    process: u32,
     files: &'static Mutex<OpenFiles>,
 }
 
@@ -64,7 +66,14 @@ impl Descriptor {
         let (file, identity) = open(path)?;
         // Its path as it is seen from anywhere: the process may change its folder.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-        let descriptor = Self { path, identity, slot: Arc::default(), no_direct: AtomicBool::new(false), files };
+        let descriptor = Self {
+            path,
+            identity,
+            slot: Arc::default(),
+            no_direct: AtomicBool::new(false),
+            process: std::process::id(),
+            files,
+        };
         descriptor.keep(file);
         Ok((descriptor, identity.len))
     }
@@ -78,10 +87,19 @@ impl Descriptor {
     /// # Errors
     /// If it had to be opened again, and is not there any more or another file is.
     pub(crate) fn get(&self) -> Result<Arc<File>> {
+        if self.process != std::process::id() {
+            // In a forked child a thread that stayed with the parent may hold any lock for ever.
+            let file = self.slot.file.try_lock().ok().and_then(|file| file.clone());
+            return file.map_or_else(|| self.open_again().map(Arc::new), Ok);
+        }
         self.slot.used.store(true, Ordering::Relaxed);
         if let Some(file) = &*lock(&self.slot.file) {
             return Ok(Arc::clone(file));
         }
+        Ok(self.keep(self.open_again()?))
+    }
+
+    fn open_again(&self) -> Result<File> {
         let changed = |e| IoError::os(&self.path, "read on, it was removed or replaced meanwhile; ask again", e);
         let (file, identity) = open(&self.path).map_err(|e| match e {
             IoError::Os { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
@@ -92,7 +110,7 @@ impl Descriptor {
         if identity != self.identity {
             return Err(changed(std::io::Error::other("another file has its name")));
         }
-        Ok(self.keep(file))
+        Ok(file)
     }
 
     /// The file opened for reads past the page cache; `None` if its file system has none.
@@ -253,6 +271,21 @@ mod tests {
             read(file).unwrap();
             assert!(is_open(&files[0]));
         }
+    }
+
+    #[test]
+    fn a_forked_child_waits_for_no_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        std::fs::write(&path, b"a").unwrap();
+        let (mut file, _) = Descriptor::open(&path).unwrap();
+        // As if another process had opened it, and a thread of that had the lock when this one was forked.
+        file.process = 0;
+        let slot = Arc::clone(&file.slot);
+        let held = lock(&slot.file);
+        assert_eq!(read(&file).unwrap(), b'a');
+        drop(held);
+        assert_eq!(read(&file).unwrap(), b'a');
     }
 
     #[test]

@@ -249,10 +249,10 @@ impl Io {
     /// Starts reading ranges that lie within a file. `None` if memory to read ahead has run out.
     pub(crate) fn start(&self, file: &Descriptor, name: &Arc<str>, request: &Request<'_>) -> Result<Option<Reading>> {
         let inner = &*self.0;
-        let cached = file.get()?;
         if !self.is_here() {
-            return forked(&cached, name, request.ranges).map(Some);
+            return forked(&*file.get()?, name, request.ranges).map(Some);
         }
+        let cached = file.get()?;
         let mut pieces = Vec::with_capacity(request.ranges.len());
         for range in request.ranges {
             let lead = usize::try_from(range.start % PAGE as u64).unwrap_or(0);

@@ -12,6 +12,7 @@ mod descriptors;
 mod engine;
 mod error;
 mod machine;
+mod merged;
 pub mod probe;
 mod reading;
 #[cfg(target_os = "linux")]
@@ -32,6 +33,7 @@ pub use descriptors::Identity;
 pub use engine::{Io, IoCounters, IoMode, IoOptions, Request};
 pub use error::{IoError, Result};
 pub use machine::default_memory;
+pub use merged::Merged;
 pub use reading::{Below, Reading, Reply};
 #[cfg(target_os = "linux")]
 pub use ring::{Direction, Features, Ring, Transfer};

@@ -15,31 +15,23 @@ use plinth_encoding::Mask;
 use plinth_encoding::expr::Path;
 use plinth_format::scan::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Possible, Rows, ScanColumn};
 use plinth_format::{FormatError, Result, ScanMetrics};
-use plinth_io::{Held, Io, IoError, Need, Reading, Request, Reservation, Source};
+use plinth_io::{Io, IoError, Need, Reservation, Source};
 use plinth_profile::{Anchor, Stage, scope};
 
 use super::BLOCK_ROWS;
 use super::arrays::{compacted, selected};
 use super::bloom::Blooms;
 use super::decodes::Decodes;
+use super::fetch::Fetch;
 use super::leaf::{LeafChunk, PageValues};
 use super::nested::NestedChunk;
 use super::predicate::{Answers, Asked, Predicate};
-use super::resolved::{Resolved, page_locations};
+use super::resolved::Resolved;
 use super::tape::Tape;
 use super::zones::{StatisticsOf, Zones};
 
 /// What profiles charge decoding to, whatever the encoding.
 const DECODE: Anchor = Stage::Decode.of("parquet");
-
-/// Ranges closer than this are read as one.
-const READ_GAP: u64 = 16 << 10;
-
-/// A merged read is not grown beyond this, and a longer range is read in pieces of this size.
-const READ_MOST: u64 = 1 << 20;
-
-/// How much further than its share of the rows a chunk without a page index is read for a block.
-const SLACK: u64 = 128 << 10;
 
 /// Bytes of a value, if it is no more than its place in an array.
 const VALUE_BYTES: u64 = 33;
@@ -47,20 +39,20 @@ const VALUE_BYTES: u64 = 33;
 /// A file's columns while one scan reads them.
 #[derive(Debug)]
 pub(crate) struct ParquetColumns {
-    file: ParquetFile,
+    pub(super) file: ParquetFile,
     /// The file's row groups that are the scan's, in order; the executor counts these.
-    groups: Vec<usize>,
+    pub(super) groups: Vec<usize>,
     /// Rows of the file before each of its row groups.
     rows_before: Vec<u64>,
-    metrics: Arc<ScanMetrics>,
+    pub(super) metrics: Arc<ScanMetrics>,
     /// Bytes that the whole query reads, as far as is known.
-    query_bytes: u64,
+    pub(super) query_bytes: u64,
     /// Whether all rows come out: then readers that go forward serve for columns of any kind, and best.
     forward: bool,
     columns: Vec<Arc<Resolved>>,
     /// Those that come out.
     output: BTreeSet<ColumnId>,
-    tapes: RefCell<HashMap<(usize, usize), Arc<Tape>>>,
+    pub(super) tapes: RefCell<HashMap<(usize, usize), Arc<Tape>>>,
     zones: RefCell<HashMap<(ColumnId, usize), Arc<Zones>>>,
     blooms: Blooms,
     flat: HashMap<(ColumnId, usize), LeafChunk>,
@@ -76,7 +68,7 @@ pub(crate) struct ParquetColumns {
     /// Nothing is held of row groups before this one.
     forgotten: usize,
     /// Memory of what is kept.
-    memory: Reservation,
+    pub(super) memory: Reservation,
 }
 
 /// Values of a block.
@@ -111,31 +103,6 @@ pub(crate) struct ParquetFile {
     pub(super) metadata: Arc<ParquetMetaData>,
     /// What its columns are read as.
     pub(super) schema: Arc<Schema>,
-}
-
-/// Reads under way.
-#[derive(Debug)]
-pub(crate) struct Fetch {
-    reading: Reading,
-    parts: Vec<Part>,
-    held: Vec<Option<Arc<Held>>>,
-    blocks: Vec<BlockId>,
-}
-
-/// A part of a column chunk that one of the reads brings.
-#[derive(Debug)]
-struct Part {
-    tape: Arc<Tape>,
-    range: Range<u64>,
-    read: usize,
-    /// Where the read begins.
-    from: u64,
-}
-
-impl AsRef<Reading> for Fetch {
-    fn as_ref(&self) -> &Reading {
-        &self.reading
-    }
 }
 
 impl ParquetFile {
@@ -220,12 +187,12 @@ impl ParquetColumns {
     }
 
     /// The file's number of a row group.
-    fn group(&self, group: usize) -> Result<usize> {
+    pub(super) fn group(&self, group: usize) -> Result<usize> {
         let found = self.groups.get(group).copied();
         found.ok_or_else(|| FormatError::InvalidArgument(format!("there is no row group {group}")))
     }
 
-    fn column(&self, column: ColumnId) -> Result<&Arc<Resolved>> {
+    pub(super) fn column(&self, column: ColumnId) -> Result<&Arc<Resolved>> {
         let found = self.columns.get(column);
         found.ok_or_else(|| FormatError::InvalidArgument(format!("there is no column {column}")))
     }
@@ -239,7 +206,7 @@ impl ParquetColumns {
     }
 
     /// The rows of a block, counted from its row group's first.
-    fn rows(&self, at: BlockId) -> Result<Range<usize>> {
+    pub(super) fn rows(&self, at: BlockId) -> Result<Range<usize>> {
         let rows = self.group_rows(at.group)?;
         let start = at.block.saturating_mul(BLOCK_ROWS);
         if start >= rows {
@@ -249,43 +216,6 @@ impl ParquetColumns {
             )));
         }
         Ok(start..rows.min(start + BLOCK_ROWS))
-    }
-
-    fn tape(&self, group: usize, leaf: usize) -> Arc<Tape> {
-        let mut tapes = self.tapes.borrow_mut();
-        let tape = tapes.entry((group, leaf)).or_insert_with(|| {
-            let (start, len) = self.file.metadata.row_group(group).column(leaf).byte_range();
-            let range = start..start.saturating_add(len);
-            Arc::new(Tape::new(Arc::clone(&self.file.source), Arc::clone(&self.metrics), range))
-        });
-        Arc::clone(tape)
-    }
-
-    /// The bytes of a leaf's chunk that a block takes, as far as that can be told.
-    fn ranges(&self, group: usize, leaf: usize, rows: &Range<usize>, out: &mut Vec<Range<u64>>) {
-        let chunk = self.file.metadata.row_group(group).column(leaf);
-        let (start, len) = chunk.byte_range();
-        let Some(locations) = page_locations(&self.file.metadata, group, leaf) else {
-            // Pages say where the next one is: all before the block, and its share of the chunk.
-            let all = u64::try_from(self.file.metadata.row_group(group).num_rows()).unwrap_or(0).max(1);
-            let share = u128::from(len) * rows.end as u128 / u128::from(all);
-            let share = u64::try_from(share).unwrap_or(u64::MAX).saturating_add(SLACK).min(len);
-            out.push(start..start.saturating_add(share));
-            return;
-        };
-        let offset = |offset: i64| u64::try_from(offset).unwrap_or(0);
-        let first_row = |row: i64| usize::try_from(row).unwrap_or(usize::MAX);
-        if let Some(first) = locations.first().filter(|first| offset(first.offset) > start) {
-            out.push(start..offset(first.offset));
-        }
-        let from = locations.partition_point(|page| first_row(page.first_row_index) <= rows.start).saturating_sub(1);
-        for page in locations.get(from..).unwrap_or_default() {
-            if first_row(page.first_row_index) >= rows.end {
-                break;
-            }
-            let at = offset(page.offset);
-            out.push(at..at + u64::try_from(page.compressed_page_size).unwrap_or(0));
-        }
     }
 
     fn zones(&self, column: ColumnId, group: usize) -> Result<Arc<Zones>> {
@@ -526,76 +456,12 @@ impl ColumnSource for ParquetColumns {
     }
 
     fn start(&self, wanted: &[(ColumnId, BlockId)], need: Need) -> Result<Option<Fetch>> {
-        let mut parts: Vec<(Range<u64>, Arc<Tape>)> = Vec::new();
-        for &(column, at) in wanted {
-            let (group, rows) = (self.group(at.group)?, self.rows(at)?);
-            for &leaf in self.column(column)?.leaves() {
-                let tape = self.tape(group, leaf);
-                let (mut ranges, mut missing) = (Vec::new(), Vec::new());
-                self.ranges(group, leaf, &rows, &mut ranges);
-                ranges.into_iter().for_each(|range| tape.missing(range, &mut missing));
-                parts.extend(missing.into_iter().map(|range| (range, Arc::clone(&tape))));
-            }
-        }
-        // Ahead of its time only what there is memory for, and a page takes some once it is decoded.
-        if need == Need::Ahead && !parts.is_empty() && self.memory.budget().left() == 0 {
-            return Ok(None);
-        }
-        let mut blocks: Vec<BlockId> = wanted.iter().map(|&(_, at)| at).collect();
-        blocks.dedup();
-        let mut pieces: Vec<(Range<u64>, Arc<Tape>)> = Vec::new();
-        parts.sort_by_key(|(range, _)| (range.start, range.end));
-        for (range, tape) in parts {
-            // Several blocks may want the same page.
-            let from = match pieces.last() {
-                Some((last, known)) if Arc::ptr_eq(known, &tape) => range.start.max(last.end),
-                _ => range.start,
-            };
-            let mut at = from;
-            while at < range.end {
-                let end = range.end.min(at.saturating_add(READ_MOST));
-                pieces.push((at..end, Arc::clone(&tape)));
-                at = end;
-            }
-        }
-        let mut reads: Vec<Range<u64>> = Vec::new();
-        let mut parts = Vec::with_capacity(pieces.len());
-        for (range, tape) in pieces {
-            match reads.last_mut() {
-                Some(last)
-                    if range.start <= last.end + READ_GAP && range.end.max(last.end) - last.start <= READ_MOST =>
-                {
-                    last.end = last.end.max(range.end);
-                }
-                _ => reads.push(range.clone()),
-            }
-            let from = reads.last().map_or(range.start, |read| read.start);
-            parts.push(Part { tape, range, read: reads.len() - 1, from });
-        }
-        let request = Request { ranges: &reads, need, query_bytes: self.query_bytes };
-        let Some(reading) = self.file.source.start(&request)? else { return Ok(None) };
-        parts.iter().for_each(|part| part.tape.ask(part.range.clone()));
-        self.metrics.bytes_read.fetch_add(reads.iter().map(|read| read.end - read.start).sum(), Relaxed);
-        let io = self.file.source.io();
-        let held = reads.iter().map(|read| io.map(|io| Arc::new(io.hold(read.end - read.start)))).collect();
-        Ok(Some(Fetch { reading, parts, held, blocks }))
+        self.start_reading(wanted, need)
     }
 
     fn finish(&mut self, fetch: Fetch) -> Result<()> {
-        let Fetch { reading, parts, held, blocks } = fetch;
+        let blocks = fetch.finish()?;
         self.live.extend(blocks);
-        let buffers = reading.wait()?;
-        for Part { tape, range, read, from } in parts {
-            let Some(buffer) = buffers.get(read) else {
-                return Err(FormatError::InvalidArgument("a read returned too few buffers".into()));
-            };
-            let start = usize::try_from(range.start - from).unwrap_or(usize::MAX);
-            let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-            if start.checked_add(len).is_none_or(|end| end > buffer.len()) {
-                return Err(FormatError::InvalidArgument("a read returned too few bytes".into()));
-            }
-            tape.put(range.start, buffer.slice_with_length(start, len), held.get(read).cloned().flatten());
-        }
         Ok(())
     }
 

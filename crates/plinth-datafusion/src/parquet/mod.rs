@@ -15,6 +15,7 @@ mod bloom;
 mod columns;
 mod decodes;
 mod fallback;
+mod fetch;
 mod hybrid;
 mod leaf;
 #[cfg(test)]

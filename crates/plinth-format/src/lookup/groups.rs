@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_buffer::Buffer;
 use plinth_encoding::EncodingError;
 use plinth_encoding::postings::{GroupSource, Place};
-use plinth_io::Source;
+use plinth_io::{Merged, Source};
 
 use crate::error::FormatError;
 use crate::file::verify;
@@ -25,27 +25,20 @@ pub(crate) struct Groups {
 
 impl GroupSource for Groups {
     fn read(&self, groups: &[Place]) -> plinth_encoding::Result<Vec<Buffer>> {
-        let mut reads: Vec<std::ops::Range<u64>> = Vec::new();
-        let mut parts = Vec::with_capacity(groups.len());
-        for group in groups {
+        let range = |group: &Place| {
             let start = self.offset + group.offset;
-            let end = start + u64::from(group.len);
-            match reads.last_mut() {
-                Some(last) if last.end == start && end - last.start <= READ_MOST => last.end = end,
-                _ => reads.push(start..end),
-            }
-            let from = reads.last().map_or(start, |read| read.start);
-            parts.push((reads.len() - 1, usize::try_from(start - from).unwrap_or(usize::MAX)));
-        }
+            start..start + u64::from(group.len)
+        };
+        let mut merged = Merged::new(0, READ_MOST);
+        let reads: Vec<usize> = groups.iter().map(|group| merged.add(&range(group))).collect();
         let fail = |e: FormatError| EncodingError::Fetch(Arc::new(e));
-        let read = self.source.read(&reads).map_err(|e| fail(e.into()))?;
+        let brought = self.source.read(merged.reads()).map_err(|e| fail(e.into()))?;
         groups
             .iter()
-            .zip(parts)
-            .map(|(group, (read_by, from))| {
-                let bytes = read.get(read_by).filter(|bytes| from + group.len as usize <= bytes.len());
+            .zip(reads)
+            .map(|(group, read)| {
+                let bytes = merged.part(read, &range(group), &brought);
                 let bytes = bytes.ok_or_else(|| EncodingError::corrupt("a read returned too few bytes"))?;
-                let bytes = bytes.slice_with_length(from, group.len as usize);
                 let Place { group: number, len, .. } = group;
                 let offset = self.offset + group.offset;
                 let place = format_args!("{} group {number} (offset {offset}, {len} bytes)", self.place);

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use arrow_buffer::{BooleanBuffer, Buffer};
 use hashbrown::{HashMap, HashSet};
 use plinth_encoding::{Block, Column, EncodingError, Memory, Physical};
-use plinth_io::{Held, Io, Need, Reading, Request};
+use plinth_io::{Held, Io, Merged, Need, Reading, Request};
 use plinth_profile::{Stage, scope};
 
 use super::ScanMetrics;
@@ -74,7 +74,7 @@ struct Fetched {
 #[derive(Debug)]
 pub struct Fetch {
     reading: Reading,
-    reads: Vec<Range<u64>>,
+    merged: Merged,
     held: Vec<Option<Arc<Held>>>,
     parts: Vec<Part>,
     /// Blocks that were kept of an earlier read.
@@ -183,32 +183,20 @@ impl Blocks {
         }
         parts.sort_by_key(|part| (part.range.start, part.at.group, part.at.block, part.stream));
         parts.dedup_by_key(|part| (part.range.start, part.stream, part.at));
-        let mut reads: Vec<Range<u64>> = Vec::new();
-        for part in &mut parts {
-            let range = &part.range;
-            match reads.last_mut() {
-                Some(last)
-                    if range.start <= last.end + READ_GAP && range.end.max(last.end) - last.start <= READ_MOST =>
-                {
-                    last.end = last.end.max(range.end);
-                }
-                _ => reads.push(range.clone()),
-            }
-            part.read = reads.len() - 1;
-        }
-        let request = Request { ranges: &reads, need, query_bytes: self.query_bytes };
+        let mut merged = Merged::new(READ_GAP, READ_MOST);
+        parts.iter_mut().for_each(|part| part.read = merged.add(&part.range));
+        let request = Request { ranges: merged.reads(), need, query_bytes: self.query_bytes };
         let Some(reading) = self.file.source.start(&request)? else { return Ok(None) };
-        let bytes = |range: &Range<u64>| range.end - range.start;
-        self.metrics.bytes_read.fetch_add(reads.iter().map(bytes).sum(), Relaxed);
-        let hold = |io: &Io, range| Arc::new(io.hold(range));
+        self.metrics.bytes_read.fetch_add(merged.bytes(), Relaxed);
+        let hold = |io: &Io, range: &Range<u64>| Arc::new(io.hold(range.end - range.start));
         let io = self.file.source.io();
-        let held = reads.iter().map(|range| io.map(|io| hold(io, bytes(range)))).collect();
-        Ok(Some(Fetch { reading, reads, held, parts, kept }))
+        let held = merged.reads().iter().map(|range| io.map(|io| hold(io, range))).collect();
+        Ok(Some(Fetch { reading, merged, held, parts, kept }))
     }
 
     /// Waits for what was started, and checks it.
     pub(super) fn finish(&mut self, fetch: Fetch) -> Result<()> {
-        let Fetch { reading, reads, held, parts, kept } = fetch;
+        let Fetch { reading, merged, held, parts, kept } = fetch;
         let below = reading.below();
         for (at, stream, bytes) in kept {
             self.loaded.entry(at).or_default().bytes.insert(stream, Fetched { bytes, read: None });
@@ -217,18 +205,11 @@ impl Blocks {
         let check = scope(Stage::Checksum);
         check.bytes(parts.iter().map(|part| part.range.end - part.range.start).sum());
         for Part { at, stream, range, checksum, read } in parts {
-            let (Some(whole), Some(buffer), Some(held)) = (reads.get(read), buffers.get(read), held.get(read)) else {
-                return Err(FormatError::InvalidArgument("a read returned too few buffers".into()));
-            };
-            let start = usize::try_from(range.start - whole.start).unwrap_or(usize::MAX);
-            let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-            if start.checked_add(len).is_none_or(|end| end > buffer.len()) {
-                return Err(FormatError::InvalidArgument("a read returned too few bytes".into()));
-            }
-            let bytes = buffer.slice_with_length(start, len);
+            let bytes = merged.part(read, &range, &buffers);
+            let bytes = bytes.ok_or_else(|| FormatError::InvalidArgument("a read returned too few bytes".into()))?;
             verify(self.file.source.name(), &Place { file: &self.file, stream, at }, &bytes, checksum)?;
             self.file.keep_block(range.start, &bytes, below);
-            let fetched = Fetched { bytes, read: held.clone() };
+            let fetched = Fetched { bytes, read: held.get(read).cloned().flatten() };
             self.loaded.entry(at).or_default().bytes.insert(stream, fetched);
         }
         Ok(())

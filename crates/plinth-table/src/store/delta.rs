@@ -161,7 +161,12 @@ impl Delta {
 
     /// Puts all rows into the tree of a new index.
     pub(crate) fn add_index(&self, index: &Definition) -> Result<()> {
-        self.batches().try_for_each(|(first, batch)| self.index_rows(index, first, batch).map(drop))
+        let mut bytes = 0;
+        for (first, batch) in self.batches() {
+            bytes += self.index_rows(index, first, batch)?;
+        }
+        self.index.write().unwrap_or_else(PoisonError::into_inner).memory.charge(bytes);
+        Ok(())
     }
 
     /// One row, as a batch.
