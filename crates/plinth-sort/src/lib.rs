@@ -1,19 +1,20 @@
 //! Sorting by the exact type of what is sorted.
 //!
 //! A comparison that is compiled in costs a fraction of one that is called, so [`sort`] is compiled for each type, and
-//! [`sort_by_rank`] for each pair of closures. What is sorted already, backwards, or made of long runs is found out first
-//! and costs a pass or a merge. Everything else is scattered once into buckets by the leading bits that differ, and each
-//! bucket, which then fits a core's cache, is sorted by the standard library (ipnsort; runs by driftsort). A bucket that
-//! holds most of the input says that its values hardly differ; then the scatter is not worth making.
-//!
-//! With threads (those of the caller's rayon pool), each scatters a part of the input into a buffer of its own, and
-//! gathers and sorts some of the buckets: nothing is merged, and nobody waits for a lock.
+//! [`sort_by_rank`] for each pair of closures. On one thread that is all there is to gain, and the standard library sorts
+//! (ipnsort). With threads (those of the caller's rayon pool), what is sorted already, backwards, or made of long runs is
+//! found out first and costs a pass or a merge (driftsort). Everything else is scattered once into buckets by the leading
+//! bits that differ: each thread scatters a part of the input into a buffer of its own, and gathers and sorts some of the
+//! buckets, which then fit a core's cache. Nothing is merged, and nobody waits for a lock. A bucket that holds most of the
+//! input says that its values hardly differ; then the scatter is not worth making.
 //!
 //! Sorts are not stable; who needs that compares rows last, as pairs do.
 
 mod scatter;
 
 use std::cmp::Ordering;
+
+use rayon::prelude::*;
 
 /// What can be scattered: values whose order a number follows.
 pub trait Sortable: Copy + Ord + Send + Sync {
@@ -71,19 +72,45 @@ where
 /// The order of byte strings: their places, such that what is at the first of them comes first; equal ones keep their order.
 /// `key` gives the string at a place.
 ///
-/// Strings are told apart by eight bytes, behind what all have in common, that lie beside their places; only those that
-/// agree in these are looked up.
+/// Strings are told apart by eight bytes, behind what all have in common, that lie beside their places; of those that agree
+/// in these the next eight are fetched, and few of them are looked up.
 pub fn order_bytes<'k>(len: u32, key: impl Fn(u32) -> &'k [u8] + Sync) -> Vec<u32> {
     let common = common_prefix(len, &key);
     let mut heads: Vec<(u64, u32)> = (0..len).map(|at| (head(key(at), common), at)).collect();
-    let rest = |at: u32| key(at).get(common..).unwrap_or_default();
-    sort_by_rank(
-        &mut heads,
-        |(head, _)| *head,
-        |a, b| a.0.cmp(&b.0).then_with(|| rest(a.1).cmp(rest(b.1))).then(a.1.cmp(&b.1)),
-    );
+    order_heads(&mut heads, common, LEVELS, &key);
     heads.into_iter().map(|(_, at)| at).collect()
 }
+
+/// So many strings that agree in a head are compared, rather than told apart by the bytes behind it.
+const TIES: usize = 1 << 5;
+/// Heads that are looked at, one behind the other, before strings are compared however many agree: this bounds the stack.
+const LEVELS: u32 = 1 << 6;
+
+/// Orders strings, which agree up to `from`, by their heads there.
+fn order_heads<'k>(heads: &mut [(u64, u32)], from: usize, levels: u32, key: &(impl Fn(u32) -> &'k [u8] + Sync)) {
+    sort(heads);
+    let behind = from + HEAD;
+    heads.par_chunk_by_mut(|a, b| a.0 == b.0).filter(|ties| ties.len() > 1).for_each(|ties| {
+        let rest = |at: u32| key(at).get(from..).unwrap_or_default();
+        if ties.len() <= TIES || levels == 0 {
+            return ties.sort_unstable_by(|a, b| rest(a.1).cmp(rest(b.1)).then(a.1.cmp(&b.1)));
+        }
+        // Where a string has ended, its head is as if zeros followed, and it comes before those that have them.
+        let (mut ended, mut longer) = (Vec::new(), Vec::new());
+        for (_, at) in &*ties {
+            let key = key(*at);
+            if key.len() < behind { ended.push((key.len() as u64, *at)) } else { longer.push((head(key, behind), *at)) }
+        }
+        ended.sort_unstable();
+        order_heads(&mut longer, behind, levels - 1, key);
+        for (to, from) in ties.iter_mut().zip(ended.into_iter().chain(longer)) {
+            *to = from;
+        }
+    });
+}
+
+/// Bytes of a head.
+const HEAD: usize = 8;
 
 /// Eight bytes of a key from a place on as a number, zeros where there are none: keys in order have heads in order.
 #[inline]

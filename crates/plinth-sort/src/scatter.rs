@@ -21,7 +21,8 @@ pub(crate) fn sort<T: Copy + Send + Sync>(
     sort_bucket: impl Fn(&mut [T]) + Sync,
     merge_runs: impl Fn(&mut [T]),
 ) {
-    if values.len() < FEW {
+    // One thread gains nothing by buckets: the scatter costs what it saves.
+    if values.len() < FEW || rayon::current_num_threads() == 1 {
         return sort_bucket(values);
     }
     match order_of(values, &compare) {
@@ -71,26 +72,23 @@ const BLOCK: usize = 256;
 
 /// Looks for runs, and gives up as soon as there are too many.
 fn order_of<T>(values: &[T], compare: impl Fn(&T, &T) -> Ordering) -> Found {
+    // One run is told by a pass that does nothing else; where there are more, it ends with the first.
+    if values.is_sorted_by(|a, b| compare(a, b).is_le()) {
+        return Found::Ascending;
+    }
+    if values.is_sorted_by(|a, b| compare(a, b).is_ge()) {
+        return Found::Descending;
+    }
     let limit = values.len() / RUN;
-    let (mut rises, mut falls) = (0, 0);
+    let mut falls = 0;
     let seconds = values.get(1..).unwrap_or_default();
     for (a, b) in values.chunks(BLOCK).zip(seconds.chunks(BLOCK)) {
-        for (a, b) in a.iter().zip(b) {
-            let order = compare(a, b);
-            rises += usize::from(order == Ordering::Less);
-            falls += usize::from(order == Ordering::Greater);
-        }
-        // A descending input is one run too, which only its end can tell.
-        if falls >= limit && rises > 0 {
+        falls += a.iter().zip(b).filter(|(a, b)| compare(a, b).is_gt()).count();
+        if falls >= limit {
             return Found::Nothing;
         }
     }
-    let (rises, falls) = (rises > 0, falls > 0);
-    match (rises, falls) {
-        (_, false) => Found::Ascending,
-        (false, true) => Found::Descending,
-        (true, true) => Found::Runs,
-    }
+    Found::Runs
 }
 
 /// Which bucket a rank is in.
