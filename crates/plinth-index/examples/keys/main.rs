@@ -181,7 +181,7 @@ fn insert(rows: usize) {
             sum(all.iter().map(Index::len).sum())
         }),
     ];
-    compare(&four(&rows.to_string()), rows as u64 * 4, 5, entries);
+    compare(&four(&rows.to_string()), rows as u64 * 4, 3, entries);
 }
 
 /// A key whose comparison is a call, as in an engine that finds it in a table of types.

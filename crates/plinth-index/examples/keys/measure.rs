@@ -1,13 +1,9 @@
 //! Timing, and the table that comes out.
 
-use std::time::Instant;
-
-/// Nanoseconds of processor time of this thread, where the system tells; else of the clock.
+/// Nanoseconds of processor time of this thread. What the kernel shows in a file moves in steps of milliseconds; this does not.
 fn cpu() -> u64 {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let spent = stat.and_then(|stat| stat.split_whitespace().next()?.parse().ok());
-    spent.unwrap_or_else(|| u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(0))
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap_or(0)
 }
 
 /// Processor time of this thread for something, in nanoseconds, and what it returned.

@@ -237,12 +237,9 @@ impl Store {
                 newest = meta;
             }
         }
-        let none = || {
-            IndexError::Unsuitable {
-            file: self.name().to_owned(),
-            what: "neither of its two slots says where an index is; remove the file and open its table for writing, which builds it again".to_owned(),
-        }
-        };
+        let what = "neither of its two slots says where an index is; remove the file and open its table for writing, which \
+                    builds it again";
+        let none = || IndexError::Unsuitable { file: self.name().to_owned(), what: what.to_owned() };
         newest.ok_or_else(none)
     }
 }

@@ -67,6 +67,8 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
                 return Ok(None);
             }
             if let Some(child) = self.pool.child(word) {
+                // Its latch, its header and where a search begins, at the same time.
+                K::prefetch(child.page);
                 let reading = Reading::begin(child, shared);
                 if !node.check() {
                     return Ok(None);
