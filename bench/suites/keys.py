@@ -25,7 +25,7 @@ COLUMNS = {
     "i32, random": "(hash(i) >> 32)::UINTEGER::BIGINT - 2147483648",
     "i64, random": "hash(i)::HUGEINT - 9223372036854775808",
     "UUID, random": "gen_random_uuid()",
-    "strings": "'https://www.example.com/' || ['item/', 'user/', ''][1 + hash(i) % 3] || (hash(i) >> 34)",
+    "strings": "'https://www.example.com/' || ['item/', 'user/', ''][1 + (hash(i) % 3)::BIGINT] || (hash(i) >> 34)",
 }
 TYPES = {"i32, random": "INTEGER", "i64, random": "BIGINT", "UUID, random": "UUID", "strings": "VARCHAR"}
 
