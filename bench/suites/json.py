@@ -199,7 +199,7 @@ def read(options, example):
         else:
             of = summary(found[way.key])
             record |= of | {"rate": sizes[way.lines] / of["median"], "memory": memories[way.key]}
-            say(f"  {way.key}: {record['rate'] / 1e9:.3f} GB/s, {memory[way.key] / 1e6:,.0f} MB")
+            say(f"  {way.key}: {record['rate'] / 1e9:.3f} GB/s, {memories[way.key] / 1e6:,.0f} MB")
         records.append(record)
     # A way of Plinth's that is wrong fails the run; a peer's is only left out.
     disagreements = [f"{key}: {why}" for key, why in errors.items() if key.startswith("plinth")]
