@@ -14,7 +14,7 @@ use super::super::segment::Live;
 use super::super::snapshot::Snapshot;
 use super::super::version::{Place, Version};
 use super::tree::just_above;
-use super::{Definition, Span};
+use super::{Definition, Span, Tree};
 
 /// An index of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,12 +54,33 @@ impl Part<'_> {
         }
     }
 
-    /// The rows that are there with keys of a span: in their order, if there is a tree.
-    pub(super) fn entries(&self, index: &Definition, span: &Span, each: Each<'_>) -> Result<()> {
-        let tree = match self {
+    fn tree(&self, index: &Definition) -> Option<Arc<Tree>> {
+        match self {
             Self::Segment(_, live) => live.segment.trees.get(index.number),
             Self::Frozen(delta) | Self::Delta(delta) => delta.trees.get(index.number),
-        };
+        }
+    }
+
+    /// The row that has a key, if the index is unique: the newest of those that have or had it is looked at first.
+    pub(super) fn only(&self, index: &Definition, key: &[u8]) -> Result<Option<Place>> {
+        let mut found = None;
+        let span = Span::one(key);
+        match self.tree(index) {
+            Some(tree) => tree.entries_back(&span, |_, row| {
+                found = self.place(row);
+                Ok(found.is_none())
+            })?,
+            None => self.entries(index, &span, &mut |_, place| {
+                found = Some(place);
+                Ok(false)
+            })?,
+        }
+        Ok(found)
+    }
+
+    /// The rows that are there with keys of a span: in their order, if there is a tree.
+    pub(super) fn entries(&self, index: &Definition, span: &Span, each: Each<'_>) -> Result<()> {
+        let tree = self.tree(index);
         let mut show = |key: &[u8], row| self.place(row).map_or(Ok(true), |place| each(key, place));
         match (tree, self) {
             (Some(tree), _) => tree.entries(span, show),

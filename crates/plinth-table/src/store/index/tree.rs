@@ -184,7 +184,16 @@ impl Tree {
     }
 
     /// Shows the entries of a span, in order, until `each` says that it is enough.
-    pub(crate) fn entries(&self, span: &Span, mut each: impl FnMut(&[u8], u32) -> Result<bool>) -> Result<()> {
+    pub(crate) fn entries(&self, span: &Span, each: impl FnMut(&[u8], u32) -> Result<bool>) -> Result<()> {
+        self.walk(span, false, each)
+    }
+
+    /// The same from the last to the first: of a key the newest row comes first.
+    pub(super) fn entries_back(&self, span: &Span, each: impl FnMut(&[u8], u32) -> Result<bool>) -> Result<()> {
+        self.walk(span, true, each)
+    }
+
+    fn walk(&self, span: &Span, back: bool, mut each: impl FnMut(&[u8], u32) -> Result<bool>) -> Result<()> {
         if span.to.as_ref().is_some_and(|to| *to <= span.from) {
             return Ok(());
         }
@@ -194,7 +203,8 @@ impl Tree {
         macro_rules! walk {
             ($index:ident, $number:ident, $whole:expr) => {{
                 let bounds = self.bounds(span, |key| $number(key.get(..width).unwrap_or(key)));
-                for entry in $index.range(bounds) {
+                let range = if back { $index.range_back(bounds) } else { $index.range(bounds) };
+                for entry in range {
                     let (key, row) = entry?;
                     if !show($whole(key).get(..width).unwrap_or_default(), row)? {
                         break;
@@ -209,7 +219,8 @@ impl Tree {
             Kind::Bytes(index) => {
                 let from = Bound::Included(span.from.as_slice());
                 let to = span.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-                for entry in index.range((from, to)) {
+                let range = if back { index.range_back((from, to)) } else { index.range((from, to)) };
+                for entry in range {
                     let (key, row) = entry?;
                     if !show(&key, row)? {
                         break;

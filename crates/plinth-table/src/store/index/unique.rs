@@ -71,14 +71,16 @@ impl Definition {
 
     /// Whether a row that stays has a key.
     fn is_taken(&self, version: &Version, set: &WriteSet, going: &HashSet<Place>, key: &[u8]) -> Result<bool> {
-        let mut taken = false;
-        if !set.all_go {
-            version.entries(self, &Span::one(key), |_, place| {
-                taken = !going.contains(&place);
-                Ok(!taken)
-            })?;
+        if set.all_go {
+            return Ok(false);
         }
-        Ok(taken)
+        // Newest parts first: a row that changes often leaves many entries of its key, and only the last is of one that is there.
+        for part in version.parts().iter().rev() {
+            if let Some(place) = part.only(self, key)? {
+                return Ok(!going.contains(&place));
+            }
+        }
+        Ok(false)
     }
 
     /// No two rows of a version have the same key: entries that lie beside each other within a part, and those of each part

@@ -284,6 +284,44 @@ fn few_rows_are_told_without_a_scan() {
     }
 }
 
+/// Keys that are sorted in several lots, and pages that leave memory while a tree is built.
+#[test]
+fn an_index_is_built_within_little_memory() {
+    let budget = plinth_io::MemoryBudget::new(12 << 20);
+    let io = plinth_io::Io::new(&budget, plinth_io::IoOptions { arena_bytes: Some(2 << 20), ..Default::default() });
+    let (_, storage) = disk(1);
+    let writer = WriterOptions { threads: 1, row_group_rows: 4096, block_rows: 1024, ..WriterOptions::default() };
+    let options = TableOptions { open: OpenOptions { io, ..OpenOptions::default() }, writer, ..small() };
+    let table = Table::create_in(&storage, &schema(), &["id"], options).unwrap();
+    let text = |id: i64| format!("{:05} {}", id * 7919 % 30_000, "x".repeat(150));
+    for lot in 0..10_i64 {
+        let rows: Model = (lot * 3000..(lot + 1) * 3000).map(|id| (id, (Some(id % 5), text(id)))).collect();
+        table.insert(&batch(&rows)).unwrap();
+        table.merge().unwrap();
+    }
+    table.vacuum().unwrap();
+    table.create_index("by_t", &["t"], true).unwrap();
+    table.create_index("by_n", &["n"], false).unwrap();
+    let all = table.snapshot().find_range("by_t", ..).unwrap();
+    assert!(all.num_rows() == 30_000 && all.column(2).as_string_view().iter().is_sorted());
+    assert_eq!(table.snapshot().find("by_n", 3).unwrap().num_rows(), 6_000);
+    assert!(Table::verify_in(&storage, &small()).unwrap().problems.is_empty());
+}
+
+#[test]
+fn a_row_that_changes_often_is_found_among_what_it_was() {
+    let (_, storage) = disk(1);
+    let table = Table::create_in(&storage, &schema(), &["id"], small()).unwrap();
+    table.create_index("one_n", &["n"], true).unwrap();
+    for i in 0..5_000 {
+        table.upsert(&batch([(&1, &(Some(7), format!("{i}")))])).unwrap();
+    }
+    assert!(matches!(table.insert(&one(2, 7)), Err(TableError::NotUnique { .. })));
+    assert_eq!(table.snapshot().find("one_n", 7).unwrap().num_rows(), 1);
+    table.delete(&keys([1])).unwrap();
+    table.insert(&one(2, 7)).unwrap();
+}
+
 #[test]
 fn a_tree_that_is_gone_or_damaged_is_built_again() {
     let (disk, storage) = disk(3);
