@@ -79,7 +79,10 @@ impl Indexes {
         };
         let tree = match self.open(&**storage, segment, index) {
             Err(TableError::Format(FormatError::Io(error))) if error.is_not_found() => {
-                return Err(wrong("is missing".to_owned()));
+                return Err(TableError::corrupt(
+                    &*file,
+                    "is missing; open the table for writing, which builds it again",
+                ));
             }
             other => other?,
         };

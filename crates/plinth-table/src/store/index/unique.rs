@@ -29,7 +29,8 @@ impl Definition {
         if let Some(rows) = &set.rows {
             for key in self.keys(rows)?.0.iter() {
                 if key.len() > plinth_index::MAX_KEY {
-                    return Err(plinth_index::IndexError::KeyTooLong { len: key.len() }.into());
+                    let long = plinth_index::IndexError::KeyTooLong { len: key.len() };
+                    return Err(TableError::invalid(format!("index {:?}: {long}", self.name)));
                 }
                 if self.unique && (!there.insert(key.to_vec()) || self.is_taken(version, set, going, key)?) {
                     return self.refuse(schema, key);

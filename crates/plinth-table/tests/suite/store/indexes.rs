@@ -217,7 +217,7 @@ fn what_an_index_can_not_be() {
     assert!(table.snapshot().find("by_t", 1).is_err());
     let long = batch([(&200, &(None, "x".repeat(20_000)))]);
     let long = message(table.insert(&long).unwrap_err());
-    assert_eq!(long, "a key of 20000 bytes cannot be indexed: the longest has 16384");
+    assert_eq!(long, "index \"by_t\": a key of 20000 bytes cannot be indexed: the longest has 16384");
     table.insert(&one(101, 3)).unwrap();
     assert_eq!(scan(&table).unwrap().len(), 42);
 }
