@@ -1,7 +1,6 @@
 //! Plinth as a file format of the engine's own listing tables, COPY and CREATE EXTERNAL TABLE.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -16,6 +15,7 @@ use datafusion_datasource::source::DataSourceExec;
 use datafusion_physical_expr_common::sort_expr::LexRequirement;
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_session::Session;
+use futures::future::BoxFuture;
 use object_store::{ObjectMeta, ObjectStore};
 use plinth_encoding::Effort;
 use plinth_format::WriterOptions;
@@ -59,8 +59,6 @@ impl PlinthFormat {
         }
     }
 }
-
-type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl FileFormat for PlinthFormat {
     fn get_ext(&self) -> String {

@@ -1,7 +1,6 @@
 //! A table over an ordered list of files.
 
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -16,6 +15,7 @@ use datafusion_expr::dml::InsertOp;
 use datafusion_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_session::{Session, TableProvider};
+use futures::future::BoxFuture;
 use object_store::path::Path as Location;
 use plinth_format::{File, WriterOptions};
 use plinth_table::{Listed, Snapshot, TableFolder};
@@ -157,8 +157,6 @@ impl PlinthTable {
     }
 }
 
-type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 // The async methods are written out as the boxed futures they are: they need not wait for anything, and a future that
 // captures the engine's expressions costs the compiler dearly.
 impl TableProvider for PlinthTable {
@@ -230,12 +228,14 @@ impl TableProvider for PlinthTable {
     /// `Inexact` though the scan is exact: the filter then still counts while joins are ordered, and the physical
     /// optimizer hands it to the source afterwards.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        Ok(filters
-            .iter()
-            .map(|filter| match filter.is_volatile() {
-                true => TableProviderFilterPushDown::Unsupported,
-                false => TableProviderFilterPushDown::Inexact,
-            })
-            .collect())
+        Ok(filters.iter().map(|filter| pushdown_of(filter)).collect())
+    }
+}
+
+/// How a table of files takes a filter, before its files are looked at.
+pub(crate) fn pushdown_of(filter: &Expr) -> TableProviderFilterPushDown {
+    match filter.is_volatile() {
+        true => TableProviderFilterPushDown::Unsupported,
+        false => TableProviderFilterPushDown::Inexact,
     }
 }

@@ -1,7 +1,6 @@
 //! A table that can be written to, as the engine reads it.
 
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -18,13 +17,14 @@ use datafusion_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::union::UnionExec;
 use datafusion_session::{Session, TableProvider};
+use futures::future::BoxFuture;
 use plinth_format::File;
 use plinth_table::store::SegmentRows;
 
 use super::point;
 use super::stores::{Stores, from_table};
 use crate::source::PlinthSource;
-use crate::{location, statistics};
+use crate::{location, statistics, table};
 
 /// A folder's table. Which of its versions is read, [`Stores`] says when a scan is planned: a prepared statement reads what is
 /// there when it is executed.
@@ -193,8 +193,6 @@ fn without_deleted(whole: Statistics, segments: &[SegmentRows]) -> Statistics {
     Statistics { num_rows, ..whole.to_inexact() }
 }
 
-type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 // Written out, as those of `PlinthTable`.
 impl TableProvider for StoreTable {
     fn schema(&self) -> SchemaRef {
@@ -225,12 +223,6 @@ impl TableProvider for StoreTable {
     /// `Inexact`, as of [`crate::PlinthTable`]: the physical optimizer hands filters to the files afterwards, and rows in memory
     /// are filtered by the engine.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        Ok(filters
-            .iter()
-            .map(|filter| match filter.is_volatile() {
-                true => TableProviderFilterPushDown::Unsupported,
-                false => TableProviderFilterPushDown::Inexact,
-            })
-            .collect())
+        Ok(filters.iter().map(|filter| table::pushdown_of(filter)).collect())
     }
 }

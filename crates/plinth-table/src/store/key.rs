@@ -138,7 +138,8 @@ impl Keys {
         (0..self.len()).map(|row| self.get(row))
     }
 
-    /// Their places in the order of the keys; of equal ones the first comes first.
+    /// Their places in the order of the keys; of equal ones the first comes first. For few keys, which are looked for at once:
+    /// without the threads that [`Keys::in_order`] may use.
     pub(crate) fn order(&self) -> Vec<usize> {
         let mut order: Vec<(u64, usize)> = (0..self.len).map(|row| (head(self.get(row)), row)).collect();
         if self.ends.is_empty() && self.width <= size_of::<u64>() {

@@ -9,7 +9,7 @@ use arrow_select::interleave::interleave_record_batch;
 
 use super::super::delta::{Delta, arrow};
 use super::super::error::{Result, TableError};
-use super::super::key::Key;
+use super::super::key::{Key, Keys};
 use super::super::segment::Live;
 use super::super::snapshot::Snapshot;
 use super::super::version::{Place, Version};
@@ -80,38 +80,41 @@ impl Part<'_> {
 
     /// The rows that are there with keys of a span: in their order, if there is a tree.
     pub(super) fn entries(&self, index: &Definition, span: &Span, each: Each<'_>) -> Result<()> {
-        let tree = self.tree(index);
         let mut show = |key: &[u8], row| self.place(row).map_or(Ok(true), |place| each(key, place));
-        match (tree, self) {
-            (Some(tree), _) => tree.entries(span, show),
-            // Damaged, and only read by this process.
-            (None, Self::Segment(_, live)) => {
+        if let Some(tree) = self.tree(index) {
+            return tree.entries(span, show);
+        }
+        // Batch by batch: those that pass, until it is enough.
+        let mut look = |first: u32, (keys, rows): (Keys, Vec<u32>)| {
+            for (key, row) in keys.iter().zip(rows) {
+                if span.contains(key) && !show(key, first + row)? {
+                    return Ok(false);
+                }
+            }
+            Ok::<_, TableError>(true)
+        };
+        match self {
+            // Its tree is damaged, and this process only reads.
+            Self::Segment(_, live) => {
                 let mut first = 0;
                 for batch in live.segment.scan(index.columns.positions())? {
                     let batch = batch?;
-                    let (keys, rows) = index.keys_of(&batch)?;
-                    for (key, row) in keys.iter().zip(rows) {
-                        if span.contains(key) && !show(key, first + row)? {
-                            return Ok(());
-                        }
+                    if !look(first, index.keys_of(&batch)?)? {
+                        break;
                     }
                     first += u32::try_from(batch.num_rows()).unwrap_or(0);
                 }
-                Ok(())
             }
-            // An index that was created after the version's last row had been merged.
-            (None, Self::Frozen(delta) | Self::Delta(delta)) => {
+            // The index was created after the version's last row had been merged.
+            Self::Frozen(delta) | Self::Delta(delta) => {
                 for (first, batch) in delta.batches() {
-                    let (keys, rows) = index.keys(batch)?;
-                    for (key, row) in keys.iter().zip(rows) {
-                        if span.contains(key) && !show(key, first + row)? {
-                            return Ok(());
-                        }
+                    if !look(first, index.keys(batch)?)? {
+                        break;
                     }
                 }
-                Ok(())
             }
         }
+        Ok(())
     }
 }
 
@@ -119,26 +122,6 @@ impl Version {
     pub(super) fn parts(&self) -> Vec<Part<'_>> {
         let segments = self.segments.iter().enumerate().map(|(i, live)| Part::Segment(i, live));
         segments.chain(self.frozen.as_ref().map(Part::Frozen)).chain([Part::Delta(&self.delta)]).collect()
-    }
-
-    /// The rows with keys of a span, part by part.
-    pub(super) fn entries(
-        &self,
-        index: &Definition,
-        span: &Span,
-        mut each: impl FnMut(&[u8], Place) -> Result<bool>,
-    ) -> Result<()> {
-        let mut more = true;
-        for part in self.parts() {
-            part.entries(index, span, &mut |key, place| {
-                more = each(key, place)?;
-                Ok(more)
-            })?;
-            if !more {
-                break;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -182,10 +165,13 @@ impl Snapshot {
         };
         let mut found: Vec<(Vec<u8>, Place)> = Vec::new();
         if let Some(from) = from {
-            self.version.entries(&index, &Span { from, to }, |key, place| {
-                found.push((key.to_vec(), place));
-                Ok(true)
-            })?;
+            let span = Span { from, to };
+            for part in self.version.parts() {
+                part.entries(&index, &span, &mut |key, place| {
+                    found.push((key.to_vec(), place));
+                    Ok(true)
+                })?;
+            }
         }
         found.sort_by(|a, b| a.0.cmp(&b.0));
         self.shared.show(self.rows_at(found.into_iter().map(|(_, place)| place))?)

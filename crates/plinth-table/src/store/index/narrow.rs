@@ -99,7 +99,7 @@ impl Definition {
     /// The keys that rows have that pass; `None` if they may be any, or are of more spans than `most`.
     fn spans(&self, schema: &Arc<Schema>, conjuncts: &[&Expr], most: u64) -> Option<Vec<Span>> {
         let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
-        let mut bound = false;
+        let mut bound = 0;
         for (i, position) in self.columns.positions().enumerate() {
             let column = Path::column(schema.fields().get(position)?.name());
             if let Some(values) = values(&column, conjuncts) {
@@ -118,7 +118,7 @@ impl Definition {
                         }
                     }
                 }
-                (prefixes, bound) = (longer, true);
+                (prefixes, bound) = (longer, i + 1);
                 continue;
             }
             let ranges = conjuncts.iter().filter_map(|conjunct| match conjunct {
@@ -134,14 +134,11 @@ impl Definition {
             let spans = prefixes.iter().map(|prefix| self.range(i, prefix, &ranges));
             return spans.collect::<Option<Vec<_>>>().map(|spans| spans.into_iter().flatten().collect());
         }
-        let whole = |key: &[u8]| self.columns.width().is_some_and(|width| key.len() == width);
-        bound.then(|| {
+        (bound > 0).then(|| {
             prefixes.sort_unstable();
             prefixes.dedup();
-            let last_is_bound = self.columns.positions().all(|at| {
-                schema.fields().get(at).is_some_and(|f| values(&Path::column(f.name()), conjuncts).is_some())
-            });
-            let span = |key: Vec<u8>| match last_is_bound || whole(&key) {
+            let whole = bound == self.columns.positions().count();
+            let span = |key: Vec<u8>| match whole {
                 true => Span::one(&key),
                 false => Span { to: behind(key.clone()), from: key },
             };

@@ -305,6 +305,8 @@ fn an_index_is_built_within_little_memory() {
     let all = table.snapshot().find_range("by_t", ..).unwrap();
     assert!(all.num_rows() == 30_000 && all.column(2).as_string_view().iter().is_sorted());
     assert_eq!(table.snapshot().find("by_n", 3).unwrap().num_rows(), 6_000);
+    let (a, c) = (Key::from(1), Key::from(3));
+    assert_eq!(table.snapshot().find_range("by_n", &a..&c).unwrap().num_rows(), 12_000);
     assert!(Table::verify_in(&storage, &small()).unwrap().problems.is_empty());
 }
 
