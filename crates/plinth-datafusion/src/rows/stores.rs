@@ -338,7 +338,7 @@ impl Writing {
             return Ok(done);
         }
         let transaction = state.writable(&folder, &stores.options)?;
-        let done = transaction.all_or_none(changes)?;
+        let done = transaction.statement(changes, from_table)?;
         let changed = transaction.has_changes();
         if let (true, Some(open)) = (changed, &mut state.transaction) {
             open.changed = Some(folder);

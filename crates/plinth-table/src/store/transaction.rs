@@ -15,6 +15,7 @@ use super::commit::WriteSet;
 use super::delta::arrow;
 use super::engine::Committed;
 use super::error::{Result, TableError};
+use super::index::{Claims, Step};
 use super::key::{Key, Keys, hash};
 use super::snapshot::{Many, Rows, Snapshot};
 use super::table::Table;
@@ -29,6 +30,8 @@ pub struct Transaction<'a> {
     batches: Vec<RecordBatch>,
     /// What the keys that are changed now were to become before, if that may have to be restored.
     before: Option<Vec<(Vec<u8>, Option<Change>)>>,
+    /// What it holds of the values of unique indexes; nothing if that is to be found out anew.
+    claims: Option<Claims>,
 }
 
 /// What becomes of a key: a row of a batch, or nothing.
@@ -76,7 +79,7 @@ impl<'a> Transaction<'a> {
     fn of(table: Of<'a>) -> Self {
         let shared = Arc::clone(table.shared());
         let snapshot = Snapshot { version: shared.begin(), shared };
-        Self { table, snapshot, changes: BTreeMap::new(), batches: Vec::new(), before: None }
+        Self { table, snapshot, changes: BTreeMap::new(), batches: Vec::new(), before: None, claims: None }
     }
 
     /// Whether it has changed anything.
@@ -86,6 +89,7 @@ impl<'a> Transaction<'a> {
 
     fn set(&mut self, key: Vec<u8>, change: Change) {
         let Some(before) = &mut self.before else {
+            self.claims = None;
             self.changes.insert(key, change);
             return;
         };
@@ -121,9 +125,80 @@ impl<'a> Transaction<'a> {
                     };
                 }
                 self.batches.truncate(batches);
+                self.claims = None;
             }
         }
         result
+    }
+
+    /// As [`Transaction::all_or_none`]; that no two rows have the same values where an index says so is found out here, rather than
+    /// by the commit, which knows of it from what others have committed meanwhile. `explain` makes an error of a table one of
+    /// the caller's.
+    ///
+    /// # Errors
+    /// That of the change that failed, or [`TableError::NotUnique`].
+    pub fn statement<T, E>(
+        &mut self,
+        changes: impl FnOnce(&mut Self) -> Result<T, E>,
+        explain: impl FnOnce(TableError) -> E,
+    ) -> Result<T, E> {
+        self.all_or_none(|transaction| {
+            let done = changes(transaction)?;
+            transaction.claim().map_err(explain)?;
+            Ok(done)
+        })
+    }
+
+    /// Checks the changes that may have to be taken back.
+    fn claim(&mut self) -> Result<()> {
+        let shared = Arc::clone(&self.snapshot.shared);
+        let indexes = shared.indexes.limiting();
+        if indexes.is_empty() {
+            return Ok(());
+        }
+        let known = self.claims.take().filter(|claims| claims.are_of(&indexes));
+        let mut step = Step::default();
+        let (mut gone, mut come) = (Vec::new(), Vec::new());
+        let mut change = |key: &[u8], old: Option<Change>| {
+            match old {
+                None => step.new.push(key),
+                Some(row) => gone.extend(row),
+            }
+            come.extend(self.changes.get(key).copied().flatten());
+        };
+        let mut claims = match known {
+            Some(claims) => {
+                let mut seen = HashSet::new();
+                for (key, old) in self.before.iter().flatten() {
+                    if seen.insert(key) {
+                        change(key, *old);
+                    }
+                }
+                claims
+            }
+            None => {
+                self.changes.keys().for_each(|key| change(key, None));
+                Claims::default()
+            }
+        };
+        (step.gone, step.come) = (self.pick(&gone)?, self.pick(&come)?);
+        claims.step(&indexes, &self.snapshot.version, &shared.columns, shared.codec.schema(), &step)?;
+        self.claims = Some(claims);
+        Ok(())
+    }
+
+    /// Some of its rows, which are of few of its batches.
+    fn pick(&self, rows: &[(usize, usize)]) -> Result<Option<RecordBatch>> {
+        let mut used: Vec<usize> = rows.iter().map(|(batch, _)| *batch).collect();
+        used.sort_unstable();
+        used.dedup();
+        let batches: Vec<&RecordBatch> = used.iter().filter_map(|batch| self.batches.get(*batch)).collect();
+        let among = |batch| used.binary_search(batch).unwrap_or(usize::MAX);
+        let rows: Vec<(usize, usize)> = rows.iter().map(|(batch, row)| (among(batch), *row)).collect();
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        interleave_record_batch(&batches, &rows).map(Some).map_err(arrow)
     }
 
     /// The table as it was when this began, without its changes.

@@ -9,6 +9,7 @@
 //! A row with a null in one of the columns is in no tree.
 
 mod build;
+mod claims;
 mod find;
 mod narrow;
 mod pages;
@@ -28,6 +29,7 @@ use super::delta::arrow;
 use super::error::{Result, TableError};
 use super::key::{KeyColumns, Keys};
 use super::segment::Segment;
+pub(crate) use claims::{Claims, Step};
 pub use find::TableIndex;
 pub use narrow::Narrowed;
 pub(crate) use tree::{Span, Tree};

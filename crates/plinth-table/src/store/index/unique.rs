@@ -12,8 +12,21 @@ use super::super::version::{Place, Version};
 use super::{Definition, Span, Tree};
 
 impl Definition {
-    fn refuse<T>(&self, schema: &Schema, key: &[u8]) -> Result<T> {
+    pub(super) fn refuse<T>(&self, schema: &Schema, key: &[u8]) -> Result<T> {
         Err(TableError::NotUnique { index: self.name.clone(), key: self.show(schema, key) })
+    }
+
+    /// Whether it may be that a row can't come. Numbers are never too long.
+    pub(super) fn limits(&self) -> bool {
+        self.unique || self.columns.width().is_none_or(|width| width > plinth_index::MAX_KEY)
+    }
+
+    pub(super) fn check_length(&self, key: &[u8]) -> Result<()> {
+        if key.len() <= plinth_index::MAX_KEY {
+            return Ok(());
+        }
+        let long = plinth_index::IndexError::KeyTooLong { len: key.len() };
+        Err(TableError::invalid(format!("index {:?}: {long}", self.name)))
     }
 
     /// A commit may be made to a version: the values it brings are short enough and, where they must be, unique. `going` are
@@ -25,18 +38,15 @@ impl Definition {
         set: &WriteSet,
         going: &HashSet<Place>,
     ) -> Result<()> {
-        // Numbers are never too long.
-        if !self.unique && self.columns.width().is_some_and(|width| width <= plinth_index::MAX_KEY) {
+        if !self.limits() {
             return Ok(());
         }
         let mut there: HashSet<Vec<u8>> = HashSet::new();
+        let taken = |key: &[u8]| Ok::<_, TableError>(!set.all_go && self.is_taken(version, going, key)?);
         if let Some(rows) = &set.rows {
             for key in self.keys(rows)?.0.iter() {
-                if key.len() > plinth_index::MAX_KEY {
-                    let long = plinth_index::IndexError::KeyTooLong { len: key.len() };
-                    return Err(TableError::invalid(format!("index {:?}: {long}", self.name)));
-                }
-                if self.unique && (!there.insert(key.to_vec()) || self.is_taken(version, set, going, key)?) {
+                self.check_length(key)?;
+                if self.unique && (!there.insert(key.to_vec()) || taken(key)?) {
                     return self.refuse(schema, key);
                 }
             }
@@ -49,7 +59,7 @@ impl Definition {
             let mut last = Last::default();
             self.tree(segment)?.entries(&Span::all(), |key, _| {
                 let same = last.replace(key) || there.contains(key);
-                if same || self.has(before, key)? || self.is_taken(version, set, going, key)? {
+                if same || self.has(before, key)? || taken(key)? {
                     return self.refuse(schema, key);
                 }
                 Ok(true)
@@ -75,10 +85,7 @@ impl Definition {
     }
 
     /// Whether a row that stays has a key.
-    fn is_taken(&self, version: &Version, set: &WriteSet, going: &HashSet<Place>, key: &[u8]) -> Result<bool> {
-        if set.all_go {
-            return Ok(false);
-        }
+    pub(super) fn is_taken(&self, version: &Version, going: &HashSet<Place>, key: &[u8]) -> Result<bool> {
         // Newest parts first: a row that changes often leaves many entries of its key, and only the last is of one that is there.
         for part in version.parts().iter().rev() {
             if let Some(place) = part.only(self, key)? {

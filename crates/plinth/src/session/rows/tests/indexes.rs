@@ -1,6 +1,10 @@
 //! Indexes.
 
-use super::{Db, people};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringViewArray};
+
+use super::{ALL, Db, people};
 
 /// A table of many rows in files and some in memory.
 fn events() -> (tempfile::TempDir, Db) {
@@ -66,7 +70,8 @@ fn unique_values_stay_unique() {
     // Values change places at once.
     assert_eq!(db.rows("UPDATE t SET n = 40 - n WHERE n IN (10, 30)"), ["2"]);
     db.rows("BEGIN; DELETE FROM t WHERE n = 50; INSERT INTO t VALUES (6, 'f', 50); COMMIT");
-    db.fails("BEGIN; INSERT INTO t VALUES (7, 'g', 50); COMMIT", "is there already");
+    db.fails("BEGIN; INSERT INTO t VALUES (7, 'g', 50)", "is there already");
+    db.rows("COMMIT");
     db.rows("CREATE TABLE u (a INT PRIMARY KEY, b TEXT UNIQUE, c INT, UNIQUE (c, b))");
     db.rows("INSERT INTO u VALUES (1, 'x', 1)");
     db.fails("INSERT INTO u VALUES (2, 'x', 2)", "the index \"u_b_key\" is unique");
@@ -74,6 +79,42 @@ fn unique_values_stay_unique() {
         "CREATE UNIQUE INDEX one_name ON t (name); CREATE UNIQUE INDEX two ON t (n); INSERT INTO t VALUES (8, 'a', 8)",
         "one_name",
     );
+}
+
+#[test]
+fn a_statement_of_a_transaction_fails_by_itself_when_its_values_are_there() {
+    let (dir, db) = people();
+    db.rows("CREATE UNIQUE INDEX one_n ON t (n); CREATE UNIQUE INDEX one_name ON t (name)");
+    let taken = "a row with \"n\" = 10 is there already, and the index \"one_n\" is unique";
+    db.rows("BEGIN; INSERT INTO t VALUES (4, 'd', 40)");
+    // Rows that were committed, rows of the transaction, rows of the same statement.
+    db.fails("INSERT INTO t VALUES (5, 'e', 10)", taken);
+    db.fails("INSERT INTO t VALUES (5, 'e', 40)", "\"n\" = 40");
+    db.fails("INSERT INTO t VALUES (5, 'e', 50), (6, 'f', 50)", "\"n\" = 50");
+    db.fails("INSERT INTO t VALUES (5, 'd', 50)", "one_name");
+    db.fails("UPDATE t SET n = 10 WHERE id = 4", taken);
+    db.fails("INSERT INTO t VALUES (4, 'd', 10) ON CONFLICT (id) DO UPDATE SET n = excluded.n", taken);
+    let merge = "MERGE INTO t USING (VALUES (9, 10)) AS s(k, m) ON t.id = s.k
+        WHEN NOT MATCHED THEN INSERT (id, name, n) VALUES (s.k, 'i', s.m)";
+    db.fails(merge, taken);
+    assert_eq!(db.rows(ALL), ["1 a 10", "2 b -", "3 c 30", "4 d 40"], "a statement that fails changes nothing");
+    // What goes leaves its values to others, whether it was committed or not; within a statement they change places.
+    assert_eq!(db.rows("DELETE FROM t WHERE id = 1"), ["1"]);
+    assert_eq!(db.rows("INSERT INTO t VALUES (5, 'a', 10)"), ["1"]);
+    db.fails("INSERT INTO t VALUES (1, 'x', 10)", taken);
+    assert_eq!(db.rows("UPDATE t SET n = 50 - n WHERE id IN (4, 5)"), ["2"]);
+    assert_eq!(db.rows("UPDATE t SET n = 11 WHERE id = 4; INSERT INTO t VALUES (6, 'f', 10), (7, 'g', NULL)"), ["2"]);
+    db.rows("COMMIT");
+    assert_eq!(db.rows(ALL), ["2 b -", "3 c 30", "4 d 11", "5 a 40", "6 f 10", "7 g -"]);
+    // What another committed meanwhile, the commit finds.
+    let table = db.session.stores.writer(&dir.path().join("t").canonicalize().unwrap()).unwrap();
+    db.rows("BEGIN; INSERT INTO t VALUES (8, 'h', 80)");
+    let schema = table.snapshot().get(2_i64).unwrap().unwrap().schema();
+    let row = [Arc::new(Int64Array::from(vec![9])) as ArrayRef, Arc::new(StringViewArray::from(vec!["i"]))];
+    let row = row.into_iter().chain([Arc::new(Int32Array::from(vec![80])) as ArrayRef]).collect();
+    table.insert(&RecordBatch::try_new(schema, row).unwrap()).unwrap();
+    db.fails("COMMIT", "\"n\" = 80");
+    assert_eq!(db.rows("SELECT id FROM t WHERE n = 80"), ["9"]);
 }
 
 #[test]
