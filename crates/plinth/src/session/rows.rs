@@ -6,6 +6,7 @@
 //! something else, and that would mean all rows.
 
 mod change;
+mod created;
 mod indexes;
 mod insert;
 mod merge;
@@ -33,6 +34,7 @@ use datafusion::sql::sqlparser::ast::{
 use plinth_datafusion::StoreTable;
 
 use super::{Params, Session};
+pub(super) use created::refuse_options;
 pub(super) use tables::{Created, constraints};
 
 pub(super) use query::normal;

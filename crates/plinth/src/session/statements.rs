@@ -19,7 +19,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use plinth_format::WriterOptions;
 
 use super::database::Entry;
-use super::rows::{Created, Done, constraints, normal};
+use super::rows::{Created, Done, constraints, normal, refuse_options};
 use super::{Params, Session, engine};
 use crate::error::{Failure, Result};
 use crate::interrupt;
@@ -65,6 +65,7 @@ impl Session {
         params: &Params,
     ) -> Result<SendableRecordBatchStream> {
         self.stores.begin_statement();
+        refuse_options(&statement)?;
         match self.change_rows(&statement, params).await.map_err(explain_missing)? {
             Some(Done::Rows(rows)) => return Ok(count_stream(Some(rows))?),
             Some(Done::Nothing) => return Ok(count_stream(None)?),

@@ -9,6 +9,7 @@ use plinth_io::IoOptions;
 
 use super::super::{Params, Session, SessionOptions, parse};
 
+mod created;
 mod indexes;
 mod random;
 
