@@ -5,6 +5,7 @@ mod dense;
 mod each;
 mod engine;
 mod joins;
+mod numbers;
 mod params;
 mod profiles;
 mod read;
@@ -29,6 +30,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
+use datafusion::optimizer::Analyzer;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion::sql::sqlparser::ast;
@@ -139,14 +141,19 @@ impl Session {
         rules.push(Arc::new(ProfileOperators));
         // What operators spawn is theirs; if somebody else follows the tasks of this process, it is nobody's.
         let _ = profile_tasks();
+        let mut analysis = Analyzer::new().rules;
+        // Before types are made to meet: a DECIMAL beside a double would become one.
+        analysis.insert(0, Arc::new(numbers::ExactNumbers));
         let mut state: SessionState = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
             .with_default_features()
+            .with_analyzer_rules(analysis)
             .with_physical_optimizer_rules(rules)
             .with_catalog_list(catalogs)
             .build();
         state.register_relation_planner(Arc::new(reader))?;
+        state.register_udf(Arc::new(numbers::Number::default().into()))?;
         for function in plinth_datafusion::scalar_functions() {
             state.register_udf(Arc::new(function))?;
         }

@@ -33,6 +33,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use plinth_datafusion::StoreTable;
 
+use super::numbers::keep_digits;
 use super::{Params, Session};
 pub(super) use created::refuse_options;
 pub(super) use tables::{Created, constraints};
@@ -89,7 +90,8 @@ impl Session {
             }
             ast::Statement::Prepare { name, statement, .. } => return self.prepare_change(name, statement).await,
             ast::Statement::Execute { name: Some(name), parameters, .. } => {
-                let Some(prepared) = self.prepared_change(name, parameters)? else { return Ok(None) };
+                let Some(mut prepared) = self.prepared_change(name, parameters)? else { return Ok(None) };
+                keep_digits(&mut prepared);
                 return Box::pin(self.change_rows(&prepared, params)).await;
             }
             ast::Statement::Deallocate { name, .. } => {

@@ -19,6 +19,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use plinth_format::WriterOptions;
 
 use super::database::Entry;
+use super::numbers::keep_digits;
 use super::rows::{Created, Done, constraints, normal, refuse_options};
 use super::{Params, Session, engine};
 use crate::error::{Failure, Result};
@@ -65,6 +66,7 @@ impl Session {
         params: &Params,
     ) -> Result<SendableRecordBatchStream> {
         self.stores.begin_statement();
+        keep_digits(&mut statement);
         refuse_options(&statement)?;
         match self.change_rows(&statement, params).await.map_err(explain_missing)? {
             Some(Done::Rows(rows)) => return Ok(count_stream(Some(rows))?),

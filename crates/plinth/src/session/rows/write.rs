@@ -182,13 +182,14 @@ pub(super) fn keys_of(batch: &RecordBatch, count: usize) -> Result<RecordBatch> 
 
 /// A plan whose columns are cast to types; a parameter that is a column by itself has that type.
 pub(super) fn with_types(plan: LogicalPlan, types: &[DataType]) -> Result<LogicalPlan> {
-    let plan = match plan {
-        LogicalPlan::Projection(Projection { expr, input, .. }) => {
-            let typed = expr.into_iter().zip(types).map(|(expr, data_type)| typed(expr, data_type));
-            LogicalPlan::Projection(Projection::try_new(typed.collect::<Result<_>>()?, input)?)
-        }
-        other => other,
-    };
+    if let LogicalPlan::Projection(Projection { expr, input, .. }) = plan {
+        // Within the projection, so that a number is seen beside the type that it becomes.
+        let cast = expr.into_iter().zip(types).map(|(expr, data_type)| {
+            let (qualifier, name) = expr.qualified_name();
+            Ok(typed(expr, data_type)?.unalias().cast_to(data_type, input.schema())?.alias_qualified(qualifier, name))
+        });
+        return Ok(LogicalPlan::Projection(Projection::try_new(cast.collect::<Result<_>>()?, Arc::clone(&input))?));
+    }
     let schema = Arc::clone(plan.schema());
     let cast = schema.iter().zip(types).map(|((qualifier, field), data_type)| {
         let column = Expr::Column(Column::from((qualifier, field)));

@@ -11,6 +11,7 @@ use super::super::{Params, Session, SessionOptions, parse};
 
 mod created;
 mod indexes;
+mod numbers;
 mod random;
 
 /// A session of a folder, and a thread to run it.
@@ -38,6 +39,14 @@ impl Db {
     }
 
     fn run_with(&self, sql: &str, params: &[(&str, &str)]) -> Result<Vec<String>, String> {
+        Ok(self.batches_with(sql, params)?.iter().flat_map(texts).collect())
+    }
+
+    fn batches(&self, sql: &str) -> Result<Vec<RecordBatch>, String> {
+        self.batches_with(sql, &[])
+    }
+
+    fn batches_with(&self, sql: &str, params: &[(&str, &str)]) -> Result<Vec<RecordBatch>, String> {
         let params = Params::new(params.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let mut rows = Vec::new();
         for statement in parse(sql).map_err(|e| e.to_string())? {
@@ -49,7 +58,7 @@ impl Db {
                 }
                 Ok::<_, String>(batches)
             };
-            rows = self.runtime.block_on(work)?.iter().flat_map(texts).collect();
+            rows = self.runtime.block_on(work)?;
         }
         Ok(rows)
     }
