@@ -21,6 +21,18 @@ pub enum IndexError {
         /// How that shows.
         what: String,
     },
+    /// A page would have been written that no reader could use: a mistake in this program, not in the file.
+    #[error(
+        "{file}: page {page} was not written, as it would be damaged: {what}; this is a bug in Plinth, please report it"
+    )]
+    Internal {
+        /// The index's file.
+        file: String,
+        /// The page: its number in units of 4,096 bytes from the start of the file.
+        page: u64,
+        /// How it would be damaged.
+        what: String,
+    },
     /// The file is no index, or one of another kind of keys.
     #[error("{file}: {what}")]
     Unsuitable {

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use super::memory::{move_down, move_up};
 use super::search::{partition, prefetch};
-use super::{Bytes, Nodes, Room, check_common, layout};
+use super::{Bytes, Nodes, Room, check_layout, check_order, layout};
 use crate::bits::{bits, field, high, index};
 use crate::page::{CLASSES, HEADER, Page, UNIT_WORDS, words_of};
 
@@ -156,6 +156,16 @@ fn common(entries: &[Entry], inner: bool) -> usize {
     }
 }
 
+/// The prefix to write entries with, that they have in common, and the words that a page takes then. A longer one may take
+/// more room, as keys begin at whole words: one byte of it is a word, and may save none. So the one that entries had before
+/// stays where that is less, and entries that fitted a page fit it again.
+fn layout_of<const U: bool>(page: Page<'_>, entries: &[Entry], before: usize) -> (usize, usize) {
+    let all = common(entries, page.level() > 0);
+    let with = |prefix: usize| (prefix, total::<U>(page, entries, prefix));
+    let (whole, known) = (with(all), with(before.min(all)));
+    if known.1 < whole.1 { known } else { whole }
+}
+
 /// Words that an entry of a key takes, its slot included.
 fn entry_words(key: usize, rows: usize) -> usize {
     SLOT + rows + key.div_ceil(8)
@@ -168,7 +178,7 @@ fn total<const U: bool>(page: Page<'_>, entries: &[Entry], prefix: usize) -> usi
     HEADER + prefix.div_ceil(8) + keys.sum::<usize>()
 }
 
-/// Writes a page anew.
+/// Writes a page anew, with a prefix with which the entries fit.
 fn write<const U: bool>(page: Page<'_>, level: u8, entries: &[Entry], prefix: usize) {
     Bytes::start::<U>(page, level);
     let rows = row_words::<U>(page);
@@ -296,7 +306,7 @@ impl Nodes for Bytes {
         if fits { Room::Fits } else { Room::Split }
     }
 
-    fn insert<const U: bool>(page: Page<'_>, at: usize, key: &[u8], row: u64, value: u64) {
+    fn insert<const U: bool>(page: Page<'_>, at: usize, key: &[u8], row: u64, value: u64) -> bool {
         let (count, rows, prefix) = (slots(page), row_words::<U>(page), prefix(page).1);
         let (start, free) = heap(page);
         let words = rows + key.len().saturating_sub(prefix).div_ceil(8);
@@ -314,13 +324,17 @@ impl Nodes for Bytes {
             page.set(HEADER + at * SLOT + 1, value);
             set_heap(page, heap, free);
             page.set_count(count + 1);
-        } else {
-            let mut entries = entries::<U>(page);
-            let key = if apart { Vec::new() } else { key.to_vec() };
-            entries.insert(at.min(entries.len()), Entry { key, row, value });
-            let prefix = common(&entries, page.level() > 0);
+            return true;
+        }
+        let mut entries = entries::<U>(page);
+        let key = if apart { Vec::new() } else { key.to_vec() };
+        entries.insert(at.min(entries.len()), Entry { key, row, value });
+        let (prefix, words) = layout_of::<U>(page, &entries, prefix);
+        let fits = words <= page.len();
+        if fits {
             write::<U>(page, page.level(), &entries, prefix);
         }
+        fits
     }
 
     fn remove<const U: bool>(page: Page<'_>, at: usize) {
@@ -357,15 +371,20 @@ impl Nodes for Bytes {
         }
     }
 
-    fn divide<const U: bool>(page: Page<'_>, at: usize, upper: Page<'_>) {
-        let mut lower = entries::<U>(page);
+    fn divide<const U: bool>(page: Page<'_>, at: usize, upper: Page<'_>) -> bool {
+        let (mut lower, before) = (entries::<U>(page), prefix(page).1);
         let inner = page.level() > 0;
         let mut moved = lower.split_off(at.min(lower.len()));
         if inner && let Some(first) = moved.first_mut() {
             first.key.clear();
         }
-        write::<U>(upper, page.level(), &moved, common(&moved, inner));
-        write::<U>(page, page.level(), &lower, common(&lower, inner));
+        let (above, below) = (layout_of::<U>(page, &moved, before), layout_of::<U>(page, &lower, before));
+        let fit = above.1 <= upper.len() && below.1 <= page.len();
+        if fit {
+            write::<U>(upper, page.level(), &moved, above.0);
+            write::<U>(page, page.level(), &lower, below.0);
+        }
+        fit
     }
 
     fn merge<const U: bool>(page: Page<'_>, upper: Page<'_>, key: &[u8], row: u64) -> bool {
@@ -376,10 +395,10 @@ impl Nodes for Bytes {
             (first.key, first.row) = (key.to_vec(), row);
         }
         all.append(&mut above);
-        let prefix = common(&all, inner);
+        let (prefix, words) = layout_of::<U>(page, &all, prefix(page).1);
         let longest = all.iter().map(|e| e.key.len()).max().unwrap_or(0);
         let room = HEADER + 4 * (entry_words(longest, 1) + 1) <= page.len();
-        if !room || total::<U>(page, &all, prefix) * 4 > page.len() * 3 {
+        if !room || words * 4 > page.len() * 3 {
             return false;
         }
         write::<U>(page, page.level(), &all, prefix);
@@ -392,7 +411,8 @@ impl Nodes for Bytes {
         used * 4 < page.len()
     }
 
-    fn check<const U: bool>(page: Page<'_>) -> Result<(), String> {
+    fn sound<const U: bool>(page: Page<'_>) -> Result<(), String> {
+        check_layout::<Bytes, U>(page, (HEADER + 1, SLOT))?;
         let ((start, free), (prefix_at, prefix_len)) = (heap(page), prefix(page));
         let slots_end = HEADER + page.count() * SLOT;
         if slots_end > start || start > page.len() || free > page.len() - start {
@@ -402,17 +422,29 @@ impl Nodes for Bytes {
         if prefix_len > 0 && (prefix_at < start || prefix_at + prefix_len.div_ceil(8) > page.len()) {
             return Err("its prefix lies outside of its heap".to_owned());
         }
+        let mut words = prefix_len.div_ceil(8) + free;
         for entry in 0..page.count() {
             let slot = Slot::of(page, entry);
-            let end = slot.at + row_words::<U>(page) + slot.len.div_ceil(8);
-            let nothing = slot.len == 0 && row_words::<U>(page) == 0;
-            if !nothing && (slot.at < start || end > page.len()) {
+            let key = row_words::<U>(page) + slot.len.div_ceil(8);
+            if key > 0 && (slot.at < start || slot.at + key > page.len()) {
                 return Err(format!("the key of entry {entry} lies outside of its heap"));
             }
+            words += key;
+        }
+        if words != page.len() - start {
+            return Err(format!("its heap has {} words, and its keys take {words}", page.len() - start));
+        }
+        Ok(())
+    }
+
+    fn check<const U: bool>(page: Page<'_>) -> Result<(), String> {
+        Self::sound::<U>(page)?;
+        for entry in 0..page.count() {
+            let slot = Slot::of(page, entry);
             if slot.head != high(if slot.len == 0 { 0 } else { page.get(slot.at + row_words::<U>(page)) }) {
                 return Err(format!("the slot of entry {entry} has another key's first bytes"));
             }
         }
-        check_common::<Bytes, U>(page, (HEADER + 1, SLOT))
+        check_order::<Bytes, U>(page)
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 use super::memory::{copy, move_down, move_up};
 use super::search::{partition, prefetch};
-use super::{Nodes, Room, check_common, layout};
+use super::{Nodes, Room, check_layout, check_order, layout};
 use crate::bits::{high, low, low64, signed32, signed64, unsigned32, unsigned64};
 use crate::page::{HEADER, Page};
 
@@ -235,8 +235,11 @@ impl<T: Packed> Nodes for T {
         if page.count() < Shape::page::<T, U>(page).capacity { Room::Fits } else { Room::Split }
     }
 
-    fn insert<const U: bool>(page: Page<'_>, at: usize, key: T, row: u64, value: u64) {
+    fn insert<const U: bool>(page: Page<'_>, at: usize, key: T, row: u64, value: u64) -> bool {
         let (count, shape) = (keys::<T>(page), Shape::page::<T, U>(page));
+        if count >= shape.capacity {
+            return false;
+        }
         T::open(page, at, count);
         key.store(page, at);
         if let Some(rows) = shape.rows {
@@ -246,6 +249,7 @@ impl<T: Packed> Nodes for T {
         move_up(page, shape.values + at, shape.values + count, 1);
         page.set(shape.values + at, value);
         page.set_count(count + 1);
+        true
     }
 
     fn remove<const U: bool>(page: Page<'_>, at: usize) {
@@ -269,10 +273,14 @@ impl<T: Packed> Nodes for T {
         (key, if U { 0 } else { row })
     }
 
-    fn divide<const U: bool>(page: Page<'_>, at: usize, upper: Page<'_>) {
+    fn divide<const U: bool>(page: Page<'_>, at: usize, upper: Page<'_>) -> bool {
         let count = keys::<T>(page);
-        append::<T, U>(page, at..count, upper);
-        page.set_count(at.min(count));
+        let fit = count.saturating_sub(at) <= Shape::page::<T, U>(upper).capacity;
+        if fit {
+            append::<T, U>(page, at..count, upper);
+            page.set_count(at.min(count));
+        }
+        fit
     }
 
     fn merge<const U: bool>(page: Page<'_>, upper: Page<'_>, key: T, row: u64) -> bool {
@@ -295,12 +303,17 @@ impl<T: Packed> Nodes for T {
         page.count() * 4 < Shape::page::<T, U>(page).capacity
     }
 
-    fn check<const U: bool>(page: Page<'_>) -> Result<(), String> {
+    fn sound<const U: bool>(page: Page<'_>) -> Result<(), String> {
         let shape = Shape::page::<T, U>(page);
         if page.count() > shape.capacity {
             return Err(format!("it has {} entries, but room for {}", page.count(), shape.capacity));
         }
-        check_common::<T, U>(page, (shape.values, 1))
+        check_layout::<T, U>(page, (shape.values, 1))
+    }
+
+    fn check<const U: bool>(page: Page<'_>) -> Result<(), String> {
+        Self::sound::<U>(page)?;
+        check_order::<T, U>(page)
     }
 }
 

@@ -72,21 +72,26 @@ pub trait Nodes: Send + Sync + Sized + 'static {
     fn row<const U: bool>(page: Page<'_>, entry: usize) -> u64;
     /// Whether an entry of a key fits.
     fn room<const U: bool>(page: Page<'_>, key: Self::Ref<'_>) -> Room;
-    /// Puts an entry, which fits, before another.
-    fn insert<const U: bool>(page: Page<'_>, at: usize, key: Self::Ref<'_>, row: u64, value: u64);
+    /// Puts an entry, which fits, before another. False, and nothing is changed, if it does not fit after all.
+    #[must_use]
+    fn insert<const U: bool>(page: Page<'_>, at: usize, key: Self::Ref<'_>, row: u64, value: u64) -> bool;
     /// Takes an entry away.
     fn remove<const U: bool>(page: Page<'_>, at: usize);
     /// The entry at which a page of at least two is best split.
     fn middle<const U: bool>(page: Page<'_>) -> usize;
     /// The shortest key, with a row, that is above an entry of a leaf and not above another key and row.
     fn between<const U: bool>(page: Page<'_>, below: usize, key: Self::Ref<'_>, row: u64) -> (Self::Owned, u64);
-    /// Moves the entries from `at` on to an empty page of the same level and at least the same size.
-    fn divide<const U: bool>(page: Page<'_>, at: usize, upper: Page<'_>);
+    /// Moves the entries from `at` on to an empty page of the same level and at least the same size. False, and nothing is
+    /// changed, if they do not fit.
+    #[must_use]
+    fn divide<const U: bool>(page: Page<'_>, at: usize, upper: Page<'_>) -> bool;
     /// Appends all entries of the page above to this one, if they fill no more than three quarters; the first gets a key if
     /// the pages are inner nodes.
     fn merge<const U: bool>(page: Page<'_>, upper: Page<'_>, key: Self::Ref<'_>, row: u64) -> bool;
     /// Whether a page is so empty that it should be merged.
     fn is_sparse<const U: bool>(page: Page<'_>) -> bool;
+    /// What is wrong with how entries lie in a page, all of which is within the page: a small share of [`Nodes::check`].
+    fn sound<const U: bool>(page: Page<'_>) -> Result<(), String>;
     /// What is wrong with a page that nobody else has seen yet.
     fn check<const U: bool>(page: Page<'_>) -> Result<(), String>;
 
@@ -108,15 +113,20 @@ pub trait Nodes: Send + Sync + Sized + 'static {
     }
 }
 
-/// Checks what all kinds have in common: values where the kind has them, entries in order.
-pub(crate) fn check_common<K: Nodes, const U: bool>(page: Page<'_>, values: (usize, usize)) -> Result<(), String> {
+/// Checks what all kinds have in common: values where the kind has them, children in an inner node.
+pub(crate) fn check_layout<K: Nodes, const U: bool>(page: Page<'_>, values: (usize, usize)) -> Result<(), String> {
     if page.layout() != layout::<K, U>() || page.values() != values {
         return Err("its entries lie in a way that this kind of index does not use".to_owned());
     }
-    let inner = page.level() > 0;
-    if inner && page.count() == 0 {
+    if page.level() > 0 && page.count() == 0 {
         return Err("an inner node has no children".to_owned());
     }
+    Ok(())
+}
+
+/// Checks that entries are in order.
+pub(crate) fn check_order<K: Nodes, const U: bool>(page: Page<'_>) -> Result<(), String> {
+    let inner = page.level() > 0;
     let mut before: Option<(K::Owned, u64)> = None;
     for entry in usize::from(inner)..page.count() {
         let this = (K::key(page, entry), K::row::<U>(page, entry));

@@ -412,8 +412,14 @@ impl<P: Policy> Pool<P> {
             image.set_word(at, child.frame.home.load(Relaxed));
         }
         let before = node.frame.home();
+        let sound = store.check(node.page);
         if !reading.check() {
             return Ok(false);
+        }
+        // What is damaged here must not take the place of what is not.
+        if let Err(what) = sound {
+            store.recycle(image);
+            return Err(store.internal(before.number(), what));
         }
         let mut home = store.place(before, node.swip.class())?;
         let checksum = image.checksum(home.number());

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{IndexError, Result};
-use crate::page::{Image, Swip, UNIT};
+use crate::page::{Image, Page, Swip, UNIT};
 use file::{PageFile, PageRead};
 use space::Space;
 
@@ -82,7 +82,12 @@ pub(crate) struct Store {
     images: Mutex<Vec<Image>>,
     /// A sync has failed.
     failed: AtomicBool,
+    /// What is wrong with a page that is about to be written.
+    check: PageCheck,
 }
+
+/// Looks at a page as its kind of index has them.
+pub(crate) type PageCheck = fn(Page<'_>) -> Result<(), String>;
 
 /// A checkpoint that writes its last pages. Dropped before it is the newest, it is none.
 #[derive(Debug)]
@@ -96,9 +101,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Store {
-    pub(crate) fn new(file: Box<dyn PageFile>) -> Self {
+    pub(crate) fn new(file: Box<dyn PageFile>, check: PageCheck) -> Self {
         let space = Space::around(std::iter::empty(), SLOTS);
-        Self { file, space: Mutex::new(space), images: Mutex::default(), failed: AtomicBool::new(false) }
+        Self { file, space: Mutex::new(space), images: Mutex::default(), failed: AtomicBool::new(false), check }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -123,6 +128,16 @@ impl Store {
 
     pub(crate) fn corrupt(&self, page: u64, what: impl Into<String>) -> IndexError {
         IndexError::Corrupt { file: self.name().to_owned(), page, what: what.into() }
+    }
+
+    /// A page that must not be written.
+    pub(crate) fn internal(&self, page: u64, what: impl Into<String>) -> IndexError {
+        IndexError::Internal { file: self.name().to_owned(), page, what: what.into() }
+    }
+
+    /// What is wrong with a page that is about to be written.
+    pub(crate) fn check(&self, page: Page<'_>) -> Result<(), String> {
+        (self.check)(page)
     }
 
     /// Says that only `used` is in use, in any order.

@@ -60,7 +60,9 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
             return Ok(Some(Outcome::Done(Some(page.value(at)))));
         }
         if K::room::<U>(page, key) == Room::Fits {
-            K::insert::<U>(page, at, key, row, row);
+            if !K::insert::<U>(page, at, key, row, row) {
+                return Err(self.overfull(&leaf));
+            }
             leaf.dirty();
             return Ok(Some(Outcome::Done(None)));
         }
@@ -132,7 +134,9 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
             if K::room::<U>(page, key) != Room::Fits {
                 return Ok(Some(Run::Full(taken)));
             }
-            K::insert::<U>(page, page.count(), key, *row, *row);
+            if !K::insert::<U>(page, page.count(), key, *row, *row) {
+                return Err(self.overfull(&leaf));
+            }
             leaf.dirty();
             taken += 1;
             *next = more();
@@ -199,7 +203,9 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
             return Ok(Made::Nothing);
         }
         if let Room::Grow(_) = room {
-            K::divide::<U>(page, 0, spare.node.page);
+            if !K::divide::<U>(page, 0, spare.node.page) {
+                return Err(self.overfull(&node));
+            }
             self.hand_over(&node, spare);
             self.put_below(&parent, entry, spare);
             parent.dirty();
@@ -207,7 +213,7 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
             return Ok(Made::Used);
         }
         if parent.node.page.level() == ANCHOR {
-            self.raise(&parent, &node, spare, to);
+            self.raise(&parent, &node, spare, to)?;
             return Ok(Made::Used);
         }
         let count = page.count();
@@ -236,11 +242,16 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
         if K::room::<U>(parent.node.page, K::borrow(&key)) != Room::Fits {
             return Ok(Made::Above(key, row));
         }
-        K::divide::<U>(page, at, spare.node.page);
+        let word = spare.node.frame.word.load(Relaxed);
+        if !K::insert::<U>(parent.node.page, entry + 1, K::borrow(&key), row, word) {
+            return Err(self.overfull(&parent));
+        }
+        if !K::divide::<U>(page, at, spare.node.page) {
+            K::remove::<U>(parent.node.page, entry + 1);
+            return Err(self.overfull(&node));
+        }
         self.hand_over(&node, spare);
         spare.node.frame.parent.store(parent.node.swip.word(), Relaxed);
-        let word = spare.node.frame.word.load(Relaxed);
-        K::insert::<U>(parent.node.page, entry + 1, K::borrow(&key), row, word);
         parent.node.frame.children.fetch_add(1, Relaxed);
         node.dirty();
         parent.dirty();
@@ -254,13 +265,21 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
         root: &Writing<'_, P::Latch>,
         spare: &Writing<'_, P::Latch>,
         to: (K::Ref<'_>, u64),
-    ) {
+    ) -> Result<()> {
         K::start::<U>(spare.node.page, root.node.page.level() + 1);
         // The first entry of an inner node has no key: any will do.
-        K::insert::<U>(spare.node.page, 0, to.0, 0, root.node.frame.word.load(Relaxed));
+        if !K::insert::<U>(spare.node.page, 0, to.0, 0, root.node.frame.word.load(Relaxed)) {
+            return Err(self.overfull(spare));
+        }
         root.node.frame.parent.store(spare.node.swip.word(), Relaxed);
         spare.node.frame.children.store(1, Relaxed);
         self.put_below(anchor, 0, spare);
+        Ok(())
+    }
+
+    /// What was to fit a page does not.
+    fn overfull(&self, node: &Writing<'_, P::Latch>) -> IndexError {
+        self.store.internal(node.node.frame.home().number(), "its entries do not fit, though there was room for them")
     }
 
     /// Replaces a child.

@@ -74,7 +74,7 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
     /// # Errors
     /// If the page size is none, the device fails or there is no memory.
     pub fn create(pool: &Arc<Pool<P>>, file: impl PageFile, options: Options) -> Result<Self> {
-        let store = Store::new(Box::new(file));
+        let store = Store::new(Box::new(file), written::<K, U>);
         let class = (0..CLASSES).find(|&class| UNIT << class == options.page_bytes);
         let unsuitable = |what: String| IndexError::Unsuitable { file: store.name().to_owned(), what };
         let Some(class) = class else {
@@ -98,7 +98,7 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
     /// # Errors
     /// If the file is no index of this kind of keys, is damaged, or the device fails.
     pub fn open(pool: &Arc<Pool<P>>, file: impl PageFile) -> Result<Self> {
-        let store = Store::new(Box::new(file));
+        let store = Store::new(Box::new(file), written::<K, U>);
         let meta = store.newest()?;
         let expected = layout::<K, U>();
         if meta.layout != expected {
@@ -312,6 +312,12 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
 pub(crate) fn check_len<K: Nodes>(key: K::Ref<'_>) -> Result<()> {
     let len = K::len(key);
     if len > crate::MAX_KEY { Err(IndexError::KeyTooLong { len }) } else { Ok(()) }
+}
+
+/// What is wrong with a page that is about to be written: where all can be looked at, in tests, all of it; else what costs
+/// less than its checksum.
+fn written<K: Nodes, const U: bool>(page: Page<'_>) -> Result<(), String> {
+    if cfg!(debug_assertions) { K::check::<U>(page) } else { K::sound::<U>(page) }
 }
 
 /// The word of an entry's child, and where it is.

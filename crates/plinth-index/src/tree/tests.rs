@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use plinth_io::{IoError, MemoryBudget};
 
-use crate::page::HEADER;
+use crate::page::{HEADER, Page};
 use crate::pool::frame::Writing;
-use crate::{Bytes, Image, Index, MemoryPages, Options, PageFile, Pool};
+use crate::{Bytes, Image, Index, IndexError, MemoryPages, Options, PageFile, Pool};
 
 fn pool(pages: u64) -> Arc<Pool> {
     Pool::new(&MemoryBudget::new(1 << 30), pages * 4200).unwrap()
@@ -59,6 +59,36 @@ fn strings_of_all_lengths() {
     assert_eq!(found, model.into_iter().rev().collect::<Vec<_>>());
     index.checkpoint(1).unwrap();
     index.verify().unwrap();
+}
+
+#[test]
+fn a_damaged_page_is_not_written() {
+    let index: Index<Bytes> = Index::create(&pool(40), MemoryPages::new("damaged"), Options::default()).unwrap();
+    (0..20).for_each(|i| assert_eq!(index.insert(format!("key {i}").as_bytes(), i).unwrap(), None));
+    index.checkpoint(1).unwrap();
+    let harms: [fn(Page<'_>); 5] = [
+        |page| page.set(2, 5),
+        |page| page.set(2, page.get(2) + 1),
+        |page| page.set_count(page.count() + 1),
+        |page| page.set(HEADER, page.get(HEADER) | 0xffff),
+        |page| page.set(1, page.get(1) ^ 1 << 24),
+    ];
+    for (i, harm) in harms.into_iter().enumerate() {
+        let root = index.pool.child(index.anchor().unwrap().page.get(HEADER)).unwrap();
+        let before: Vec<u64> = (0..root.page.len()).map(|at| root.page.get(at)).collect();
+        let writing = Writing::begin(root);
+        harm(root.page);
+        writing.dirty();
+        drop(writing);
+        let error = index.checkpoint(2).unwrap_err();
+        assert!(matches!(error, IndexError::Internal { .. }), "{i}: {error}");
+        assert_eq!(index.verify().unwrap().entries, 20, "{i}: what was written before is there");
+        let writing = Writing::begin(root);
+        (0..).zip(before).for_each(|(at, word)| root.page.set(at, word));
+        drop(writing);
+        index.checkpoint(3).unwrap();
+        assert_eq!(index.verify().unwrap().entries, 20);
+    }
 }
 
 type Act = Box<dyn FnOnce() + Send>;

@@ -4,6 +4,7 @@
 mod corruption;
 mod crash;
 mod disk;
+mod keys;
 mod loom_latch;
 mod model;
 mod random;
