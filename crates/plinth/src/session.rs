@@ -5,6 +5,7 @@ mod dense;
 mod each;
 mod engine;
 mod joins;
+mod meaning;
 mod numbers;
 mod params;
 mod profiles;
@@ -81,7 +82,7 @@ pub(crate) struct Session {
     stores: Arc<Stores>,
     /// What statements read beside the tables that they name.
     scratch: Arc<MemorySchemaProvider>,
-    /// Prepared statements that change writable tables.
+    /// Prepared statements, as they were written.
     prepared: Mutex<HashMap<String, ast::Statement>>,
     watch: Arc<Watch>,
     profiles: Arc<Profiles>,
@@ -135,6 +136,7 @@ impl Session {
         let mut rules = joins::with_joins_within(options.memory, PhysicalOptimizer::default().rules);
         // Before filters look for scans that take them.
         rules.insert(0, Arc::new(ParquetScans::new(files.open.clone())));
+        rules.push(meaning::recursion_rule());
         rules.push(Arc::new(windows::ChargeWindows));
         rules.push(Arc::new(dense::DenseSorts));
         rules.push(Arc::clone(&watch) as _);
@@ -144,14 +146,16 @@ impl Session {
         let mut analysis = Analyzer::new().rules;
         // Before types are made to meet: a DECIMAL beside a double would become one.
         analysis.insert(0, Arc::new(numbers::ExactNumbers));
-        let mut state: SessionState = SessionStateBuilder::new()
+        let builder = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
             .with_default_features()
             .with_analyzer_rules(analysis)
             .with_physical_optimizer_rules(rules)
-            .with_catalog_list(catalogs)
-            .build();
+            .with_catalog_list(catalogs);
+        let mut state: SessionState =
+            meaning::rules().into_iter().fold(builder, |b, rule| b.with_analyzer_rule(rule)).build();
+        meaning::register(&mut state)?;
         state.register_relation_planner(Arc::new(reader))?;
         state.register_udf(Arc::new(numbers::Number::default().into()))?;
         for function in plinth_datafusion::scalar_functions() {

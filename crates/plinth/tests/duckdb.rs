@@ -3,9 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 
 /// The environment's Python, made on first use and made anew when the requirements change; else why there is none.
 fn python(requirements: &Path) -> Result<PathBuf, String> {
+    // One test makes it, the others wait.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("duckdb-venv");
     let python = folder.join("bin/python");
     let wanted = fs::read_to_string(requirements).map_err(|e| format!("{}: {e}", requirements.display()))?;
@@ -57,6 +61,28 @@ fn answers_equal_duckdbs() {
     for line in stderr.lines().filter(|line| line.starts_with("skipped: ")) {
         tell(line);
     }
+    assert!(status.success(), "{status}\n{stdout}{stderr}");
+}
+
+/// Random questions of three-valued logic. `PLINTH_QUESTIONS` says how many, `PLINTH_SEED` where they begin.
+#[test]
+fn logic_is_duckdbs() {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/duckdb");
+    let python = match python(&scripts.join("requirements.txt")) {
+        Ok(python) => python,
+        Err(reason) => return skip(&reason),
+    };
+    let told = |name: &str, otherwise: &str| std::env::var(name).unwrap_or_else(|_| otherwise.to_owned());
+    let Output { status, stdout, stderr } = Command::new(python)
+        .args(["-B", "-X", "utf8"])
+        .arg(scripts.join("logic.py"))
+        .arg(env!("CARGO_BIN_EXE_plinth"))
+        .args(["--questions", &told("PLINTH_QUESTIONS", "40"), "--seed", &told("PLINTH_SEED", "0")])
+        .args(["--work", env!("CARGO_TARGET_TMPDIR")])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     assert!(status.success(), "{status}\n{stdout}{stderr}");
 }
 

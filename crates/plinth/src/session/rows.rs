@@ -33,7 +33,6 @@ use datafusion::sql::sqlparser::ast::{
 };
 use plinth_datafusion::StoreTable;
 
-use super::numbers::keep_digits;
 use super::{Params, Session};
 pub(super) use created::refuse_options;
 pub(super) use tables::{Created, constraints};
@@ -88,11 +87,8 @@ impl Session {
                 let Some((target, alias)) = self.target_of(&merge.table).await? else { return Ok(None) };
                 self.merge(target, alias, merge.clone(), params).await?
             }
-            ast::Statement::Prepare { name, statement, .. } => return self.prepare_change(name, statement).await,
-            ast::Statement::Execute { name: Some(name), parameters, .. } => {
-                let Some(mut prepared) = self.prepared_change(name, parameters)? else { return Ok(None) };
-                keep_digits(&mut prepared);
-                return Box::pin(self.change_rows(&prepared, params)).await;
+            ast::Statement::Prepare { name, statement: inner, .. } => {
+                return self.prepare(name, statement, inner).await;
             }
             ast::Statement::Deallocate { name, .. } => {
                 let known = self.prepared().remove(&normal(name)).is_some();
@@ -152,9 +148,10 @@ impl Session {
         Ok(Done::Nothing)
     }
 
-    /// Keeps a statement that changes a writable table, if it is one, under a name.
-    async fn prepare_change(&self, name: &Ident, statement: &ast::Statement) -> Result<Option<Done>> {
-        let target = match statement {
+    /// Keeps a statement under a name, if it is a query or changes a writable table: it is planned when it is executed. What
+    /// DataFusion keeps it optimizes before the rules that tell what SQL means have seen it.
+    async fn prepare(&self, name: &Ident, prepare: &ast::Statement, inner: &ast::Statement) -> Result<Option<Done>> {
+        let target = match inner {
             ast::Statement::Insert(ast::Insert { table: TableObject::TableName(name), .. }) => {
                 self.target(name).await?
             }
@@ -163,33 +160,62 @@ impl Session {
                 self.target_of(change::deleted_from(delete)?).await?.map(|(target, _)| target)
             }
             ast::Statement::Merge(merge) => self.target_of(&merge.table).await?.map(|(target, _)| target),
+            ast::Statement::Query(_) => {
+                // For its errors.
+                let statement = Statement::Statement(Box::new(prepare.clone()));
+                self.context.state().statement_to_plan(statement).await?;
+                self.prepared().insert(normal(name), prepare.clone());
+                return Ok(Some(Done::Nothing));
+            }
             _ => None,
         };
         if target.is_none() {
             return Ok(None);
         }
-        self.prepared().insert(normal(name), statement.clone());
+        self.prepared().insert(normal(name), prepare.clone());
         Ok(Some(Done::Nothing))
     }
 
-    /// A statement that was kept, with values in the places of its parameters.
-    fn prepared_change(&self, name: &ObjectName, values: &[Expr]) -> Result<Option<Statement>> {
-        let Some(mut statement) = self.prepared().get(&last(name)?.value).cloned() else { return Ok(None) };
+    /// The statement that an EXECUTE runs, with values in the places of its parameters; `None` if it is none that is kept here.
+    pub(super) fn prepared_statement(&self, execute: &Statement) -> Result<Option<Statement>> {
+        let Statement::Statement(execute) = execute else { return Ok(None) };
+        let ast::Statement::Execute { name: Some(name), parameters: values, .. } = execute.as_ref() else {
+            return Ok(None);
+        };
+        let Some(ast::Statement::Prepare { data_types, mut statement, .. }) =
+            self.prepared().get(&last(name)?.value).cloned()
+        else {
+            return Ok(None);
+        };
+        if !data_types.is_empty() && data_types.len() != values.len() {
+            return exec_err!(
+                "Prepared statement '{name}' expects {} parameters, but {} provided",
+                data_types.len(),
+                values.len()
+            );
+        }
+        let value = |place: &str| {
+            let at = place.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
+            let value = Expr::Nested(Box::new(values.get(at)?.clone()));
+            Some(match data_types.get(at) {
+                Some(data_type) => query::cast(value, data_type.clone()),
+                None => value,
+            })
+        };
         let replaced = ast::visit_expressions_mut(&mut statement, |expr| {
             let Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(place), .. }) = expr else {
                 return ControlFlow::Continue(());
             };
-            let at = place.strip_prefix('$').and_then(|at| at.parse::<usize>().ok()).and_then(|at| at.checked_sub(1));
-            match at.and_then(|at| values.get(at)) {
+            match value(place) {
                 Some(value) => {
-                    *expr = Expr::Nested(Box::new(value.clone()));
+                    *expr = value;
                     ControlFlow::Continue(())
                 }
                 None => ControlFlow::Break(place.clone()),
             }
         });
         match replaced {
-            ControlFlow::Continue(()) => Ok(Some(Statement::Statement(Box::new(statement)))),
+            ControlFlow::Continue(()) => Ok(Some(Statement::Statement(statement))),
             ControlFlow::Break(place) => exec_err!("EXECUTE {name}: no value for {place}"),
         }
     }

@@ -15,10 +15,10 @@ use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, DmlStatement, Lo
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{DFParser, Statement};
 use datafusion::sql::sqlparser::ast::{self, Expr};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use plinth_format::WriterOptions;
 
 use super::database::Entry;
+use super::meaning::{PlinthDialect, resolve_windows};
 use super::numbers::keep_digits;
 use super::rows::{Created, Done, constraints, normal, refuse_options};
 use super::{Params, Session, engine};
@@ -30,7 +30,7 @@ use crate::interrupt;
 /// # Errors
 /// If any of them is not SQL: none is run then.
 pub(crate) fn parse(text: &str) -> Result<Vec<Statement>> {
-    Ok(DFParser::parse_sql_with_dialect(text, &GenericDialect {})?.into())
+    Ok(DFParser::parse_sql_with_dialect(text, &PlinthDialect)?.into())
 }
 
 /// Takes `CLUSTER BY a, b` out of a CREATE TABLE, which DataFusion does not know: the columns.
@@ -66,8 +66,12 @@ impl Session {
         params: &Params,
     ) -> Result<SendableRecordBatchStream> {
         self.stores.begin_statement();
+        if let Some(prepared) = self.prepared_statement(&statement)? {
+            statement = prepared;
+        }
         keep_digits(&mut statement);
         refuse_options(&statement)?;
+        resolve_windows(&mut statement)?;
         match self.change_rows(&statement, params).await.map_err(explain_missing)? {
             Some(Done::Rows(rows)) => return Ok(count_stream(Some(rows))?),
             Some(Done::Nothing) => return Ok(count_stream(None)?),

@@ -3,9 +3,9 @@
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, BinaryOperator, CaseWhen, Expr, Ident, JoinOperator, LimitClause, ObjectName,
-    ObjectNamePart, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins,
-    Value,
+    Assignment, AssignmentTarget, BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, JoinOperator, LimitClause,
+    ObjectName, ObjectNamePart, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Statement, TableFactor,
+    TableWithJoins, Value,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -92,6 +92,11 @@ pub(super) fn null() -> Expr {
 /// A number.
 pub(super) fn number(value: usize) -> Expr {
     Expr::Value(Value::Number(value.to_string(), false).into())
+}
+
+/// `CAST(value AS type)`.
+pub(super) fn cast(value: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(value), data_type, array: false, format: None }
 }
 
 /// `left op right`.

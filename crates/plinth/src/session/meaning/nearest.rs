@@ -1,0 +1,169 @@
+//! Casts to types of fewer places, which round: the engine's cut off, and it takes comparisons of what they give for
+//! comparisons of what they were given.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowTimestampType, Float16Type, Float32Type, Float64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
+};
+use arrow_array::{Array, ArrayRef, Int64Array};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{DataType, TimeUnit};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+/// What is to be cast to a type, rounded for it: floats to the nearest integer, halves to the even one; decimals and time stamps
+/// halves away from zero and up.
+pub(super) fn rounded(expr: Expr, schema: &DFSchema, to: &DataType) -> Result<Transformed<Expr>> {
+    if let (Some(value), true) = (written(&expr), to.is_integer()) {
+        // A number that is written with a point is a decimal in SQL, whatever the engine takes it for.
+        return Ok(Transformed::yes(Expr::Literal(ScalarValue::Float64(Some(value.round())), None)));
+    }
+    let from = expr.get_type(schema)?;
+    let Some(to) = between(&from, to) else { return Ok(Transformed::no(expr)) };
+    // Rounded before, by a view or a statement that is analyzed twice.
+    if matches!(&expr, Expr::ScalarFunction(function) if function.func.inner().is::<Nearest>()) {
+        return Ok(Transformed::no(expr));
+    }
+    let function = ScalarUDF::from(Nearest { to, signature: Signature::any(1, Volatility::Immutable) });
+    Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![expr]))))
+}
+
+/// A number as it stands in the statement.
+fn written(expr: &Expr) -> Option<f64> {
+    match expr {
+        Expr::Literal(ScalarValue::Float64(value), _) => *value,
+        Expr::Negative(inner) => written(inner).map(|value| -value),
+        _ => None,
+    }
+}
+
+/// The type that holds all rounded values of a type on their way to another; `None` if nothing is to be rounded.
+fn between(from: &DataType, to: &DataType) -> Option<DataType> {
+    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256, Float16, Float32, Float64, Timestamp};
+    match (from, to) {
+        (Float16 | Float32 | Float64, to) if to.is_integer() => Some(from.clone()),
+        (
+            Decimal32(precision, scale)
+            | Decimal64(precision, scale)
+            | Decimal128(precision, scale)
+            | Decimal256(precision, scale),
+            to,
+        ) => {
+            let places = match to {
+                Decimal32(_, places) | Decimal64(_, places) | Decimal128(_, places) | Decimal256(_, places) => *places,
+                to if to.is_integer() => 0,
+                _ => return None,
+            };
+            let dropped = u8::try_from(scale.checked_sub(places)?).ok().filter(|dropped| *dropped > 0)?;
+            // One more digit before the point: 9.9 becomes 10. At least one is dropped behind it, so that it has room.
+            let precision = precision.saturating_sub(dropped) + 1;
+            Some(match from {
+                Decimal32(..) => Decimal32(precision, places),
+                Decimal64(..) => Decimal64(precision, places),
+                Decimal128(..) => Decimal128(precision, places),
+                _ => Decimal256(precision, places),
+            })
+        }
+        (Timestamp(fine, zone), Timestamp(coarse, _)) if per_second(*fine) > per_second(*coarse) => {
+            Some(Timestamp(*coarse, zone.clone()))
+        }
+        _ => None,
+    }
+}
+
+fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+/// Rounds to a type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Nearest {
+    to: DataType,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Nearest {
+    fn name(&self) -> &'static str {
+        "nearest"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [value] = args.args.as_slice() else { return internal_err!("nearest: of one value") };
+        match value {
+            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(round(array, &self.to)?)),
+            ColumnarValue::Scalar(value) => {
+                let array = round(&value.to_array()?, &self.to)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+            }
+        }
+    }
+}
+
+fn round(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    Ok(match (array.data_type(), to) {
+        (DataType::Float64, _) => {
+            Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even))
+        }
+        (DataType::Float32, _) => {
+            Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even))
+        }
+        (DataType::Float16, _) => {
+            let nearest = |value: <Float16Type as arrow_array::ArrowPrimitiveType>::Native| {
+                let nearest = f32::from(value).round_ties_even();
+                <Float16Type as arrow_array::ArrowPrimitiveType>::Native::from_f32(nearest)
+            };
+            Arc::new(array.as_primitive::<Float16Type>().unary::<_, Float16Type>(nearest))
+        }
+        (DataType::Timestamp(fine, _), DataType::Timestamp(coarse, zone)) => {
+            let step = per_second(*fine) / per_second(*coarse);
+            let ticks: Int64Array = match fine {
+                TimeUnit::Millisecond => ticks::<TimestampMillisecondType>(array, step),
+                TimeUnit::Microsecond => ticks::<TimestampMicrosecondType>(array, step),
+                TimeUnit::Nanosecond => ticks::<TimestampNanosecondType>(array, step),
+                TimeUnit::Second => ticks::<TimestampSecondType>(array, step),
+            };
+            match coarse {
+                TimeUnit::Second => moments::<TimestampSecondType>(&ticks, zone.clone()),
+                TimeUnit::Millisecond => moments::<TimestampMillisecondType>(&ticks, zone.clone()),
+                TimeUnit::Microsecond => moments::<TimestampMicrosecondType>(&ticks, zone.clone()),
+                TimeUnit::Nanosecond => moments::<TimestampNanosecondType>(&ticks, zone.clone()),
+            }
+        }
+        // Between decimals Arrow rounds.
+        _ => cast_with_options(array, to, &CastOptions { safe: false, ..CastOptions::default() })?,
+    })
+}
+
+/// How many of a coarser unit a time stamp is nearest to.
+fn ticks<T: ArrowTimestampType>(array: &ArrayRef, step: i64) -> Int64Array {
+    let nearest = |ticks: i64| {
+        let (whole, rest) = (ticks.div_euclid(step), ticks.rem_euclid(step));
+        // Beyond half: the next one, which is no larger in number than what there was.
+        if rest >= step - rest { whole + 1 } else { whole }
+    };
+    array.as_primitive::<T>().unary(nearest)
+}
+
+fn moments<T: ArrowTimestampType>(ticks: &Int64Array, zone: Option<Arc<str>>) -> ArrayRef {
+    Arc::new(ticks.reinterpret_cast::<T>().with_timezone_opt(zone))
+}
