@@ -80,7 +80,10 @@ impl PathTables {
         match path.metadata() {
             Ok(metadata) if metadata.is_dir() && Table::is_table(&path) => Ok(Target::Store(path)),
             Ok(metadata) if metadata.is_dir() => self.folder(&path, is_path),
-            Ok(_) => self.file(path, is_path),
+            Ok(_) => {
+                plinth_io::regular::check(&path).map_err(|e| DataFusionError::External(Box::new(e)))?;
+                self.file(path, is_path)
+            }
             Err(_) if !is_path => Ok(Target::Unknown),
             Err(_) if !url_scheme && name.contains(['*', '?', '[']) => self.pattern(name),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {

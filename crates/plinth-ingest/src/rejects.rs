@@ -18,7 +18,11 @@ pub(crate) struct RejectsFile {
 impl RejectsFile {
     /// Creates or empties the file.
     pub(crate) fn create(path: &Path, max: Option<u64>) -> Result<Self> {
-        let file = File::create(path).map_err(|e| IngestError::os(path, "create", e))?;
+        // A pipe or a device takes them as well, as long as it does not keep the import waiting.
+        let file = match path.metadata() {
+            Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => plinth_io::regular::open_sink(path)?,
+            _ => File::create(path).map_err(|e| IngestError::os(path, "create", e))?,
+        };
         Ok(Self { path: path.to_path_buf(), file: BufWriter::new(file), max, count: 0 })
     }
 

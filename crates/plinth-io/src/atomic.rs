@@ -16,6 +16,7 @@ use arrow_buffer::Buffer;
 use plinth_profile::{Stage, scope};
 
 use crate::error::{IoError, Result};
+use crate::regular;
 use crate::source::read_exact_at;
 
 /// How the names of unfinished files end; they start with a dot.
@@ -238,7 +239,7 @@ pub fn remove_leftovers(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
 
 /// Removes a temporary file if nobody holds its lock.
 fn remove_if_left(path: &Path) -> bool {
-    let Ok(file) = File::options().read(true).write(true).open(path) else { return false };
+    let Ok(file) = regular::open_with(path, "open", File::options().read(true).write(true)) else { return false };
     match file.try_lock() {
         // Its writer can't rename it now: it is gone, or waits for this lock and will see that the name is not its
         // file's any more. But it may have done so before the lock was taken here.
@@ -268,6 +269,8 @@ fn check_target(target: &Path, replace: bool) -> Result<()> {
             let e = std::io::Error::new(ErrorKind::IsADirectory, "it is a directory");
             Err(IoError::os(target, "create", e))
         }
+        // Of a link, too, by which a device may be known.
+        Ok(_) if replace => regular::check(target),
         Ok(_) if !replace => Err(IoError::Exists { path: target.display().to_string() }),
         _ => Ok(()),
     }

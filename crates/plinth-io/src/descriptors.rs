@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::SystemTime;
 
 use crate::error::{IoError, Result};
+use crate::regular;
 
 /// The limit where the operating system does not tell its own.
 const DEFAULT_LIMIT: usize = 128;
@@ -180,8 +181,9 @@ impl OpenFiles {
 /// Opens a file for reads past the page cache.
 #[cfg(target_os = "linux")]
 fn open_direct(path: &Path) -> Option<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    File::options().read(true).custom_flags(libc::O_DIRECT).open(path).ok()
+    let file = regular::without_waiting(File::options().read(true), libc::O_DIRECT).open(path).ok()?;
+    regular::wait_from_now_on(&file).ok()?;
+    Some(file)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -190,12 +192,8 @@ fn open_direct(_path: &Path) -> Option<File> {
 }
 
 fn open(path: &Path) -> Result<(File, Identity)> {
-    let file = File::open(path).map_err(|e| IoError::os(path, "open", e))?;
+    let file = regular::open(path)?;
     let metadata = file.metadata().map_err(|e| IoError::os(path, "read its size", e))?;
-    if !metadata.is_file() {
-        let kind = std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file");
-        return Err(IoError::os(path, "open", kind));
-    }
     // What is read next is known here and asked for in time. The system's guess would fetch the columns in between, too.
     #[cfg(target_os = "linux")]
     let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);

@@ -17,6 +17,14 @@ pub enum IoError {
         /// The reason.
         source: Arc<std::io::Error>,
     },
+    /// Something else than a regular file has the path of one.
+    #[error("{path}: is {kind}, not a file")]
+    NotAFile {
+        /// Where it is.
+        path: String,
+        /// What it is, with its article.
+        kind: &'static str,
+    },
     /// A read went past the end: the file is shorter than whoever asked believes.
     #[error("{path}: {wanted} bytes at offset {offset} lie beyond its end at {len}: the file was cut short")]
     PastEnd {

@@ -15,6 +15,7 @@ mod machine;
 mod merged;
 pub mod probe;
 mod reading;
+pub mod regular;
 #[cfg(target_os = "linux")]
 mod ring;
 #[cfg(any(test, feature = "sim"))]

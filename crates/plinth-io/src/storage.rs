@@ -15,6 +15,7 @@ use arrow_buffer::Buffer;
 use crate::atomic::{AtomicFile, sync_folder};
 use crate::engine::Io;
 use crate::error::{IoError, Result};
+use crate::regular;
 use crate::source::{LocalFile, Source, read_exact_at};
 
 /// A folder of files.
@@ -224,7 +225,7 @@ impl Folder {
 
     fn file(&self, name: &str, action: &str, options: &mut std::fs::OpenOptions) -> Result<Box<dyn StorageFile>> {
         let path = self.path.join(name);
-        let file = options.read(true).write(true).open(&path).map_err(|e| IoError::os(&path, action, e))?;
+        let file = regular::open_with(&path, action, options.read(true).write(true))?;
         Ok(Box::new(FolderFile { path, file }))
     }
 }

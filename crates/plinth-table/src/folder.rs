@@ -161,8 +161,9 @@ impl Listed {
     /// If one is not there or is none.
     pub fn all(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Self>> {
         let one = |path: PathBuf| {
-            let none = IoError::os(&path, "open", std::io::Error::other("it is not a regular file"));
-            Self::of(path)?.ok_or_else(|| none.into())
+            plinth_io::regular::check(&path)?;
+            let gone = IoError::os(&path, "open", std::io::ErrorKind::NotFound.into());
+            Self::of(path)?.ok_or_else(|| gone.into())
         };
         paths.into_iter().map(one).collect()
     }

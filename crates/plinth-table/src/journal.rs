@@ -10,9 +10,11 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use plinth_format::{FormatError, Result};
-use plinth_io::{AtomicFile, IoError, sync_folder};
+use plinth_io::{AtomicFile, IoError, regular, sync_folder};
 
 const NAME: &str = ".plinth-compact";
+/// Bytes a journal may have: the names of more files than a folder is made for.
+const LONGEST: u64 = 256 << 20;
 const HEADING: &str = "plinth compaction 1";
 
 /// What a journal says.
@@ -28,10 +30,10 @@ impl Journal {
     /// The journal of a folder, if there is one.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(NAME);
-        let text = match std::fs::read_to_string(&path) {
+        let text = match regular::read_text(&path, LONGEST) {
             Ok(text) => text,
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(IoError::os(&path, "read", e).into()),
+            Err(e) if e.is_not_found() => return Ok(None),
+            Err(e) => return Err(e.into()),
         };
         Self::parse(&text).map(Some).ok_or_else(|| FormatError::Corrupt {
             file: path.display().to_string(),

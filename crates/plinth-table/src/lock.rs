@@ -1,11 +1,10 @@
 //! Locks on a folder. The operating system drops them with the process that holds them.
 
 use std::fs::{File, TryLockError};
-use std::io::ErrorKind;
 use std::path::Path;
 
 use plinth_format::{FormatError, Result};
-use plinth_io::IoError;
+use plinth_io::{IoError, regular};
 
 /// Held alone by whoever changes what files the table has, for as long as that takes and no longer; held together by those
 /// who list them.
@@ -47,12 +46,12 @@ pub(crate) enum Shared {
 }
 
 pub(crate) fn shared(folder: &Path) -> Shared {
-    match File::open(folder.join(COMMIT)) {
+    match regular::open(folder.join(COMMIT)) {
         Ok(file) => match file.lock_shared() {
             Ok(()) => Shared::Held { _lock: Lock { file } },
             Err(_) => Shared::Unlockable,
         },
-        Err(e) if e.kind() == ErrorKind::NotFound => Shared::NeverLocked,
+        Err(e) if e.is_not_found() => Shared::NeverLocked,
         Err(_) => Shared::Unlockable,
     }
 }
@@ -75,8 +74,8 @@ pub(crate) fn compacting(folder: &Path) -> Result<Lock> {
 }
 
 fn create(path: &Path) -> Result<File> {
-    let open = File::options().read(true).write(true).create(true).truncate(false).open(path);
-    Ok(open.map_err(|e| IoError::os(path, "create", e))?)
+    let mut options = File::options();
+    Ok(regular::open_with(path, "create", options.read(true).write(true).create(true).truncate(false))?)
 }
 
 #[cfg(test)]

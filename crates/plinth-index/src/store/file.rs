@@ -105,7 +105,7 @@ mod local {
         }
 
         fn with(path: &Path, action: &str, options: &mut OpenOptions) -> Result<Self> {
-            let file = options.open(path).map_err(|e| IoError::os(path, action, e))?;
+            let file = plinth_io::regular::open_with(path, action, options)?;
             // File systems without direct access refuse the flag; then the page cache stands in between.
             #[cfg(target_os = "linux")]
             if let Ok(flags) = rustix::fs::fcntl_getfl(&file) {

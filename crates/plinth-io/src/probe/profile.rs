@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::atomic::AtomicFile;
 use crate::error::IoError;
+use crate::regular;
 
 /// What the file is called unless told otherwise.
 pub const PROFILE_NAME: &str = "plinth-device.toml";
@@ -107,12 +108,7 @@ impl DeviceProfile {
     /// If the file can't be read, or a line is no TOML of the kind that is written, or a value is missing.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ProfileError> {
         let path = path.as_ref();
-        let failed = |e| IoError::os(path, "read", e);
-        let too_long = || std::io::Error::new(std::io::ErrorKind::InvalidData, "it is too long for a profile");
-        if std::fs::metadata(path).map_err(failed)?.len() > LONGEST {
-            return Err(failed(too_long()).into());
-        }
-        let text = std::fs::read_to_string(path).map_err(failed)?;
+        let text = regular::read_text(path, LONGEST)?;
         Self::parse(&text).map_err(|(line, what)| ProfileError::Line { path: path.display().to_string(), line, what })
     }
 

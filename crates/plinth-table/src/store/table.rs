@@ -517,8 +517,9 @@ fn last_of_each(rows: RecordBatch, keys: Keys) -> Result<(RecordBatch, Keys)> {
 
 pub(super) fn lock_folder(path: &Path) -> Result<File> {
     let name = path.join(LOCK);
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(&name);
-    let file = file.map_err(|e| IoError::os(&name, "create", e))?;
+    let mut options = File::options();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    let file = plinth_io::regular::open_with(&name, "create", options)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(TableError::InUse { path: path.display().to_string() }),
