@@ -241,5 +241,19 @@ pub(crate) fn memory(batch: &RecordBatch) -> u64 {
 }
 
 pub(crate) fn arrow(error: arrow_schema::ArrowError) -> TableError {
-    TableError::invalid(error.to_string())
+    use arrow_schema::ArrowError::{CastError, ComputeError, InvalidArgumentError, SchemaError};
+    // What kind of error it is in another library says nothing to who reads it.
+    TableError::invalid(match error {
+        CastError(what) | ComputeError(what) | InvalidArgumentError(what) | SchemaError(what) => what,
+        other => other.to_string(),
+    })
+}
+
+/// Where a column of a table is.
+pub(crate) fn column_of(schema: &arrow_schema::Schema, name: &str) -> Result<usize> {
+    const NAMED: usize = 20;
+    schema.index_of(name).map_err(|_| {
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).take(NAMED).collect();
+        TableError::invalid(format!("no column {name:?}; there are {}", names.join(", ")))
+    })
 }

@@ -7,7 +7,7 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Schema, SchemaRef};
 use plinth_format::{File, Scan};
 
-use super::delta::arrow;
+use super::delta::{arrow, column_of};
 use super::engine::Shared;
 use super::error::{Result, TableError};
 use super::index::Definition;
@@ -181,7 +181,7 @@ impl Snapshot {
     /// If there is no such column, or a file can't be read.
     pub fn scan_columns(&self, columns: Vec<String>) -> Result<Rows> {
         let schema = self.shared.codec.schema();
-        let indices = columns.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>().map_err(arrow)?;
+        let indices = columns.iter().map(|name| column_of(schema, name)).collect::<Result<Vec<_>>>()?;
         let memory = self.memory()?.into_iter().map(|batch| batch.project(&indices).map_err(arrow));
         Ok(Rows {
             segments: self.segments().into_iter(),

@@ -18,7 +18,7 @@ use plinth_io::{Folder, IoError, Storage, sync_folder};
 use super::cache::Blocks;
 use super::commit::WriteSet;
 use super::committer::Committer;
-use super::delta::{arrow, memory};
+use super::delta::{arrow, column_of, memory};
 use super::engine::{Committed, Engine, Shared};
 use super::error::{Result, TableError};
 use super::index;
@@ -101,7 +101,7 @@ impl Table {
             ));
         }
         let named = key.iter().copied().chain(options.cluster.iter().map(String::as_str));
-        let mut positions = named.map(|name| schema.index_of(name).map_err(arrow)).collect::<Result<Vec<_>>>()?;
+        let mut positions = named.map(|name| column_of(schema, name)).collect::<Result<Vec<_>>>()?;
         if numbered {
             positions.push(fields.len() - 1);
         }
@@ -443,8 +443,7 @@ impl Table {
     /// of a key, or a file can't be written. Nothing is changed then.
     pub fn create_index(&self, name: &str, columns: &[&str], unique: bool) -> Result<()> {
         let schema = self.schema();
-        let columns =
-            columns.iter().map(|column| schema.index_of(column).map_err(arrow)).collect::<Result<Vec<_>>>()?;
+        let columns = columns.iter().map(|column| column_of(&schema, column)).collect::<Result<Vec<_>>>()?;
         self.inner.create_index(name, &columns, unique)
     }
 
