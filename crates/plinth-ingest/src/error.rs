@@ -80,12 +80,14 @@ pub enum IngestError {
         second: String,
     },
     /// A file names two columns alike.
-    #[error("{path}: column {column:?} occurs twice")]
+    #[error("{path}: column {column:?} occurs twice{advice}")]
     DuplicateColumn {
         /// The file.
         path: String,
         /// The column.
         column: String,
+        /// What to do about it, after a semicolon, where that is known.
+        advice: &'static str,
     },
     /// A value does not fit the type it is to become.
     #[error("{path}: column {column:?}: {what}")]
@@ -206,8 +208,14 @@ impl std::fmt::Display for BadRecord {
         if let Some(column) = &self.column {
             write!(f, "column {column:?}: ")?;
         }
-        write!(f, "{}: {}", self.reason, excerpt(&self.raw))
+        write!(f, "{}{}", self.reason, before(&self.raw))
     }
+}
+
+/// The beginning of some bytes after a colon, as a message ends; nothing where there are none.
+pub(crate) fn before(raw: &[u8]) -> String {
+    let shown = excerpt(raw);
+    if shown.is_empty() { shown } else { format!(": {shown}") }
 }
 
 /// The beginning of some bytes on one line.

@@ -91,9 +91,10 @@ pub struct CsvOptions {
     /// tilde and two control characters that, unlike it, makes records of equally many fields.
     pub delimiter: Option<u8>,
     /// Whether the first record names the columns; otherwise they are `column1`, `column2` and so on. If nothing is said it does,
-    /// unless columns of numbers, dates or truth values begin with one.
+    /// unless columns of numbers, dates or truth values begin with one, or there is but one record and not all of it is text.
     pub header: Option<bool>,
-    /// What encloses fields. If it is told from the file: `"`, or `'` where only so records have equally many fields.
+    /// What encloses fields. If it is told from the file: `"`, or `'` where that keeps fields together or encloses all values of a
+    /// column, or nothing where more fields begin with a quote than end with one.
     pub quote: Mark,
     /// What a quote comes after within quotes, beside another quote. If it is told from the file: nothing, or a backslash where
     /// only so records have equally many fields.

@@ -135,7 +135,7 @@ impl Union {
                 continue;
             };
             if column.last_seen == self.files {
-                return Err(IngestError::DuplicateColumn { path: file(), column: column.name.clone() });
+                return Err(IngestError::DuplicateColumn { path: file(), column: column.name.clone(), advice: "" });
             }
             column.last_seen = self.files;
             column.present += 1;

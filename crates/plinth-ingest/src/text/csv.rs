@@ -19,6 +19,9 @@ pub(crate) struct Dialect {
     pub(crate) line_end: u8,
 }
 
+const UNCLOSED: &str = "a quoted field that is never closed (if quotes mean nothing here, say --quote none)";
+const TEXT_BEHIND: &str = "text after the closing quote of a field (if quotes mean nothing here, say --quote none)";
+
 /// A record without its line end.
 pub(crate) fn without_line_end(record: &[u8], dialect: Dialect) -> &[u8] {
     match record.strip_suffix(&[dialect.line_end]) {
@@ -50,7 +53,7 @@ impl Dialect {
         let mut keep = |kept: usize, end: usize| text.push_str(inner.get(kept..end).unwrap_or_default());
         loop {
             let found = memchr2(quote, escape, bytes.get(at..).unwrap_or_default());
-            at += found.ok_or("a quoted field that is never closed")?;
+            at += found.ok_or(UNCLOSED)?;
             let next = bytes.get(at + 1).copied();
             let doubled = next == Some(quote);
             if bytes.get(at) == Some(&quote) && !doubled {
@@ -64,7 +67,7 @@ impl Dialect {
             at += 2;
         }
         if at + 1 < bytes.len() {
-            return Err("text after the closing quote of a field");
+            return Err(TEXT_BEHIND);
         }
         if kept == 0 {
             return Ok(Field { text: inner.get(..at).unwrap_or_default().into(), quoted: true });

@@ -257,5 +257,7 @@ impl<'a> Records<'a> {
 }
 
 pub(super) fn too_large(limit: usize) -> String {
-    format!("larger than the {limit} bytes a record may have (--max-record)")
+    format!(
+        "larger than the {limit} bytes a record may have (--max-record); if it is many lines because of a quote, say --quote none"
+    )
 }

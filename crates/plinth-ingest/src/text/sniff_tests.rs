@@ -51,7 +51,18 @@ fn quotes_and_escapes_are_told_by_what_they_make_whole() {
     for (text, quote, escape) in [
         ("a,b\n\"1,2\",3\n", Some(b'"'), None),
         ("a,b\n'1,2',3\n", Some(b'\''), None),
-        ("a,b\n'1','2'\n", Some(b'"'), None),
+        ("a,b\n'1','2'\n", Some(b'\''), None),
+        // One of two values in quotes is a name like any other.
+        ("a,b\n'1','2'\n3,4\n", Some(b'"'), None),
+        // Quotes around a name with a comma are not torn apart.
+        ("\"Name, first\"\n\"Doe, J\"\n", Some(b'"'), None),
+        ("'Name, first'\n'Doe, J'\n", Some(b'\''), None),
+        ("\"it's, 'a'\",'b\n\"c, d\",'e\n", Some(b'"'), None),
+        ("'tis, but\n'twas, too\n", Some(b'"'), None),
+        // Quotes that open fields and close none are characters like others.
+        ("a,b\n\"x,1\n\"y,2\n", None, None),
+        ("size,n\n\"5\"\" pipe,1\n\"x,2\n\"y,3\n", None, None),
+        ("a,b\n\"x\",1\n\"y\",2\n\"z,3\n", Some(b'"'), None),
         ("a,b\n\"1\\\",2\",3\n", Some(b'"'), Some(b'\\')),
         ("a,b\n\"1\\\\\",3\n", Some(b'"'), None),
         ("a,b\n'1\\',2',3\n", Some(b'\''), Some(b'\\')),
@@ -85,7 +96,11 @@ fn headers_are_told_by_what_is_below() {
         ("x,2024-01-01\ny,2024-01-02\n", false),
         ("2024-01-01T10:00,x\n2024-01-01T10:30,y\n", false),
         ("true\nfalse\n", false),
-        ("1\n", true),
+        ("1\n", false),
+        ("0,0", false),
+        ("a,1\n", false),
+        ("a,b\n", true),
+        ("a,\n", false),
         ("", true),
         ("a,\n1,2\n", true),
         (",5\n1,2\n", false),

@@ -11,7 +11,7 @@ use super::sniff::{Sniffing, sniff};
 use super::stream::Input;
 use crate::bits::fields::FieldScan;
 use crate::bits::{BLOCK, Level};
-use crate::error::{IngestError, Result};
+use crate::error::{IngestError, Result, before};
 
 /// Columns a file may have, known or passed over.
 const COLUMNS: usize = 1_000_000;
@@ -128,10 +128,7 @@ impl Cutter {
         self.scan.restart();
         self.scanned = 0;
         let record = without_line_end(self.buffer.bytes().get(..end).unwrap_or_default(), dialect);
-        let bad = |what: &str| {
-            let excerpt = crate::error::excerpt(record);
-            IngestError::damaged(&self.buffer.path, format!("line 1: {what}: {excerpt}"))
-        };
+        let bad = |what: &str| IngestError::damaged(&self.buffer.path, format!("line 1: {what}{}", before(record)));
         let text = std::str::from_utf8(record).map_err(|_| bad("not UTF-8 text"))?;
         // A file without a byte has no columns; a line without one has a column, if there are lines.
         let fields = if end > 0 { fields(text, dialect, self.cutting.level) } else { Vec::new() };
@@ -148,6 +145,7 @@ impl Cutter {
             return Err(IngestError::DuplicateColumn {
                 path: self.buffer.path.display().to_string(),
                 column: twice.clone(),
+                advice: "; rename one of them, or say --no-header if the first line is a row",
             });
         }
         self.head = Arc::new(Head { names, dialect });
