@@ -152,8 +152,9 @@ impl Mark {
 pub struct JsonOptions {
     /// The path to the array whose elements are rows: `a.b`, a JSON Pointer (`/a/b`) or a JSONPath (`$.a.b[*]`, `$.a[*].b`);
     /// nothing at all is the whole document. A value that is no array is one row. Without a path, a file that starts with `[`
-    /// is an array of rows; else there is a row a line, or, where the first line holds more than one value or less, values
-    /// one after the other. Rows that are no objects have one column, `value`.
+    /// is an array of rows, unless another value follows that array; else there is a row a line, or, where the first line holds more than one value or less, values
+    /// one after the other. Rows that are no objects have one column, `value`, as have
+    /// rows of which none has a key.
     pub root: Option<String>,
     /// What becomes of keys that the columns lack.
     pub unknown: Unknown,

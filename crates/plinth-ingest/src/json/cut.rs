@@ -11,7 +11,7 @@ use super::outer::{Halt, Outer};
 use super::path::Root;
 use crate::bits::Level;
 use crate::bits::brackets::{Between, Scan, Stop};
-use crate::error::{IngestError, Result};
+use crate::error::{IngestError, Result, before};
 use crate::text::buffer::{Buffer, Chunk, Cut};
 use crate::text::feed::{Pieces, Text};
 use crate::text::out::EXCERPT;
@@ -100,6 +100,8 @@ enum State {
         outer: Outer,
         first: bool,
     },
+    /// What is wrong with what comes next.
+    Broken(IngestError),
     Done,
 }
 
@@ -172,6 +174,11 @@ impl Cutter {
             Stop::Boundary(end) => Ok(Some(self.cut(end, Framing::Elements { first, last: false }))),
             Stop::End(at) => {
                 let piece = self.cut(at, Framing::Elements { first, last: true });
+                if self.buffer.bytes().first() != Some(&b']') {
+                    // After the records before it, so that these are the same however they are cut.
+                    self.state = State::Broken(self.broken(Flaw { at: 0, what: "expected a comma or ]" }));
+                    return Ok(Some(piece));
+                }
                 if let State::Elements { mut outer, .. } = std::mem::replace(&mut self.state, State::Done) {
                     outer.close_rows();
                     self.state = State::Outside(outer);
@@ -351,11 +358,11 @@ impl Cutter {
         let Flaw { at, what } = flaw;
         // So that the message does not depend on how much was read; what can't be read is not in it.
         let _ = self.buffer.fill(at.saturating_add(SHOWN));
-        let before = self.buffer.bytes().get(..at).unwrap_or_default();
-        let line = self.buffer.line + memchr::memchr_iter(b'\n', before).count() as u64;
+        let head = self.buffer.bytes().get(..at).unwrap_or_default();
+        let line = self.buffer.line + memchr::memchr_iter(b'\n', head).count() as u64;
         let offset = self.buffer.offset + at as u64;
-        let rest = crate::error::excerpt(self.buffer.bytes().get(at..).unwrap_or_default());
-        let what = format!("line {line} (byte {offset}): broken JSON around the rows: {what}: {rest}");
+        let rest = before(self.buffer.bytes().get(at..).unwrap_or_default());
+        let what = format!("line {line} (byte {offset}): broken JSON around the rows: {what}{rest}");
         IngestError::damaged(&self.buffer.path, what)
     }
 
@@ -382,6 +389,11 @@ impl Pieces for Cutter {
                 State::Values(_) => self.values()?,
                 State::Outside(_) => self.outside()?,
                 State::Elements { .. } => self.elements()?,
+                State::Broken(error) => {
+                    let error = error.clone();
+                    self.state = State::Done;
+                    return Err(error);
+                }
                 State::Done => return Ok(None),
             };
             if piece.is_some() {
@@ -410,24 +422,29 @@ enum Shape {
     Values,
 }
 
-/// A bracket opens an array of rows. Objects are on lines of their own unless the first line has more than one of them, or
-/// less than one and the next line starts no other.
+/// A bracket opens an array of rows, unless another value follows that array: then each of them is a row. Rows are on lines of
+/// their own unless the first line has more than one of them, or less than one and the next line starts no other.
 fn shape(bytes: &[u8], level: Level) -> Shape {
     let head = bytes.get(..bytes.len().min(HEAD)).unwrap_or_default().trim_ascii_start();
-    if head.starts_with(b"[") {
-        return Shape::Array;
-    }
-    if !head.starts_with(b"{") {
-        return Shape::Lines;
-    }
+    let Some(open) = head.first().filter(|byte| matches!(byte, b'{' | b'[')) else { return Shape::Lines };
     let line = memchr::memchr(b'\n', head).unwrap_or(head.len());
-    let starts_object = |at: usize| head.get(at..).unwrap_or_default().trim_ascii_start().starts_with(b"{");
-    match Scan::new(level, Between::Nothing).next(head, 0, 0, true) {
+    let rest = |at: usize| head.get(at..).unwrap_or_default().trim_ascii_start();
+    let starts_alike = |at: usize| rest(at).first() == Some(open);
+    let first = Scan::new(level, Between::Nothing).next(head, 0, 0, true);
+    if *open == b'[' {
+        return match first {
+            Stop::Boundary(end) if !matches!(rest(end).first(), Some(b'[' | b'{')) => Shape::Array,
+            Stop::Boundary(end) if end <= line && rest(end).len() == rest(line).len() => Shape::Lines,
+            Stop::Boundary(_) => Shape::Values,
+            _ => Shape::Array,
+        };
+    }
+    match first {
         Stop::Boundary(end) if end <= line => {
             let rest = head.get(end..line).unwrap_or_default().trim_ascii_start();
             if rest.starts_with(b"{") { Shape::Values } else { Shape::Lines }
         }
-        _ if line < head.len() && !starts_object(line) => Shape::Values,
+        _ if line < head.len() && !starts_alike(line) => Shape::Values,
         _ => Shape::Lines,
     }
 }

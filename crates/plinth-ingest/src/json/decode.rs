@@ -17,7 +17,7 @@ use super::walk::{Tools, Walk};
 use crate::ahead::{Item, Worker};
 use crate::bits::Level;
 use crate::bits::brackets::{Between, Scan, Stop};
-use crate::error::{IngestError, Result};
+use crate::error::{IngestError, Result, before};
 use crate::text::Look;
 use crate::text::feed::Text;
 use crate::text::out::{Decoded, Out, Place, Plan, panicked};
@@ -375,6 +375,9 @@ impl Sampler {
 
 impl Look<Piece, Samples> for Sampler {
     fn look(&mut self, piece: &Piece, limit: u64, to: &mut Samples) -> u64 {
+        if matches!(piece.framing, Framing::Elements { .. }) {
+            to.array();
+        }
         let mut sampling = Sampling { samples: to, path: &piece.path, taken: 0, limit };
         // It raises no errors.
         let _ = Records::new(piece, self.record, self.level).run(&mut self.tools, &mut sampling);
@@ -404,8 +407,8 @@ impl Take for Sampling<'_> {
             let path = self.path;
             self.samples.broken(|| {
                 let Place { line, offset, raw, .. } = place();
-                let shown = crate::error::excerpt(raw);
-                IngestError::damaged(path, format!("no columns found: line {line} (byte {offset}): {why}: {shown}"))
+                let shown = before(raw);
+                IngestError::damaged(path, format!("no columns found: line {line} (byte {offset}): {why}{shown}"))
             });
         }
         self.taken += 1;

@@ -15,6 +15,8 @@ pub(super) struct Samples {
     objects: Objects,
     /// Records that are no objects.
     others: Option<Seen>,
+    /// Whether there was an array of rows, be it empty.
+    array: bool,
     /// What was wrong with the first record that could not be read.
     broken: Option<IngestError>,
 }
@@ -26,6 +28,11 @@ impl Samples {
             Kind::Object => object(&mut self.objects, walk, NESTED),
             _ => seen(self.others.get_or_insert_default(), walk, NESTED),
         }
+    }
+
+    /// Takes note of an array of rows.
+    pub(super) fn array(&mut self) {
+        self.array = true;
     }
 
     /// Takes note of a record that can't be read.
@@ -45,6 +52,7 @@ impl text::Samples for Samples {
         if let Some(others) = other.others {
             self.others.get_or_insert_default().unite(others);
         }
+        self.array |= other.array;
         self.broken = self.broken.take().or(other.broken);
     }
 
@@ -52,11 +60,13 @@ impl text::Samples for Samples {
         check_width(path, &self.objects)
     }
 
-    /// Those of objects, or one for records that are none. Where there are none, what was wrong with the first record, if
-    /// anything was.
+    /// Those of objects, or one for records that are none or have no members, and for no records in an array. Where there are
+    /// none, what was wrong with the first record, if anything was.
     fn fields(self) -> Result<Fields> {
+        let keyless = self.objects.any() || (self.array && self.broken.is_none());
         let fields = match self.others {
             Some(others) if self.objects.is_empty() => others.fields(VALUE),
+            None if self.objects.is_empty() && keyless => Seen::default().fields(VALUE),
             _ => self.objects.fields(),
         };
         match self.broken {

@@ -291,6 +291,11 @@ impl Objects {
         self.names.is_empty() && !self.is_wide()
     }
 
+    /// Whether there was an object, be it one without members.
+    pub(crate) fn any(&self) -> bool {
+        self.objects > 0
+    }
+
     /// Bytes of memory it takes, about.
     pub(crate) fn memory(&self) -> usize {
         self.memory

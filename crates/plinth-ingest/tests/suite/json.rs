@@ -411,7 +411,7 @@ fn a_file_without_a_sound_record_says_what_is_wrong_with_the_first() {
             assert!(e.contains("no columns found") && e.contains(what), "{e}");
         }
     }
-    let e = error(&[write(dir.path(), "x.json", "{}\n")], &SourceOptions::default());
+    let e = error(&[write(dir.path(), "x.json", "\n")], &SourceOptions::default());
     assert!(e.contains("no columns found; give a schema"), "{e}");
 }
 

@@ -15,6 +15,7 @@ mod parquet;
 mod profile;
 mod roundtrip;
 mod text;
+mod verdicts;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

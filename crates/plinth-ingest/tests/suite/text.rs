@@ -291,7 +291,7 @@ fn what_is_no_text_is_said_in_one_line() {
         ("h.parquet", b"nonsense nonsense".to_vec(), "h.parquet: not a readable Parquet file"),
         ("i.csv", b"a,a\n1,2\n".to_vec(), "column \"a\" occurs twice"),
         ("j.ndjson", b"{\"a\":1,\"a\":2}\n".to_vec(), "the key occurs twice"),
-        ("k.ndjson", b"{}\n".to_vec(), "no columns found"),
+        ("k.ndjson", b"\n".to_vec(), "no columns found"),
         ("l.parquet.gz", b"x".to_vec(), "decompress it first"),
         ("m.csv.zst", b"a\n1\n".to_vec(), "damaged compressed data"),
         ("n.csv", Vec::new(), "no columns found"),
