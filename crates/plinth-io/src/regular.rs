@@ -65,7 +65,7 @@ pub fn text_of(from: impl Read, name: impl AsRef<Path>, most: u64) -> Result<Str
     from.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     let invalid = |what: String| failed(std::io::Error::new(ErrorKind::InvalidData, what));
     if bytes.len() as u64 > most {
-        return Err(invalid(format!("it is longer than the {most} bytes that are read of such a file")));
+        return Err(invalid(format!("it is too long: at most {most} bytes are read of such a file")));
     }
     let wrong = |e: std::string::FromUtf8Error| e.utf8_error().valid_up_to();
     String::from_utf8(bytes).map_err(|e| invalid(format!("it is no text: byte {} is not UTF-8", wrong(e))))
@@ -212,16 +212,13 @@ mod tests {
         assert!(!rustix::fs::fcntl_getfl(&file).unwrap().contains(rustix::fs::OFlags::NONBLOCK));
         assert_eq!(read_text(&path, 5).unwrap(), "é\0ab");
         assert!(
-            read_text(&path, 4)
-                .unwrap_err()
-                .to_string()
-                .ends_with("longer than the 4 bytes that are read of such a file")
+            read_text(&path, 4).unwrap_err().to_string().ends_with("too long: at most 4 bytes are read of such a file")
         );
         std::fs::write(&path, b"ab\xff").unwrap();
         assert!(read_text(&path, 5).unwrap_err().to_string().ends_with("it is no text: byte 2 is not UTF-8"));
         // What never ends is not read to its end.
         let endless = text_of(std::io::repeat(b'x'), "endless", 1_000).unwrap_err().to_string();
-        assert!(endless.starts_with("endless: cannot read: it is longer than"), "{endless}");
+        assert!(endless.starts_with("endless: cannot read: it is too long"), "{endless}");
     }
 
     #[test]

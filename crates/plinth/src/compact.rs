@@ -1,7 +1,5 @@
 //! `plinth compact`: the many files of a table as fewer, larger ones.
 
-use std::io::Write;
-
 use plinth_format::{OpenOptions, WriterOptions};
 use plinth_io::{Io, IoOptions, MemoryBudget};
 use plinth_table::store::Table;
@@ -10,13 +8,11 @@ use plinth_table::{CompactOptions, CompactSummary, TableFolder, compact};
 use crate::cli::CompactArgs;
 use crate::error::{Failure, Result};
 use crate::progress::Progress;
-use crate::{interrupt, machine, units};
+use crate::{interrupt, machine, screen, store, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &CompactArgs) -> Result {
-    if !args.folder.is_dir() {
-        return Err(Failure::new(format!("{}: no such folder", args.folder.display())));
-    }
+    store::expect_folder(&args.folder)?;
     if Table::is_table(&args.folder) {
         let folder = args.folder.display();
         return Err(Failure::new(format!(
@@ -47,8 +43,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result {
     let elapsed = progress.elapsed();
     drop(progress);
     if !args.quiet {
-        // A closed standard error is no reason to fail.
-        let _ = writeln!(std::io::stderr(), "{}: {}", args.folder.display(), line(&summary, elapsed));
+        screen::say(format_args!("{}: {}", args.folder.display(), line(&summary, elapsed)));
     }
     Ok(())
 }

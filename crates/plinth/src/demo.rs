@@ -18,7 +18,7 @@ use crate::error::{Failure, Result};
 use crate::import::{Job, Target};
 use crate::session::{Session, SessionOptions, block_on};
 use crate::table::{Align, Table};
-use crate::{interrupt, machine, units};
+use crate::{interrupt, machine, screen, units};
 use compare::{Comparison, Query, compare};
 use plinth_io::IoOptions;
 
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result {
         }
         Ok(comparisons)
     })?;
-    let mut out = std::io::stdout().lock();
+    let mut out = screen::stdout();
     for line in report(&pairs, &comparisons, threads, sample, &args.dir) {
         writeln!(out, "{line}")?;
     }
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result {
 }
 
 fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    screen::say(line);
 }
 
 fn create_dir(path: &Path) -> Result {

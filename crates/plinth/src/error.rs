@@ -1,11 +1,17 @@
 //! Failures as the user sees them: one line on standard error and an exit code.
 
+#[cfg(test)]
+mod corpus;
+mod engine;
+
 use std::process::ExitCode;
 
 use arrow_schema::ArrowError;
 use datafusion::error::DataFusionError;
 use plinth_format::FormatError;
 use plinth_ingest::IngestError;
+
+use crate::screen;
 
 /// Why a command stopped.
 #[derive(Debug)]
@@ -34,32 +40,15 @@ impl std::error::Error for Failure {}
 pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
 impl Failure {
-    /// A failure from what can be printed; line breaks become blanks.
+    /// A failure from what can be printed, on one line and spelled out: what it names may hold any characters.
     pub(crate) fn new(message: impl std::fmt::Display) -> Self {
-        Self::Message(one_line(&message.to_string()))
+        Self::Message(screen::spelled(message.to_string().trim()).into_owned())
     }
 }
 
-/// A message without line breaks and without the prefixes libraries put before the part that helps.
+/// A message without line breaks: what libraries say is often laid out for several lines.
 pub(crate) fn one_line(text: &str) -> String {
-    const PREFIXES: [&str; 10] = [
-        "Error during planning: ",
-        "Execution error: ",
-        "External error: ",
-        "External: ",
-        "Schema error: ",
-        "Arrow error: ",
-        "Parquet error: ",
-        "Internal error: ",
-        "Invalid or Unsupported Configuration: ",
-        "Object Store error: ",
-    ];
-    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut rest = joined.as_str();
-    while let Some(shorter) = PREFIXES.iter().find_map(|prefix| rest.strip_prefix(prefix)) {
-        rest = shorter;
-    }
-    rest.to_owned()
+    screen::spelled(&engine::joined(text)).into_owned()
 }
 
 impl From<std::io::Error> for Failure {
@@ -87,7 +76,7 @@ impl From<ArrowError> for Failure {
     fn from(error: ArrowError) -> Self {
         match error {
             ArrowError::IoError(_, error) => error.into(),
-            other => Self::new(other),
+            other => Self::new(engine::arrow(&other)),
         }
     }
 }
@@ -96,34 +85,26 @@ impl From<DataFusionError> for Failure {
     fn from(error: DataFusionError) -> Self {
         // A context line per layer hides the cause.
         let root = error.find_root();
-        let text = match root {
-            DataFusionError::External(ours) if matches!(ours.downcast_ref(), Some(Self::Interrupted)) => {
+        if let DataFusionError::External(ours) = root {
+            match ours.downcast_ref() {
+                Some(Self::Interrupted) => return Self::Interrupted,
+                Some(Self::Message(what)) => return Self::Message(what.clone()),
+                Some(Self::BrokenPipe) => return Self::BrokenPipe,
+                None => {}
+            }
+            if matches!(ours.downcast_ref(), Some(FormatError::Cancelled)) {
                 return Self::Interrupted;
             }
-            DataFusionError::External(ours) if matches!(ours.downcast_ref(), Some(FormatError::Cancelled)) => {
-                return Self::Interrupted;
-            }
-            DataFusionError::SQL(parser, _) => {
-                let text = parser.to_string();
-                format!("SQL: {}", text.strip_prefix("sql parser error: ").unwrap_or(&text))
-            }
-            DataFusionError::ResourcesExhausted(what) => {
-                format!("out of memory: {}", what.replace("raise the limit", "raise --memory"))
-            }
-            other => other.strip_backtrace(),
-        };
+        }
         // SQL has no such option.
-        Self::new(text.replace("give --replace to replace it", "remove it or name another"))
+        Self::new(engine::sentence(root).replace("give --replace to replace it", "remove it or name another"))
     }
 }
 
 /// Through the engine, which knows no failures of ours, and back by the conversion above.
 impl From<Failure> for DataFusionError {
     fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Message(what) => Self::Execution(what),
-            other => Self::External(Box::new(other)),
-        }
+        Self::External(Box::new(failure))
     }
 }
 
@@ -134,12 +115,17 @@ pub(crate) fn quiet_panics() {
         if thread.name().is_some_and(|name| name.starts_with("plinth-read")) || CATCHING.with(std::cell::Cell::get) {
             return;
         }
-        let place = info.location().map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
+        let place = info.location().map_or_else(String::new, |at| format!(" at {}:{}", place_of(at.file()), at.line()));
         let payload = info.payload();
         let what = payload.downcast_ref::<&str>().copied().or(payload.downcast_ref::<String>().map(String::as_str));
         let what = one_line(what.unwrap_or("unknown reason"));
-        eprintln!("plinth: internal error{place}: {what}; please report it");
+        screen::say(format_args!("plinth: internal error{place}: {what}; please report it"));
     }));
+}
+
+/// A source file as it is called anywhere: of a library without where it was when this program was built.
+fn place_of(file: &str) -> &str {
+    file.split_once("/registry/src/").and_then(|(_, file)| file.split_once('/')).map_or(file, |(_, file)| file)
 }
 
 thread_local! {
@@ -161,11 +147,11 @@ pub(crate) fn exit_code(result: Result) -> ExitCode {
         // Whoever closed the pipe has what it wanted.
         Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
         Err(Failure::Interrupted) => {
-            eprintln!("plinth: interrupted");
+            screen::say("plinth: interrupted");
             ExitCode::from(130)
         }
         Err(Failure::Message(message)) => {
-            eprintln!("plinth: {message}");
+            screen::say(format_args!("plinth: {message}"));
             ExitCode::FAILURE
         }
     }
@@ -177,11 +163,20 @@ mod tests {
 
     #[test]
     fn messages_are_one_line_that_starts_with_the_cause() {
-        assert_eq!(one_line("External error: Execution error: a.plinth: cut\n  short"), "a.plinth: cut short");
+        assert_eq!(one_line("a.plinth: cut\n  short"), "a.plinth: cut short");
+        let engine = DataFusionError::Execution("External error: Execution error: a.plinth: cut\n  short".into());
+        assert!(matches!(Failure::from(engine), Failure::Message(m) if m == "a.plinth: cut short"));
+        assert!(matches!(Failure::new("a\nb\u{1b}.csv: gone"), Failure::Message(m) if m == "a\\nb\\u{1b}.csv: gone"));
         let nested = DataFusionError::Plan("no such table".into()).context("while\nplanning");
         assert!(matches!(Failure::from(nested), Failure::Message(m) if m == "no such table"));
         let pipe = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
         assert!(matches!(Failure::from(ArrowError::IoError("x".into(), pipe)), Failure::BrokenPipe));
+    }
+
+    #[test]
+    fn a_place_is_no_folder_of_the_machine_that_built_this() {
+        assert_eq!(place_of("/home/me/.cargo/registry/src/index-1/parquet-59/src/x.rs"), "parquet-59/src/x.rs");
+        assert_eq!(place_of("crates/plinth/src/main.rs"), "crates/plinth/src/main.rs");
     }
 
     #[test]

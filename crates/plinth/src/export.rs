@@ -1,6 +1,6 @@
 //! `plinth export`: tables to Parquet, CSV or NDJSON; and from one of these to another.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
@@ -15,7 +15,7 @@ use plinth_table::{Snapshot, TableFolder};
 use crate::cli::ExportArgs;
 use crate::error::{Failure, Result, catching};
 use crate::progress::Progress;
-use crate::{interrupt, machine, units};
+use crate::{interrupt, machine, screen, units};
 
 /// Batches that may wait between the thread that reads and the one that writes.
 const AHEAD: usize = 4;
@@ -34,16 +34,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result {
     let elapsed = progress.elapsed();
     drop(progress);
     if !args.quiet {
-        // A closed standard error is no reason to fail.
         let to = if is_stdout(&args.to) { "standard output".into() } else { args.to.display().to_string() };
-        let _ = writeln!(
-            std::io::stderr(),
-            "{to}: {} in {} ({}); {}",
-            units::counted(rows, "row"),
-            units::duration(elapsed),
-            units::row_rate(rows, elapsed),
-            units::bytes(bytes),
-        );
+        let (rate, rows) = (units::row_rate(rows, elapsed), units::counted(rows, "row"));
+        let (elapsed, bytes) = (units::duration(elapsed), units::bytes(bytes));
+        screen::say(format_args!("{to}: {rows} in {elapsed} ({rate}); {bytes}"));
     }
     Ok(())
 }
@@ -108,7 +102,7 @@ impl Output {
             if format == FileFormat::Parquet && std::io::stdout().is_terminal() {
                 return Err(Failure::new("Parquet is no text for a terminal: name a file or a pipe"));
             }
-            to_writer(std::io::stdout(), &schema, format, None, &options)?
+            to_writer(screen::stdout(), &schema, format, None, &options)?
         } else {
             if let Some(folder) = args.to.parent() {
                 interrupt::writes_into(if folder.as_os_str().is_empty() { ".".into() } else { folder.to_path_buf() });

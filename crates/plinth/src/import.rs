@@ -19,7 +19,7 @@ use plinth_table::TableFolder;
 use crate::cli::{ImportArgs, device_of};
 use crate::error::{Failure, Result, catching};
 use crate::progress::Progress;
-use crate::{interrupt, machine, units};
+use crate::{interrupt, machine, screen, units};
 use memory::Shares;
 use output::Output;
 use probe::TextProbe;
@@ -60,11 +60,11 @@ pub(crate) fn run(args: &ImportArgs) -> Result {
     };
     let report = job.run()?;
     if !args.quiet {
-        println_stderr(&report.line());
+        screen::say(report.line());
         if let Some(hint) = report.hint() {
-            println_stderr(&hint);
+            screen::say(hint);
         }
-        report.notes.iter().for_each(|note| println_stderr(note));
+        report.notes.iter().for_each(screen::say);
     }
     profiling.map_or(Ok(()), |profiling| profiling.show(profiler.finish()))
 }
@@ -78,12 +78,6 @@ fn unknown_keys(source: &dyn BatchSource) -> Option<String> {
     let named = named.collect::<Vec<_>>().join(", ");
     let more = if counts.len() > NAMED { ", and others" } else { "" };
     (!counts.is_empty()).then(|| format!("note: keys without a column were passed over: {named}{more}"))
-}
-
-fn println_stderr(line: &str) {
-    use std::io::Write;
-    // A closed standard error is no reason to fail.
-    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// What to import.

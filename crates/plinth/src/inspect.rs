@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::cli::InspectArgs;
 use crate::error::Result;
 use crate::table::{Align, shorten};
-use crate::{store, table, units};
+use crate::{screen, store, table, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &InspectArgs) -> Result {
@@ -18,12 +18,12 @@ pub(crate) fn run(args: &InspectArgs) -> Result {
     }
     let file = File::open(&args.file)?;
     let report = file.report()?;
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut out = std::io::BufWriter::new(screen::stdout());
     if args.json {
         serde_json::to_writer_pretty(&mut out, &to_json(&report)).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {
-        for line in to_text(&args.file.display().to_string(), &report) {
+        for line in to_text(&screen::spelled(&args.file.display().to_string()), &report) {
             writeln!(out, "{line}")?;
         }
     }
@@ -101,8 +101,11 @@ fn to_text(name: &str, report: &FileReport) -> Vec<String> {
     }
     lines.extend(table.lines());
 
-    let notes: Vec<_> =
-        report.columns.iter().filter_map(|c| Some(format!("{}: {}", c.path, c.note.as_ref()?))).collect();
+    let notes: Vec<_> = report
+        .columns
+        .iter()
+        .filter_map(|c| Some(format!("{}: {}", screen::spelled(&c.path), c.note.as_ref()?)))
+        .collect();
     if !notes.is_empty() {
         lines.push(String::new());
         lines.extend(notes.into_iter().map(|note| format!("note: {note}")));

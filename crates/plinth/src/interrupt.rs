@@ -145,7 +145,7 @@ fn leave(from_prompt: bool) -> ! {
         let _ = std::process::Command::new("stty").arg("sane").status();
     }
     let _ = from_prompt;
-    eprintln!("plinth: interrupted");
+    crate::screen::say("plinth: interrupted");
     std::process::exit(130);
 }
 

@@ -18,7 +18,7 @@ use crate::cli::{Format, LookupArgs};
 use crate::error::{Failure, Result};
 use crate::session::block_on;
 use crate::sql::{Output, Printer, default_format, look, refuse_binary};
-use crate::{interrupt, units};
+use crate::{interrupt, screen, units};
 
 /// Rows printed at a time.
 const BATCH: usize = 8192;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &LookupArgs) -> Result {
     printer.finish()?;
     if terminal && format == Format::Table {
         let how = if matches.choose()? == Access::Postings { "by postings" } else { "by a scan" };
-        eprintln!("{} {how} in {}", units::counted(printed, "row"), units::duration(started.elapsed()));
+        screen::say(format_args!("{} {how} in {}", units::counted(printed, "row"), units::duration(started.elapsed())));
     }
     Ok(())
 }

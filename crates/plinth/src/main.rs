@@ -19,6 +19,7 @@ mod probe;
 mod profile;
 mod progress;
 mod reading;
+mod screen;
 mod session;
 mod shell;
 mod sql;
@@ -27,6 +28,7 @@ mod table;
 mod units;
 mod verify;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -35,7 +37,10 @@ use cli::{Cli, Command};
 fn main() -> ExitCode {
     error::quiet_panics();
     notes::to_standard_error();
-    let command = Cli::parse().command;
+    let command = match arguments() {
+        Ok(cli) => cli.command,
+        Err(code) => return code,
+    };
     #[cfg(not(target_env = "msvc"))]
     if let Some(limit) = command.memory() {
         allocator::within(limit);
@@ -53,4 +58,18 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
     };
     error::exit_code(result)
+}
+
+/// Reads the arguments of the program. Help, the version, and what is wrong with the arguments are printed; then it is over.
+fn arguments() -> Result<Cli, ExitCode> {
+    Cli::try_parse().map_err(|e| {
+        let text = e.render().to_string();
+        // Who closed the pipe has what it wanted.
+        let _ = if e.use_stderr() {
+            screen::stderr().write_all(text.as_bytes())
+        } else {
+            screen::stdout().write_all(text.as_bytes())
+        };
+        ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2))
+    })
 }

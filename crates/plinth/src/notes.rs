@@ -1,7 +1,5 @@
 //! What the I/O engine has to say goes to standard error, a line each.
 
-use std::io::Write;
-
 use log::{LevelFilter, Log, Metadata, Record};
 
 struct Lines;
@@ -13,8 +11,7 @@ impl Log for Lines {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            // A closed standard error is no reason to fail.
-            let _ = writeln!(std::io::stderr(), "plinth: {}", record.args());
+            crate::screen::say(format_args!("plinth: {}", record.args()));
         }
     }
 

@@ -15,9 +15,9 @@ use plinth_io::probe::{Engine, PROFILE_NAME, Plan, Report};
 
 use crate::cli::{ProbeArgs, ProbeEngine};
 use crate::error::{Failure, Result};
-use crate::interrupt;
 use crate::progress::Progress;
 use crate::sql::output::Output;
+use crate::{interrupt, screen, store};
 use decode::DecodeSpeed;
 
 /// What a probe takes unless told otherwise.
@@ -45,11 +45,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result {
         return Err(Failure::new(format!("--size: at least {} MiB are needed", SMALLEST >> 20)));
     }
     let folder = args.folder.clone();
-    match std::fs::metadata(&folder) {
-        Ok(metadata) if metadata.is_dir() => {}
-        Ok(_) => return Err(Failure::new(format!("{}: not a directory; name one on the device", folder.display()))),
-        Err(e) => return Err(Failure::new(format!("{}: can't be probed: {e}", folder.display()))),
-    }
+    store::expect_folder(&folder).map_err(|e| Failure::new(format!("{e}; name a folder on the device")))?;
     let on_stdout = |path: &&PathBuf| path.as_os_str() == "-";
     if [&args.json, &args.csv, &args.plot, &args.profile].into_iter().flatten().filter(on_stdout).count() > 1 {
         return Err(Failure::new("only one of --json, --csv, --plot and --profile can go to standard output"));
@@ -72,7 +68,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result {
     let plot = plot.map(|output| write(output, &html::page(&findings)));
     [json, csv, plot].into_iter().flatten().collect::<Result>()?;
     if !quiet {
-        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let mut out = std::io::BufWriter::new(screen::stdout());
         for line in report::lines(&findings, &path) {
             writeln!(out, "{line}")?;
         }

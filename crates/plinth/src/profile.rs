@@ -10,7 +10,7 @@ use plinth_profile::{Ceiling, Ceilings, Origin, Profile, Profiler, ProfilerOptio
 
 use crate::error::Result;
 use crate::sql::output::Output;
-use crate::{probe, units};
+use crate::{probe, screen, units};
 
 /// Scopes of each thread that a trace keeps: 12 MB.
 const SPANS: usize = 500_000;
@@ -95,7 +95,7 @@ impl Profiling {
             }
             None => {
                 // A closed standard error is no reason to fail.
-                let _ = std::io::stderr().write_all(text.as_bytes());
+                let _ = screen::stderr().write_all(text.as_bytes());
                 Ok(())
             }
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::session::Done;
-use crate::units;
+use crate::{screen, units};
 
 /// A bar on standard error that shows bytes done of bytes in all, and a text.
 pub(crate) struct Progress {
@@ -38,7 +38,7 @@ impl Progress {
     /// Prints a line above the bar, if there is one.
     pub(crate) fn note(&self, line: &str) {
         if let Some(bar) = &self.bar {
-            bar.println(line);
+            bar.println(screen::spelled(line));
         }
     }
 
@@ -71,14 +71,14 @@ impl Progress {
         let total = self.total.load(Ordering::Relaxed);
         let left = Duration::from_secs_f64(self.elapsed().as_secs_f64() * (1.0 - share).max(0.0) / share.max(0.01));
         bar.set_position(units::whole(share * units::to_f64(total)).min(total));
-        bar.set_message(format!("{text}  {} left", units::duration(left)));
+        bar.set_message(format!("{}  {} left", screen::spelled(text), units::duration(left)));
     }
 
     /// Shows what happens after the last byte of input.
     pub(crate) fn say(&self, text: &str) {
         if let Some(bar) = &self.bar {
             bar.set_position(self.total.load(Ordering::Relaxed));
-            bar.set_message(text.to_owned());
+            bar.set_message(screen::spelled(text).into_owned());
         }
     }
 }

@@ -8,9 +8,13 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::FutureExt;
 use plinth_ingest::{CsvOptions, FileFormat, JsonOptions, Mark, Misfits, Rejects, SourceOptions, Unknown};
+use plinth_io::regular;
 
 use crate::cli::{ForeignFormat, OnError, Quote, SourceArgs, UnknownKeys};
 use crate::error::{Failure, Result};
+
+/// Bytes that a file with columns and their types may have.
+const SCHEMA: u64 = 16 << 20;
 
 impl SourceArgs {
     /// The options, but for what belongs to threads and memory.
@@ -99,7 +103,7 @@ fn parse_schema(text: &str) -> Result<SchemaRef> {
         Failure::new(format!("--schema: {what}; columns and types are expected, such as \"id BIGINT, name TEXT\""))
     };
     let columns = if Path::new(text).is_file() {
-        std::fs::read_to_string(text).map_err(|e| Failure::new(format!("--schema {text}: {e}")))?
+        regular::read_text(text, SCHEMA).map_err(|e| Failure::new(format!("--schema {e}")))?
     } else {
         text.to_owned()
     };

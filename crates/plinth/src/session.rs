@@ -113,7 +113,7 @@ impl Session {
         let reader = read::ReadFunctions { threads: options.threads, ahead_bytes };
         let text = reader.within(SourceOptions::default());
         let tables: Arc<dyn UrlTableFactory> =
-            engine::path_tables(Arc::clone(&by_path) as _, files.clone(), text, &stores);
+            engine::path_tables(Arc::new(engine::Naming(Arc::clone(&by_path) as _)), files.clone(), text, &stores);
         database.set_path_tables(Arc::clone(&tables));
         let catalogs = Arc::new(DynamicFileCatalog::new(Arc::new(catalogs), tables));
 

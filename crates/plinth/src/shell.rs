@@ -6,7 +6,7 @@ mod describe;
 mod editor;
 mod text;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +22,7 @@ use crate::sql::gather::Limits;
 use crate::sql::grid::{Paint, cut};
 use crate::sql::output::Output;
 use crate::sql::print::{Look, Printer};
-use crate::{interrupt, sql, units};
+use crate::{interrupt, screen, sql, units};
 use command::Command;
 use editor::{Editor, Typed};
 use text::Piece;
@@ -57,7 +57,8 @@ pub(crate) fn run(args: &SqlArgs, options: &SessionOptions) -> Result {
     }
     interrupt::listen_in_shell()?;
     let mut editor = Editor::new(&shell.session)?;
-    eprintln!("Plinth {}: statements end with a semicolon, \\? lists commands, \\q leaves", env!("CARGO_PKG_VERSION"));
+    let version = env!("CARGO_PKG_VERSION");
+    screen::say(format_args!("Plinth {version}: statements end with a semicolon, \\? lists commands, \\q leaves"));
     let mut interrupted = false;
     loop {
         match editor.read()? {
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &SqlArgs, options: &SessionOptions) -> Result {
                     continue;
                 }
                 if let Some(note) = editor.remember(text.trim_end()) {
-                    eprintln!("{note}");
+                    screen::say(note);
                 }
                 match shell.take(&text, 0) {
                     Ok(Next::Go) => {}
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &SqlArgs, options: &SessionOptions) -> Result {
             }
             Typed::Interrupted => {
                 if interrupted {
-                    eprintln!("Ctrl-D or \\q leaves");
+                    screen::say("Ctrl-D or \\q leaves");
                 }
                 interrupted = true;
             }
@@ -130,6 +131,7 @@ impl Shell {
     fn statements(&mut self, sql: &str) -> Result<Next> {
         let statements = match parse(sql) {
             Ok(statements) => statements,
+            // Of several lines, and painted: every part of it is spelled out already.
             Err(Failure::Message(message)) => return Err(Failure::Message(self.point(sql, &message))),
             Err(other) => return Err(other),
         };
@@ -157,7 +159,7 @@ impl Shell {
             Ok((rows, elapsed)) => {
                 let done = rows.map_or("done".to_owned(), |rows| units::counted(rows, "row"));
                 let time = if self.timing { format!(" in {}", units::duration(elapsed)) } else { String::new() };
-                eprintln!("{}", self.paint.style("2", &format!("{done}{time}")));
+                screen::say_painted(&self.paint.style("2", &format!("{done}{time}")));
                 match (&self.profiling, profile) {
                     (Some(profiling), Some(profile)) => profiling.show(profile),
                     _ => Ok(()),
@@ -177,12 +179,12 @@ impl Shell {
             && let Some(path) = self.file.take()
         {
             self.printer = Printer::new(self.format(), Output::stdout());
-            eprintln!("{} is not written; rows go to the screen again", path.display());
+            screen::say(format_args!("{} is not written; rows go to the screen again", path.display()));
         }
     }
 
     fn command(&mut self, text: &str, depth: usize) -> Result<Next> {
-        match command::parse(text).map_err(Failure::Message)? {
+        match command::parse(text).map_err(Failure::new)? {
             Command::Quit => return Ok(Next::Leave),
             Command::Help => self.show(&command::help()),
             Command::Describe(name) => {
@@ -203,14 +205,14 @@ impl Shell {
             Command::Pager(to) => self.pager = say("pager", to.unwrap_or(!self.pager)),
             Command::Output(path) => self.redirect(path.as_deref())?,
             Command::Include(path) => return self.include(&path, depth),
-            Command::Format(None) => eprintln!("format {}", name_of(self.format())),
+            Command::Format(None) => screen::say(format_args!("format {}", name_of(self.format()))),
             Command::Format(format) => {
                 self.format = format;
                 self.printer.set_format(self.format());
             }
             Command::Set(None) => {
                 for (name, value) in self.params.iter() {
-                    eprintln!("${name} = {value:?}");
+                    screen::say(format_args!("${name} = {value:?}"));
                 }
             }
             Command::Set(Some((name, value))) => self.params.set(name, value),
@@ -227,8 +229,7 @@ impl Shell {
         if depth >= DEPTH {
             return Err(Failure::new(format!("{}: files include each other too deeply", path.display())));
         }
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
-        self.take(&text, depth + 1)
+        self.take(&sql::read_script(path)?, depth + 1)
     }
 
     /// Sends rows to a file, or back to the screen; the last file is complete then.
@@ -243,7 +244,7 @@ impl Shell {
         let printer = std::mem::replace(&mut self.printer, printer);
         printer.finish()?;
         if let Some(last) = last {
-            eprintln!("wrote {}", last.display());
+            screen::say(format_args!("wrote {}", last.display()));
         }
         Ok(())
     }
@@ -272,7 +273,11 @@ impl Shell {
     fn show(&self, lines: &[String]) {
         // The same stream as all that is said, which may not be where rows go.
         for line in lines {
-            if self.terminal { println!("{line}") } else { eprintln!("{line}") }
+            if self.terminal {
+                let _ = writeln!(std::io::stdout(), "{line}");
+            } else {
+                screen::say_painted(line);
+            }
         }
     }
 
@@ -282,7 +287,7 @@ impl Shell {
             Failure::Message(message) => message.as_str(),
             Failure::BrokenPipe => return,
         };
-        eprintln!("{} {message}", self.paint.style("31", "error:"));
+        screen::say_painted(&format!("{} {message}", self.paint.style("31", "error:")));
     }
 
     /// A parser's message with the line it is about, and a mark below the place.
@@ -297,7 +302,7 @@ impl Shell {
 
 /// A line cut to a width around a column (from 1), and what marks that column below it.
 fn point_at(line: &str, column: usize, width: usize) -> (String, String) {
-    let clean: Vec<char> = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let clean: Vec<char> = line.chars().map(|c| if screen::is_plain(c) { c } else { ' ' }).collect();
     let at = column.saturating_sub(1).min(clean.len());
     // As much before the place as leaves room for some of what follows.
     let mut from = at;
@@ -310,7 +315,7 @@ fn point_at(line: &str, column: usize, width: usize) -> (String, String) {
 }
 
 fn say(what: &str, on: bool) -> bool {
-    eprintln!("{what} {}", if on { "on" } else { "off" });
+    screen::say(format_args!("{what} {}", if on { "on" } else { "off" }));
     on
 }
 

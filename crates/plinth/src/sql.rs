@@ -10,7 +10,7 @@ mod text;
 
 pub(crate) use pager::command as pager_command;
 
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::parser::Statement;
 use futures::StreamExt;
+use plinth_io::regular;
 use plinth_profile::{Profile, Profiler, Stage};
 
 use crate::cli::{Format, SqlArgs, Timings};
@@ -25,7 +26,7 @@ use crate::error::{Failure, Result};
 use crate::profile::Profiling;
 use crate::progress::QueryProgress;
 use crate::session::{Params, Session, SessionOptions, block_on, parse};
-use crate::{interrupt, machine, shell, units};
+use crate::{interrupt, machine, screen, shell, units};
 use gather::Limits;
 use grid::Paint;
 pub(crate) use output::Output;
@@ -36,6 +37,9 @@ pub(crate) use print::Printer;
 pub(crate) const SCREEN_ROWS: usize = 40;
 /// Rows a table shows elsewhere: their widths must be known before the first is printed.
 const TABLE_ROWS: usize = 10_000;
+
+/// Bytes of statements that are read at once: they are in memory several times before the first of them runs.
+const STATEMENTS: u64 = 1 << 30;
 
 /// Runs the command.
 pub(crate) fn run(args: &SqlArgs) -> Result {
@@ -82,7 +86,7 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
         profiling.show(profile)?;
     }
     if let Some(Timings::Json) = args.timings {
-        eprintln!("{}", timings(&seconds));
+        screen::say(timings(&seconds));
     }
     Ok(())
 }
@@ -128,12 +132,10 @@ impl Batch {
                     seconds.push(elapsed);
                 }
                 if self.summary && run == runs {
-                    printer.flush()?;
-                    eprintln!("{} in {}", units::counted(rows, "row"), units::duration(elapsed));
+                    screen::say(format_args!("{} in {}", units::counted(rows, "row"), units::duration(elapsed)));
                 }
             }
         }
-        printer.flush()?;
         Ok((seconds, profile))
     }
 }
@@ -236,16 +238,24 @@ fn timings(seconds: &[Duration]) -> String {
 fn read_statements(args: &SqlArgs) -> Result<String> {
     let mut parts = args.command.clone();
     if let Some(path) = &args.file {
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
-        parts.push(text);
+        parts.push(read_script(path)?);
     }
     if args.command.is_empty() && args.file.is_none() {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(|e| Failure::new(format!("standard input: {e}")))?;
-        parts.push(text);
+        parts.push(regular::text_of(std::io::stdin(), "standard input", STATEMENTS).map_err(Failure::new)?);
     }
     // A part may or may not end with its semicolon, and may end in a comment.
     Ok(parts.join("\n;\n"))
+}
+
+/// The statements of a file, or of something that was opened for this process: `/dev/stdin`, `<(a command)`. Any other
+/// pipe might never be written to.
+pub(crate) fn read_script(path: &Path) -> Result<String> {
+    let opened = ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder));
+    if opened || path == Path::new("/dev/stdin") {
+        let file = std::fs::File::open(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+        return regular::text_of(file, path, STATEMENTS).map_err(Failure::new);
+    }
+    regular::read_text(path, STATEMENTS).map_err(Failure::new)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use plinth_format::{OpenOptions, WriterOptions};
+use plinth_io::regular::kind_of;
 use plinth_io::{Io, IoOptions, MemoryBudget};
 use plinth_table::TableFolder;
 use plinth_table::store::{Snapshot, Table, TableOptions};
@@ -13,7 +14,7 @@ use crate::cli::{InitArgs, TableCommand};
 use crate::error::{Failure, Result};
 use crate::progress::Progress;
 use crate::table::{self, Align};
-use crate::{interrupt, machine, units};
+use crate::{interrupt, machine, screen, units};
 
 /// Runs the command.
 pub(crate) fn run(command: &TableCommand) -> Result {
@@ -22,10 +23,23 @@ pub(crate) fn run(command: &TableCommand) -> Result {
     }
 }
 
-fn init(args: &InitArgs) -> Result {
-    if !args.folder.is_dir() {
-        return Err(Failure::new(format!("{}: no such folder", args.folder.display())));
+/// An error if a path is not that of a folder, which says what it is.
+pub(crate) fn expect_folder(path: &Path) -> Result {
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(metadata) => {
+            let kind = kind_of(metadata.file_type()).unwrap_or("a file");
+            Err(Failure::new(format!("{}: is {kind}, not a folder", path.display())))
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            Err(Failure::new(format!("{}: no such folder", path.display())))
+        }
+        Err(e) => Err(Failure::new(format!("{}: cannot be opened: {e}", path.display()))),
     }
+}
+
+fn init(args: &InitArgs) -> Result {
+    expect_folder(&args.folder)?;
     interrupt::listen()?;
     let writer = WriterOptions {
         threads: args.threads.unwrap_or_else(machine::threads),
@@ -52,8 +66,7 @@ fn init(args: &InitArgs) -> Result {
     if !args.quiet {
         let key = if args.key.is_empty() { "no key".to_owned() } else { format!("key ({})", args.key.join(", ")) };
         let (rows, elapsed) = (units::counted(rows, "row"), units::duration(elapsed));
-        // A closed standard error is no reason to fail.
-        let _ = writeln!(std::io::stderr(), "{}: {rows}, {key}, in {elapsed}", args.folder.display());
+        screen::say(format_args!("{}: {rows}, {key}, in {elapsed}", args.folder.display()));
     }
     Ok(())
 }
@@ -62,7 +75,7 @@ fn init(args: &InitArgs) -> Result {
 pub(crate) fn inspect(folder: &Path, as_json: bool) -> Result {
     let table = Table::open_read_only(folder, TableOptions::default()).map_err(Failure::new)?;
     let snapshot = table.snapshot();
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut out = std::io::BufWriter::new(screen::stdout());
     if as_json {
         serde_json::to_writer_pretty(&mut out, &to_json(&table, &snapshot)?).map_err(std::io::Error::from)?;
         writeln!(out)?;
@@ -88,7 +101,7 @@ fn to_text(folder: &Path, table: &Table, snapshot: &Snapshot) -> Result<Vec<Stri
     let key = if key.is_empty() { "no key".to_owned() } else { format!("key ({})", key.join(", ")) };
     let segments = snapshot.segments();
     let mut lines = vec![
-        format!("{}: a writable table, {key}", folder.display()),
+        screen::spelled(&format!("{}: a writable table, {key}", folder.display())).into_owned(),
         format!(
             "{}: {} in the log, the others in {}",
             units::counted(snapshot.num_rows(), "row"),

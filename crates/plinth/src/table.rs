@@ -1,5 +1,7 @@
 //! Plain tables for reports: aligned columns, no frame.
 
+use crate::screen;
+
 /// How a column is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -20,7 +22,7 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        self.rows.push(cells.iter().map(|cell| screen::spelled(cell).into_owned()).collect());
     }
 
     /// The lines, without blanks at their ends.
@@ -52,13 +54,15 @@ impl Table {
     }
 }
 
-/// A text of at most `width` characters: longer ones are cut and marked, control characters shown as blanks.
+/// A text of at most `width` characters: longer ones are cut and marked, what can't be shown is spelled out.
 pub(crate) fn shorten(text: &str, width: usize) -> String {
-    let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    if text.chars().count() <= width {
-        return clean.collect();
+    // More than enough characters, so that a long text takes no longer than what is shown of it.
+    let head: String = text.chars().take(width + 1).collect();
+    let clean = screen::spelled(&head);
+    if clean.chars().count() <= width {
+        return clean.into_owned();
     }
-    clean.take(width.saturating_sub(1)).chain(['…']).collect()
+    clean.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -71,7 +75,7 @@ mod tests {
         table.row(vec!["é".into(), "10".into()]);
         table.row(vec!["abcdef".into()]);
         assert_eq!(table.lines(), ["name     n", "é       10", "abcdef"]);
-        assert_eq!(shorten("abc\ndef", 5), "abc …");
+        assert_eq!(shorten("abc\ndef", 6), "abc\\n…");
         assert_eq!(shorten("abc", 3), "abc");
     }
 }

@@ -8,7 +8,7 @@ use plinth_table::store::Table;
 use crate::cli::VerifyArgs;
 use crate::error::Result;
 use crate::progress::Progress;
-use crate::{machine, store, units};
+use crate::{machine, screen, store, units};
 
 /// Runs the command. Stops at the first file that fails.
 pub(crate) fn run(args: &VerifyArgs) -> Result {
@@ -25,10 +25,11 @@ pub(crate) fn run(args: &VerifyArgs) -> Result {
         }
         let elapsed = progress.elapsed();
         drop(progress);
+        let name = path.display().to_string();
         writeln!(
             std::io::stdout(),
             "{}: ok, {}, {} in {} ({})",
-            path.display(),
+            screen::spelled(&name),
             units::counted(rows, "row"),
             units::bytes(bytes),
             units::duration(elapsed),

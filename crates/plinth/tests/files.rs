@@ -157,7 +157,7 @@ fn a_folder_grows_by_files_whose_columns_may_differ() {
     let before = std::fs::read_dir(dir.path("db/events")).unwrap().count();
     let run = plinth(&dir, &["import", "3.csv", "--append", "db/events"]);
     assert!(run.fails(1, "plinth: ").stderr.contains("\"id\""), "{}", run.stderr);
-    plinth(&dir, &["import", "1.csv", "--append", "1.csv"]).fails(1, "plinth: 1.csv: not a folder");
+    plinth(&dir, &["import", "1.csv", "--append", "1.csv"]).fails(1, "plinth: 1.csv: is a file, not a folder");
     assert_eq!(std::fs::read_dir(dir.path("db/events")).unwrap().count(), before);
 
     plinth(&dir, &["compact", "db/events", "--all", "-q"]).ok();

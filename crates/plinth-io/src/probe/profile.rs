@@ -452,7 +452,7 @@ mod tests {
         }
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("p.toml");
-        assert!(DeviceProfile::read(&path).unwrap_err().to_string().contains("p.toml: cannot read: "));
+        assert!(DeviceProfile::read(&path).unwrap_err().to_string().contains("p.toml: cannot open: "));
         std::fs::write(&path, "version = 1\nx\n").unwrap();
         let message = DeviceProfile::read(&path).unwrap_err().to_string();
         assert!(message.ends_with("p.toml: line 2: key = value is expected; run plinth probe again"), "{message}");

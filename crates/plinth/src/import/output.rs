@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use plinth_format::{FileSummary, Writer, WriterOptions};
+use plinth_io::regular::kind_of;
 use plinth_table::Appender;
 use plinth_table::store::Table;
 
@@ -63,9 +64,10 @@ impl Target {
         match self {
             Self::Table(folder) => match folder.metadata() {
                 Ok(metadata) if !metadata.is_dir() => {
+                    let kind = kind_of(metadata.file_type()).unwrap_or("a file");
                     let folder = folder.display();
                     Err(Failure::new(format!(
-                        "{folder}: not a folder; --append adds a file to a folder, --to makes one file"
+                        "{folder}: is {kind}, not a folder; --append adds a file to a folder, --to makes one file"
                     )))
                 }
                 _ => Ok(()),

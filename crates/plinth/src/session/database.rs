@@ -14,6 +14,7 @@ use plinth_table::store::Table;
 
 use super::engine;
 use crate::error::Failure;
+use crate::store::expect_folder;
 
 /// Files other than Plinth's that are tables of a folder.
 const OTHER_EXTENSIONS: [&str; 3] = ["parquet", "csv", "json"];
@@ -57,9 +58,7 @@ impl Database {
             Some(folder) => {
                 let absolute =
                     folder.canonicalize().map_err(|e| Failure::new(format!("--db {}: {e}", folder.display())))?;
-                if !absolute.is_dir() {
-                    return Err(Failure::new(format!("--db {}: not a directory", folder.display())));
-                }
+                expect_folder(folder).map_err(|e| Failure::new(format!("--db {e}")))?;
                 Some(absolute)
             }
             None => None,

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use datafusion::catalog::{TableProvider, UrlTableFactory};
@@ -14,6 +15,8 @@ use plinth_datafusion::{FileOptions, PathTables, PlinthFormatFactory, PlinthTabl
 use plinth_format::{FileSummary, WriterOptions};
 use plinth_ingest::SourceOptions;
 use plinth_table::store::TableOptions;
+
+use crate::error::Failure;
 
 /// Opens Plinth files as one table.
 pub(super) fn open(files: Vec<PathBuf>, options: &FileOptions) -> Result<Arc<PlinthTable>> {
@@ -37,6 +40,33 @@ pub(super) fn path_tables(
     stores: &Arc<Stores>,
 ) -> Arc<dyn UrlTableFactory> {
     Arc::new(PathTables::new(others).with_options(options).with_text(text).with_stores(Arc::clone(stores)))
+}
+
+/// Has the errors of a factory say what could not be opened.
+#[derive(Debug)]
+pub(super) struct Naming(pub(super) Arc<dyn UrlTableFactory>);
+
+impl UrlTableFactory for Naming {
+    // `async_trait`'s signature, written out.
+    fn try_new<'a, 'b, 'c>(
+        &'a self,
+        url: &'b str,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<Arc<dyn TableProvider>>>> + Send + 'c>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        Box::pin(async move { self.0.try_new(url).await.map_err(|e| naming(url, Failure::from(e)).into()) })
+    }
+}
+
+/// A failure that says what it is about.
+pub(super) fn naming(name: &str, failure: Failure) -> Failure {
+    match failure {
+        Failure::Message(what) if !what.contains(name) => Failure::new(format!("{name}: {what}")),
+        other => other,
+    }
 }
 
 /// How writable tables are opened: what they keep is a small part of the memory.

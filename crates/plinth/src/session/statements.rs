@@ -11,11 +11,14 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, WriteOp};
+use datafusion::logical_expr::{
+    CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, Statement as PlannedStatement, WriteOp,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{DFParser, Statement};
 use datafusion::sql::sqlparser::ast::{self, Expr};
 use plinth_format::WriterOptions;
+use plinth_io::regular;
 
 use super::database::Entry;
 use super::meaning::{PlinthDialect, resolve_windows};
@@ -81,8 +84,16 @@ impl Session {
         let plan = self.context.state().statement_to_plan(statement).await.map_err(explain_missing)?;
         refuse_changes(&plan)?;
         let plan = params.bind(plan)?;
-        if let LogicalPlan::Copy(copy) = &plan {
-            interrupt::writes_into(folder_of(&copy.output_url));
+        match &plan {
+            LogicalPlan::Copy(copy) => {
+                // A finished file is renamed to it, whatever is there.
+                expect_file(&copy.output_url)?;
+                interrupt::writes_into(folder_of(&copy.output_url));
+            }
+            LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => {
+                create.locations.iter().try_for_each(|location| expect_file(location))?;
+            }
+            _ => {}
         }
         match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if self.is_file_table(&create.name) => {
@@ -104,7 +115,11 @@ impl Session {
             plan @ (LogicalPlan::Copy(_) | LogicalPlan::Dml(_)) => {
                 Ok(DataFrame::new(self.state_for_writing(), plan).execute_stream().await?)
             }
-            plan => Ok(self.context.execute_logical_plan(plan).await?.execute_stream().await?),
+            plan => {
+                let about = subject(&plan);
+                let run = async { self.context.execute_logical_plan(plan).await?.execute_stream().await };
+                Ok(run.await.map_err(|e| about.iter().fold(Failure::from(e), |e, name| engine::naming(name, e)))?)
+            }
         }
     }
 
@@ -187,9 +202,13 @@ impl Session {
 fn explain_missing(error: DataFusionError) -> Failure {
     let Failure::Message(text) = Failure::from(error) else { return Failure::Interrupted };
     let name = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
-    Failure::Message(match name.map(|name| name.strip_prefix("datafusion.public.").unwrap_or(name)) {
-        Some(path) if path.contains(['/', '.', '*']) => format!("{path}: no such file"),
-        Some(name) => format!("no table {name:?}; SHOW TABLES lists what there is, FROM 'path' reads a file"),
+    // In another schema than the one that paths are in.
+    let elsewhere = name.and_then(|name| name.strip_prefix("datafusion."));
+    Failure::Message(match elsewhere.or(name) {
+        Some(url) if url.contains("://") => format!("{url}: only files of this machine can be read"),
+        Some(path) if elsewhere.is_none() && path.contains(['/', '.', '*']) => format!("{path}: no such file"),
+        // Spelled out already.
+        Some(name) => format!("no table \"{name}\"; SHOW TABLES lists what there is, FROM 'path' reads a file"),
         None => text,
     })
 }
@@ -198,6 +217,21 @@ fn explain_missing(error: DataFusionError) -> Failure {
 fn file_of(folder: &Path, name: &str) -> Option<PathBuf> {
     let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
     plain.then(|| folder.join(format!("{name}.plinth")))
+}
+
+/// What a statement is about that the engine's errors do not name.
+fn subject(plan: &LogicalPlan) -> Option<String> {
+    match plan {
+        LogicalPlan::Statement(PlannedStatement::SetVariable(set)) => Some(set.variable.clone()),
+        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => create.locations.first().cloned(),
+        _ => None,
+    }
+}
+
+/// An error if a path named in SQL leads to a pipe or a device: the engine would wait for it, or replace it.
+fn expect_file(path: &str) -> Result<(), DataFusionError> {
+    let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
+    if path.is_dir() { Ok(()) } else { regular::check(path).map_err(|e| DataFusionError::External(Box::new(e))) }
 }
 
 /// The folder of a file named in SQL.

@@ -4,6 +4,8 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use rustyline::completion::{FilenameCompleter, Pair};
 
 use super::command::{COMMANDS, formats};
+use crate::screen;
+
 use super::text::{KEYWORDS, Piece, Places, is_keyword, split, tokens};
 
 /// The names that can be completed.
@@ -14,8 +16,18 @@ pub(super) trait Names {
     fn functions(&self) -> Vec<String>;
 }
 
-/// Where the word begins, and what may stand there.
+/// Where the word begins, and what may stand there. Names come from files of anybody's: what is listed is spelled out, and
+/// what the line would show as something else than it is, but for the end of a line, is left out.
 pub(super) fn complete(line: &str, cursor: usize, names: &dyn Names) -> (usize, Vec<Pair>) {
+    let (start, mut found) = candidates(line, cursor, names);
+    found.retain(|pair| pair.replacement.chars().all(|c| c == '\n' || screen::is_plain(c)));
+    for pair in &mut found {
+        pair.display = screen::spelled(&pair.display).into_owned();
+    }
+    (start, found)
+}
+
+fn candidates(line: &str, cursor: usize, names: &dyn Names) -> (usize, Vec<Pair>) {
     let Some(before) = line.get(..cursor) else { return (cursor, Vec::new()) };
     match split(before).pieces.last() {
         Some(Piece::Command(command)) if before.trim_end().ends_with(command) => {
@@ -244,7 +256,7 @@ mod tests {
 
     impl Names for Fixed {
         fn tables(&self) -> Vec<String> {
-            ["hits", "orders", "Order Lines"].map(str::to_owned).to_vec()
+            ["hits", "orders", "Order Lines", "two\nlines", "red\u{1b}[31m"].map(str::to_owned).to_vec()
         }
 
         fn columns(&self, table: &str) -> Option<Vec<String>> {
@@ -280,7 +292,8 @@ mod tests {
         for (line, expected) in [
             ("sel|", &["select"][..]),
             ("SEL|", &["SELECT"]),
-            ("SELECT * FROM |", &["hits", "orders", "\"Order Lines\""]),
+            ("SELECT * FROM |", &["hits", "orders", "\"Order Lines\"", "\"two\nlines\""]),
+            ("SELECT * FROM re|", &[]),
             ("SELECT * FROM h|", &["hits"]),
             ("SELECT * FROM ord|", &["orders", "\"Order Lines\""]),
             ("SELECT * FROM \"Or|", &["\"orders\"", "\"Order Lines\""]),
@@ -303,6 +316,14 @@ mod tests {
         ] {
             assert_eq!(at_bar(line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn what_is_listed_does_nothing_to_the_terminal() {
+        let line = "SELECT * FROM ";
+        let (_, found) = complete(line, line.len(), &Fixed);
+        assert!(found.iter().all(|pair| pair.display.chars().all(screen::is_plain)), "{:?}", found[3].display);
+        assert_eq!(found[3].display, "two\\nlines");
     }
 
     #[test]

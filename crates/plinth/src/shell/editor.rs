@@ -59,7 +59,7 @@ impl Editor {
         inner.set_auto_add_history(false);
         inner.set_helper(Some(Assistant::new(session)));
         let history = history_file();
-        if let Some(path) = &history {
+        if let Some(path) = history.as_ref().filter(|path| can_be_kept(path).is_ok()) {
             // The first time there is none.
             let _ = inner.load_history(path);
         }
@@ -83,12 +83,14 @@ impl Editor {
     pub(super) fn remember(&mut self, text: &str) -> Option<String> {
         let _ = self.inner.add_history_entry(text);
         let path = self.history.take()?;
-        match keep(&mut self.inner, &path) {
+        let kept = can_be_kept(&path)
+            .and_then(|()| keep(&mut self.inner, &path).map_err(|e| Failure::new(format!("{}: {e}", path.display()))));
+        match kept {
             Ok(()) => {
                 self.history = Some(path);
                 None
             }
-            Err(e) => Some(format!("the history is not kept: {}: {e}", path.display())),
+            Err(e) => Some(format!("the history is not kept: {e}")),
         }
     }
 }
@@ -109,6 +111,11 @@ fn history_file() -> Option<PathBuf> {
     }
     let state = set("XDG_STATE_HOME").or_else(|| Some(std::env::home_dir()?.join(".local/state")))?;
     Some(state.join("plinth").join("history"))
+}
+
+/// A history in a file. To open anything else might take for ever.
+fn can_be_kept(path: &Path) -> Result {
+    plinth_io::regular::check(path).map_err(Failure::new)
 }
 
 /// Helps while the user types.

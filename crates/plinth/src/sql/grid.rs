@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::units;
+use crate::{screen, units};
 
 /// What stands between two columns, and how wide it is.
 const BAR: &str = " │ ";
@@ -290,24 +290,11 @@ fn printable(text: &str, limit: Option<usize>) -> String {
     let mut shown = String::with_capacity(text.len().min(256));
     // Characters without a width of their own do not count here, but must end somewhere too.
     let most = limit.map_or(usize::MAX, |limit| limit.saturating_mul(4).saturating_add(16));
-    for c in text.chars().take(most) {
-        match c {
-            '\n' => shown.push_str("\\n"),
-            '\r' => shown.push_str("\\r"),
-            '\t' => shown.push_str("\\t"),
-            c if c.is_control() || is_invisible(c) => shown.extend(c.escape_unicode()),
-            c => shown.push(c),
-        }
-    }
+    text.chars().take(most).for_each(|c| screen::spell(&mut shown, c));
     if limit.is_some() && text.chars().nth(most).is_some() {
         shown.push('…');
     }
     shown
-}
-
-/// Marks of bidirectional text, line separators, and the byte order mark.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

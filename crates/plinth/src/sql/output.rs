@@ -1,17 +1,27 @@
 //! Where rows go: standard output, or a file that appears when it is complete.
 
-use std::io::{BufWriter, Stdout, Write};
+use std::io::{IsTerminal, Stdout, Write};
 use std::path::Path;
 
-use plinth_io::AtomicFile;
+use plinth_io::{AtomicFile, regular};
 
 use crate::cli::Format;
 use crate::error::{Failure, Result};
-use crate::interrupt;
+use crate::{interrupt, screen};
+
+/// Bytes of a result that are held back before they are handed on.
+const HELD: usize = 1 << 16;
 
 /// A place for bytes.
 pub(crate) struct Output {
-    out: BufWriter<Sink>,
+    sink: Sink,
+    /// What was written and is still here. What is written at once is handed on at once, so that whoever reads gets no part
+    /// of a row that a failure cuts off.
+    held: Vec<u8>,
+    /// Something was handed on since the result began.
+    sent: bool,
+    /// What is written is shown on a terminal.
+    terminal: bool,
 }
 
 enum Sink {
@@ -28,25 +38,27 @@ enum Sink {
 impl Output {
     /// Standard output.
     pub(crate) fn stdout() -> Self {
-        Self::new(Sink::Stdout { out: std::io::stdout(), broken: false })
+        let out = std::io::stdout();
+        let terminal = out.is_terminal();
+        Self { terminal, ..Self::new(Sink::Stdout { out, broken: false }) }
     }
 
     /// A file, which replaces what has its name once it is complete.
     pub(crate) fn file(path: &Path) -> Result<Self> {
         let failed = |e: std::io::Error| Failure::new(format!("{}: can't write: {e}", path.display()));
-        let sink = match path.metadata() {
+        match path.metadata() {
             Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
-                Sink::Other(std::fs::File::options().write(true).open(path).map_err(failed)?)
+                let other = regular::open_sink(path).map_err(Failure::new)?;
+                Ok(Self { terminal: other.is_terminal(), ..Self::new(Sink::Other(other)) })
             }
             // The file that a link leads to is replaced, not the link.
-            Ok(_) => Self::atomic(&path.canonicalize().map_err(failed)?)?,
-            Err(_) => Self::atomic(path)?,
-        };
-        Ok(Self::new(sink))
+            Ok(_) => Ok(Self::new(Self::atomic(&path.canonicalize().map_err(failed)?)?)),
+            Err(_) => Ok(Self::new(Self::atomic(path)?)),
+        }
     }
 
     fn new(sink: Sink) -> Self {
-        Self { out: BufWriter::with_capacity(1 << 16, sink) }
+        Self { sink, held: Vec::new(), sent: false, terminal: false }
     }
 
     fn atomic(path: &Path) -> Result<Sink> {
@@ -57,31 +69,75 @@ impl Output {
 
     /// Whether rows go to whoever reads standard output, rather than to a file.
     pub(crate) fn is_stdout(&self) -> bool {
-        matches!(self.out.get_ref(), Sink::Stdout { .. })
+        matches!(self.sink, Sink::Stdout { .. })
     }
 
     /// Whether whoever read the output went away.
     pub(crate) fn is_broken(&self) -> bool {
-        matches!(self.out.get_ref(), Sink::Stdout { broken: true, .. })
+        matches!(self.sink, Sink::Stdout { broken: true, .. })
+    }
+
+    /// Whether what was written can be taken back as a whole until the output is finished.
+    fn is_provisional(&self) -> bool {
+        matches!(self.sink, Sink::File(_))
+    }
+
+    /// Begins a result, which is handed on as a whole or by whole rows.
+    pub(crate) fn begin(&mut self) -> std::io::Result<()> {
+        self.flush()?;
+        self.sent = false;
+        Ok(())
+    }
+
+    /// Forgets what is held of the result. Whether a part of it is with whoever reads already.
+    pub(crate) fn forget(&mut self) -> bool {
+        self.held.clear();
+        self.sent && !self.is_provisional()
+    }
+
+    /// Writes a line that was made of spelled out text and the program's own colours.
+    pub(crate) fn painted(&mut self, line: &str) -> std::io::Result<()> {
+        self.make_room(line.len() + 1)?;
+        self.held.extend_from_slice(line.as_bytes());
+        self.held.push(b'\n');
+        Ok(())
     }
 
     /// Writes what is left; a file gets its name.
     pub(crate) fn finish(mut self) -> Result {
-        self.out.flush()?;
-        match self.out.into_inner().map_err(|e| e.into_error())? {
+        self.flush()?;
+        match self.sink {
             Sink::File(file) => file.commit().map(drop).map_err(Failure::new),
             Sink::Stdout { .. } | Sink::Other(_) => Ok(()),
         }
+    }
+
+    fn make_room(&mut self, more: usize) -> std::io::Result<()> {
+        if self.held.is_empty() || self.held.len() + more <= HELD { Ok(()) } else { self.send() }
+    }
+
+    fn send(&mut self) -> std::io::Result<()> {
+        self.sent |= !self.held.is_empty();
+        let result = self.sink.write_all(&self.held);
+        self.held.clear();
+        result
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.out.write(bytes)
+        self.make_room(bytes.len())?;
+        if self.terminal {
+            screen::Clean::new(true, &mut self.held).write_all(bytes)?;
+        } else {
+            self.held.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush()
+        self.send()?;
+        self.sink.flush()
     }
 }
 

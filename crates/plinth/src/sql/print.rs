@@ -20,7 +20,7 @@ use super::pager;
 use super::text::Lines;
 use crate::cli::Format;
 use crate::error::{Failure, Result};
-use crate::{interrupt, units};
+use crate::{interrupt, screen, units};
 
 /// How tables look.
 #[derive(Clone, Debug)]
@@ -75,9 +75,33 @@ impl Printer {
         self.partial
     }
 
-    /// Prints all rows as they come (a table: when it is known which are shown). Returns how many came, None for a
-    /// statement that has none to give.
+    /// Prints all rows as they come (a table: when it is known which are shown), and hands them over. Returns how many
+    /// came, None for a statement that has none to give.
+    ///
+    /// # Errors
+    /// If the statement fails, of which no row is printed later then; if rows were printed before, the error says so.
     pub(crate) async fn print(
+        &mut self,
+        stream: SendableRecordBatchStream,
+        look: &Look,
+        clear: Clear<'_>,
+    ) -> Result<Option<u64>> {
+        self.out.begin()?;
+        let before = self.written;
+        let result = self.print_rows(stream, look, clear).await;
+        let result = result.and_then(|rows| self.flush().map(|()| rows));
+        let Err(failure) = result else { return result };
+        let begun = self.out.forget();
+        self.written = before || begun;
+        Err(match failure {
+            Failure::Message(what) if begun => {
+                Failure::Message(format!("{what}; the rows above are not the whole result"))
+            }
+            other => other,
+        })
+    }
+
+    async fn print_rows(
         &mut self,
         mut stream: SendableRecordBatchStream,
         look: &Look,
@@ -136,7 +160,7 @@ impl Printer {
             }
             Format::Json => {
                 let builder = json::WriterBuilder::new().with_explicit_nulls(true);
-                let mut writer = builder.build::<_, json::writer::LineDelimited>(&mut self.out);
+                let mut writer = builder.build::<_, json::writer::LineDelimited>(WholeLines::new(&mut self.out));
                 while let Some(some) = batch {
                     rows += some.num_rows() as u64;
                     writer.write(&flatten(&some)?)?;
@@ -189,14 +213,12 @@ impl Printer {
             }
         }
         for line in &lines {
-            writeln!(self.out, "{line}")?;
+            self.out.painted(line)?;
         }
         if let Some((shown, _)) = gap {
             self.out.flush()?;
-            eprintln!(
-                "only the first {} are shown; --format csv or json prints all",
-                units::counted(shown as u64, "row")
-            );
+            let shown_rows = units::counted(shown as u64, "row");
+            screen::say(format_args!("only the first {shown_rows} are shown; --format csv or json prints all"));
             return Ok(shown as u64);
         }
         Ok(rows)
@@ -210,6 +232,34 @@ impl Printer {
     /// Writes what is left.
     pub(crate) fn finish(self) -> Result {
         self.out.finish()
+    }
+}
+
+/// Hands on lines once they end, however they come.
+struct WholeLines<'o> {
+    out: &'o mut Output,
+    begun: Vec<u8>,
+}
+
+impl<'o> WholeLines<'o> {
+    fn new(out: &'o mut Output) -> Self {
+        Self { out, begun: Vec::new() }
+    }
+}
+
+impl Write for WholeLines<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.begun.extend_from_slice(bytes);
+        if let Some(last) = self.begun.iter().rposition(|&byte| byte == b'\n') {
+            let rest = self.begun.split_off(last + 1);
+            self.out.write_all(&self.begun)?;
+            self.begun = rest;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
     }
 }
 

@@ -2,7 +2,7 @@
 
 Reads one JSON object: command, columns, rows, environment, and steps: ["expect", text] waits until text has come since
 the last step, ["send", keys] types, ["pause", seconds] waits. Prints all that came, without colours, and exits as the program did; 125 if
-something that was expected did not come.
+something that was expected did not come. Where "raw" names a file, it gets the bytes that came as they were.
 """
 
 import fcntl
@@ -83,5 +83,8 @@ while read(0.2):
     if time.monotonic() > deadline:
         fail("the program did not end")
 _, status = os.waitpid(child, 0)
+if play.get("raw"):
+    with open(play["raw"], "wb") as file:
+        file.write(raw)
 print(everything)
 sys.exit(os.waitstatus_to_exitcode(status))

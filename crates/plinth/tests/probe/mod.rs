@@ -117,8 +117,8 @@ fn bad_folders_and_arguments_are_one_line_and_leave_nothing() {
     let dir = Dir::new();
     std::fs::write(dir.path("file"), "x").unwrap();
     for (args, start) in [
-        (&["none"][..], "plinth: none: can't be probed: "),
-        (&["file"], "plinth: file: not a directory"),
+        (&["none"][..], "plinth: none: no such folder"),
+        (&["file"], "plinth: file: is a file, not a folder"),
         (&["/proc"], "plinth: /proc/plinth-device.toml: "),
         (&[".", "--size", "2MiB"], "plinth: --size: at least 16 MiB"),
         (&[".", "--size", "900TiB"], "plinth: .: cannot probe it: the probe's file of "),

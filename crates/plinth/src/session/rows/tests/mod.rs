@@ -272,7 +272,7 @@ fn bad_statements_say_what_is_wrong() {
     db.fails("UPDATE t SET n = 'many'", "many");
     db.fails("UPDATE t SET nn = 1", "SET nn: there is no such column");
     db.fails("UPDATE t SET n = 1, n = 2", "set once");
-    db.fails("INSERT INTO t VALUES (5, 'x')", "expected 3");
+    db.fails("INSERT INTO t VALUES (5, 'x')", "where 3 are expected");
     db.fails("INSERT INTO t VALUES (5, 'x', 1) RETURNING id", "RETURNING is not supported");
     db.fails("DELETE FROM nowhere", "nowhere");
     db.fails("CREATE TABLE u (a DOUBLE PRIMARY KEY)", "a key can't be of type");
