@@ -26,5 +26,5 @@ pub use bits::Level;
 pub use error::{BadRecord, IngestError, Result};
 pub use format::{Compression, FileFormat};
 pub use open::{CsvOptions, JsonOptions, Mark, Misfits, Rejects, Sample, SourceOptions, Unknown, open, open_with};
-pub use parquet::{ParquetOptions, ParquetSource};
+pub use parquet::{ParquetOptions, ParquetSource, as_meant, as_stored, has_arrow_schema};
 pub use source::{BatchSource, Position, Totals};

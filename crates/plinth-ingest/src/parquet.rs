@@ -3,8 +3,10 @@
 mod decode;
 mod file;
 mod footer;
+mod stored;
 
 pub(crate) use file::ParquetFile;
+pub use stored::{as_meant, as_stored, has_arrow_schema};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -108,7 +110,7 @@ impl ParquetSource {
             for (row_group, group) in footer.row_groups.iter().enumerate() {
                 tasks.push(Task { file, row_group, rows: group.rows, bytes: group.bytes });
             }
-            plans.push(Plan { file: footer.file, columns: mapping });
+            plans.push(Plan { file: footer.file, columns: mapping, meaning: footer.schema });
         }
         let threads = options.threads.clamp(1, 64);
         let (tasks, plans): (Arc<[Task]>, Arc<[Plan]>) = (tasks.into(), plans.into());

@@ -291,7 +291,10 @@ impl LeafChunk {
                 }
                 PageValues::Indices(self.indices(levels.as_mut(), indices, end - row)?)
             }
-            OpenValues::Plain(reader) => PageValues::Plain(guarded(|| arrays::next(reader, self.column.fields()))?),
+            OpenValues::Plain(reader) => {
+                let values = guarded(|| arrays::next(reader, self.column.fields()))?;
+                PageValues::Plain(self.column.meant(&values)?)
+            }
         };
         let end = row + values.len();
         if values.len() == 0 || end > page.end {
@@ -318,6 +321,7 @@ impl LeafChunk {
         let column = &self.column;
         let found = arrays::dictionary(&self.metadata, &column.levels, column.level, (buf, count), column.fields())?;
         if let Some(values) = found {
+            let values = column.meant(&values)?;
             self.memory.charge(values.get_buffer_memory_size() as u64);
             self.dictionary = Some(values);
         }

@@ -79,7 +79,7 @@ impl NestedChunk {
                 self.reader = Some((at, reader));
                 let root = batch.columns().first();
                 let root = root.ok_or_else(|| ParquetError::General("a reader of no column".to_owned()))?;
-                return descend(root, self.column.fields());
+                return self.column.meant(&descend(root, self.column.fields())?);
             }
         }
     }

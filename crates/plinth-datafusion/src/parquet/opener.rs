@@ -115,8 +115,10 @@ impl ParquetOpener {
         }
         let source = self.source(part)?;
         let schema = guarded(|| self.schema(part, &metadata)).map_err(|e| named(&*source, &e))?;
+        let stored = guarded(|| plinth_ingest::as_stored(&metadata)).map_err(|e| named(&*source, &e))?;
         let Ok(columns) = FileColumns::new(&self.table, &schema, &part.partition_values) else {
-            return Ok(Opened::Theirs);
+            let known = stored.file_metadata().schema_descr() == metadata.file_metadata().schema_descr();
+            return if known { Ok(Opened::Theirs) } else { Err(bent(&*source)) };
         };
         let name = part.object_meta.location.as_ref();
         let projection = rewrite_input_file_name_in_projection(self.projection.clone(), name)?;
@@ -124,7 +126,7 @@ impl ParquetOpener {
         let predicates = self.predicates.translate(&columns)?;
 
         let metrics = Arc::<ScanMetrics>::default();
-        let file = ParquetFile { source, metadata, schema };
+        let file = ParquetFile { source, metadata: stored, schema };
         let (row_groups, io) = (0..groups.len(), self.io.clone());
         let mut columns = ParquetColumns::new(file, groups, &io, self.table_bytes, Arc::clone(&metrics));
         if !self.options.bloom_filter_on_read {
@@ -208,6 +210,13 @@ fn time_unit(name: &str) -> Option<TimeUnit> {
         "s" => TimeUnit::Second,
         _ => return None,
     })
+}
+
+/// DataFusion's scan would wrap such timestamps and leave out parts of such intervals.
+fn bent(source: &dyn Source) -> DataFusionError {
+    let what =
+        "holds INT96 timestamps or intervals, and its columns are not those of the table: read it alone, or import it";
+    DataFusionError::Execution(format!("{}: {what}", source.name()))
 }
 
 fn named(source: &dyn Source, error: &ParquetError) -> DataFusionError {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
 use arrow_schema::{DataType, FieldRef, Fields, Schema};
 use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::{ParquetError, Result};
@@ -21,6 +22,8 @@ pub(super) struct Resolved {
     pub(super) is_flat: bool,
     /// The definition level of a value, if it is flat.
     pub(super) level: i16,
+    /// Whether intervals may be negative.
+    signed: bool,
     /// How the leaves are read: as a batch of the column's root, with these leaves alone.
     pub(super) levels: FieldLevels,
 }
@@ -53,7 +56,21 @@ impl Resolved {
         let is_flat = leaves.len() == 1 && first.max_rep_level() == 0 && !field.data_type().is_nested();
         let field = Arc::new(field.as_ref().clone().with_nullable(nullable));
         let data_type = field.data_type().clone();
-        Ok(Self { path: path.clone(), field, data_type, leaves, is_flat, level: first.max_def_level(), levels })
+        Ok(Self {
+            path: path.clone(),
+            field,
+            data_type,
+            leaves,
+            is_flat,
+            level: first.max_def_level(),
+            signed: plinth_ingest::has_arrow_schema(metadata),
+            levels,
+        })
+    }
+
+    /// Values as the decoders give them, as what they mean.
+    pub(super) fn meant(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        plinth_ingest::as_meant(array, &self.data_type, self.signed).map_err(ParquetError::General)
     }
 
     pub(super) fn leaves(&self) -> &[usize] {

@@ -150,6 +150,11 @@ impl StatisticsOf<'_> {
     /// `None` if no bounds of this column are to be trusted.
     fn bounds_kind(&self) -> Option<BoundsKind> {
         let physical = self.metadata.file_metadata().schema_descr().column(self.leaf).physical_type();
+        // The order of INT96 and of intervals is not defined, and both are read as binaries.
+        let bent = matches!(self.data_type, DataType::Timestamp(..) | DataType::Interval(_));
+        if bent && physical == Type::FIXED_LEN_BYTE_ARRAY {
+            return None;
+        }
         let signed = match self.data_type {
             DataType::Int8
             | DataType::Int16
@@ -169,12 +174,11 @@ impl StatisticsOf<'_> {
         if signed {
             return Some(BoundsKind::Signed);
         }
-        // The order of INT96 and of intervals is not defined.
         let defined = matches!(
             self.metadata.file_metadata().column_order(self.leaf),
             ColumnOrder::TYPE_DEFINED_ORDER(order) if order != parquet::basic::SortOrder::UNDEFINED
         );
-        (defined && physical != Type::INT96).then_some(BoundsKind::Defined)
+        defined.then_some(BoundsKind::Defined)
     }
 
     /// The zones of the pages, if an index knows all of them.

@@ -4,3 +4,6 @@ mod bugs;
 mod data;
 mod differential;
 mod scans;
+mod stored;
+#[path = "../../../plinth-ingest/tests/suite/stored_rows.rs"]
+mod stored_rows;

@@ -14,6 +14,7 @@ use plinth_profile::{Anchor, Stage};
 
 use super::file::{Handle, ParquetFile};
 use super::footer::{load, one_line, reader_options};
+use super::stored::as_meant;
 use crate::ahead::{Item, Worker};
 use crate::error::{IngestError, Result};
 use crate::parquet::ParquetOptions;
@@ -41,6 +42,8 @@ pub(super) struct Task {
 pub(super) struct Plan {
     pub(super) file: ParquetFile,
     pub(super) columns: Arc<[Option<usize>]>,
+    /// What the file's columns mean, in value types.
+    pub(super) meaning: SchemaRef,
 }
 
 /// Decodes row groups on one thread. Keeps the footer of the file it is at.
@@ -66,7 +69,7 @@ impl Decoder {
         let (file, metadata) = match &self.open {
             Some((at, file, metadata)) if *at == task.file => (file, metadata.clone()),
             _ => {
-                let (file, metadata) = load(&plan.file)?;
+                let (file, metadata, _) = load(&plan.file)?;
                 let (_, file, metadata) = self.open.insert((task.file, file, metadata));
                 (&*file, metadata.clone())
             }
@@ -203,10 +206,15 @@ impl<'a> Adapter<'a> {
         let mut columns = Vec::with_capacity(schema.fields().len());
         let mut fields = Vec::with_capacity(schema.fields().len());
         for (at, field) in schema.fields().iter().enumerate() {
-            let source = self.plan.columns.get(at).copied().flatten().and_then(|i| batch.columns().get(i));
+            let place = self.plan.columns.get(at).copied().flatten();
+            let source = place.and_then(|i| Some((batch.columns().get(i)?, self.plan.meaning.fields().get(i)?)));
             let array = match source {
                 None => new_null_array(field.data_type(), batch.num_rows()),
-                Some(array) => self.convert(at, field, array)?,
+                Some((array, meaning)) => {
+                    let array =
+                        as_meant(array, self.meaning(field, meaning), true).map_err(|e| self.value_error(field, &e))?;
+                    self.convert(at, field, &array)?
+                }
             };
             if !field.is_nullable() && array.logical_null_count() > 0 {
                 return Err(self.value_error(field, &"holds nulls, where a value is needed"));
@@ -221,6 +229,14 @@ impl<'a> Adapter<'a> {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
             .map_err(|e| IngestError::damaged(&self.plan.file.path, one_line(&e)))
+    }
+
+    /// What values are read as. Of timestamps that are stored more finely than any unit, the one that was given.
+    fn meaning<'t>(&self, field: &'t Field, meaning: &'t Field) -> &'t DataType {
+        match (field.data_type(), meaning.data_type()) {
+            (given @ DataType::Timestamp(_, None), DataType::Timestamp(..)) if self.options.schema.is_some() => given,
+            (_, meant) => meant,
+        }
     }
 
     fn convert(&mut self, at: usize, field: &Field, array: &ArrayRef) -> Result<ArrayRef> {

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetStatisticsPolicy;
 use parquet::file::reader::Length;
 
 use super::file::{Handle, ParquetFile};
+use super::stored::{as_stored, meaning};
 use crate::error::{IngestError, Result};
 use crate::schema::value_type;
 
@@ -33,12 +35,12 @@ pub(super) struct RowGroup {
 impl Footer {
     /// Reads a file's footer.
     pub(super) fn read(file: ParquetFile, binary_as_text: bool) -> Result<Self> {
-        let (handle, metadata) = load(&file)?;
+        let (handle, metadata, meaning) = load(&file)?;
         let (path, bytes) = (&file.path, handle.len());
-        let fields =
-            metadata.schema().fields().iter().map(|field| {
-                Field::new(field.name(), value_type(field.data_type(), binary_as_text), field.is_nullable())
-            });
+        let fields = meaning
+            .fields()
+            .iter()
+            .map(|field| Field::new(field.name(), value_type(field.data_type(), binary_as_text), field.is_nullable()));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let mut row_groups = Vec::with_capacity(metadata.metadata().num_row_groups());
         for group in metadata.metadata().row_groups() {
@@ -50,16 +52,29 @@ impl Footer {
     }
 }
 
-/// Opens a file and reads its footer; statistics and page indexes are left out.
-pub(super) fn load(file: &ParquetFile) -> Result<(Handle, ArrowReaderMetadata)> {
+/// Opens a file and reads its footer; statistics and page indexes are left out. By the metadata columns are read as they are
+/// stored; the schema says what they mean.
+pub(super) fn load(file: &ParquetFile) -> Result<(Handle, ArrowReaderMetadata, Schema)> {
     let path = &file.path;
     let handle = file.open()?;
-    let options = reader_options();
     // The parser of damaged footers is somebody else's: a panic in it is an error of the file.
-    let metadata = std::panic::catch_unwind(AssertUnwindSafe(|| ArrowReaderMetadata::load(&handle, options)))
-        .map_err(|_| IngestError::damaged(path, "damaged Parquet footer"))?
-        .map_err(|e| IngestError::damaged(path, format!("not a readable Parquet file: {}", one_line(&e))))?;
-    Ok((handle, metadata))
+    let loaded = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        let decoded = ArrowReaderMetadata::load(&handle, reader_options())?;
+        let meaning = meaning(decoded.metadata(), decoded.schema());
+        let stored = ArrowReaderMetadata::try_new(as_stored(decoded.metadata())?, reader_options())?;
+        Ok((stored, meaning))
+    }));
+    let (metadata, meaning) =
+        loaded.map_err(|_| IngestError::damaged(path, "damaged Parquet footer"))?.map_err(|e: ParquetError| {
+            match one_line(&e) {
+                what if what.contains("encrypt") => IngestError::damaged(
+                    path,
+                    "the Parquet file is encrypted, and such files can't be read; decrypt it first",
+                ),
+                what => IngestError::damaged(path, format!("not a readable Parquet file: {what}")),
+            }
+        })?;
+    Ok((handle, metadata, meaning))
 }
 
 pub(super) fn reader_options() -> ArrowReaderOptions {

@@ -14,6 +14,8 @@ mod json;
 mod parquet;
 mod profile;
 mod roundtrip;
+mod stored;
+mod stored_rows;
 mod text;
 mod verdicts;
 
