@@ -184,8 +184,12 @@ impl PredicateTranslator {
                 has_null = true;
                 continue;
             }
-            let Some(value) = to_plinth(&value, &leaf.stored) else { return Ok(None) };
-            values.push(value);
+            match to_plinth(&value, &leaf.stored) {
+                // The engine takes both zeros of floats for one.
+                Some(Scalar::Float(0.0)) => values.extend([Scalar::Float(-0.0), Scalar::Float(0.0)]),
+                Some(value) => values.push(value),
+                None => return Ok(None),
+            }
         }
         let member = match (values.is_empty(), has_null) {
             (true, _) => Expr::Literal(None),

@@ -151,6 +151,7 @@ impl Session {
             .with_runtime_env(runtime)
             .with_default_features()
             .with_analyzer_rules(analysis)
+            .with_optimizer_rule(Arc::new(numbers::BothZeros))
             .with_physical_optimizer_rules(rules)
             .with_catalog_list(catalogs);
         let mut state: SessionState =

@@ -332,3 +332,30 @@ fn many_rows_go_to_segments() {
     db.fails("INSERT INTO t SELECT 999999 - value, 'x' FROM range(0, 999999)", "is there already");
     assert_eq!(db.rows("SELECT count(*) FROM t"), ["500000"]);
 }
+
+#[test]
+fn the_zeros_of_floats_are_one_in_lists_and_joins() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path());
+    db.rows("CREATE TABLE f (id INT, x DOUBLE); INSERT INTO f VALUES (1, 0.0), (2, -0.0), (3, 1.0), (4, NULL)");
+    for merged in [false, true] {
+        if merged {
+            db.rows("VACUUM f");
+        }
+        for zero in ["0.0", "-0.0"] {
+            let join = format!("SELECT count(*) FROM f JOIN (VALUES ({zero}), (4.0)) AS few (k) ON f.x = few.k");
+            assert_eq!(db.rows(&join), ["2"], "{join}");
+            let list = format!("SELECT count(*) FROM f WHERE x IN ({zero}, 4.0, 5.0, 6.0, 7.0)");
+            assert_eq!(db.rows(&list), ["2"], "{list}");
+            let list = "SELECT count(*) FROM f WHERE x IN (0, 4, 5, 6, 7)".to_owned();
+            assert_eq!(db.rows(&list), ["2"], "{list}");
+            let list = format!("SELECT count(*) FROM f WHERE x IN (4.0, 5.0, 6.0) OR x = {zero}");
+            assert_eq!(db.rows(&list), ["2"], "{list}");
+            let list = format!("SELECT count(*) FROM f WHERE x NOT IN ({zero}, 4.0, 5.0, 6.0, 7.0)");
+            assert_eq!(db.rows(&list), ["1"], "{list}");
+            let within =
+                format!("SELECT count(*) FROM f WHERE x IN (SELECT k FROM (VALUES ({zero}), (4.0)) AS few (k))");
+            assert_eq!(db.rows(&within), ["2"], "{within}");
+        }
+    }
+}
