@@ -604,3 +604,15 @@ EXECUTE q(2)
 r,id
 0,3
 1,1
+
+-- name: m: IS FALSE within an aggregate
+SELECT sum(CASE WHEN (x < 2) IS FALSE THEN 1 WHEN NOT ((x < 2) IS FALSE) THEN 100 ELSE 10000 END) AS n FROM t
+-->
+n
+202
+
+-- name: m: IN a subquery that depends on the row, of a value computed
+SELECT t.id FROM t WHERE CAST(1 AS BIGINT) IN (SELECT s.v FROM s WHERE s.v = t.x)
+-->
+id
+1

@@ -107,8 +107,8 @@ fn is_right(condition: &Expr) -> bool {
             let depends = depends(&subquery.subquery);
             // A column alone: of others it can't tell whether they may be NULL, and a constant it asks of the subquery alone.
             let is_plain = !depends && matches!(expr.as_ref(), Expr::Column(_));
-            !is_quantified(expr, false)
-                && (if *negated { is_plain } else { !(depends && is_one_row(&subquery.subquery)) })
+            let is_right = if *negated { is_plain } else { !depends || is_column_of_rows(&subquery.subquery) };
+            is_right && !is_quantified(expr, false)
         }
         other => !is_quantified(other, false),
     }
@@ -285,11 +285,8 @@ fn any(x: Expr, op: Operator, subquery: &Subquery, place: Place, marks: &mut Mar
     let depends = depends(plan);
     if depends && is_one_row(plan) {
         // One value in any case, which is NULL of no rows.
-        return Ok(Expr::BinaryExpr(BinaryExpr::new(
-            Box::new(x),
-            op,
-            Box::new(Expr::ScalarSubquery(subquery.clone())),
-        )));
+        let value = marks.column(Expr::ScalarSubquery(subquery.clone()))?;
+        return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(x), op, Box::new(value))));
     }
     let x = marks.column(x)?;
     let values = values_of(plan)?;
@@ -330,6 +327,17 @@ fn values_of(plan: &LogicalPlan) -> Result<LogicalPlan> {
     };
     let value = value.unwrap_or_else(|| Expr::Column(Column::from(plan.schema().qualified_field(0))));
     LogicalPlanBuilder::from(input.clone()).project([value.alias(VALUE)])?.build()
+}
+
+/// Whether the column of a subquery is one of those below, of as many rows as there are: of others the engine can't relate the
+/// rows to those around.
+fn is_column_of_rows(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_))) && !is_one_row(plan)
+        }
+        _ => false,
+    }
 }
 
 /// Whether a subquery is an aggregate of all its rows: it has one row then, always.
