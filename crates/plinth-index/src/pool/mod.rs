@@ -401,7 +401,9 @@ impl<P: Policy> Pool<P> {
         // Without waiting: a frame that is about to become a page is held by one who may wait for a page to leave, such as
         // this caller.
         let Some(reading) = Writing::try_begin(node).map(Writing::downgrade) else { return Ok(false) };
-        if node.frame.owner() != Some(owner) {
+        // An anchor, which has no parent, is never written: the clock may know its frame from a page that was in it before. Its
+        // home is no place: to retire that would give away a slot.
+        if node.frame.owner() != Some(owner) || node.frame.parent.load(Relaxed) == 0 {
             return Ok(false);
         }
         let mut image = store.image(node.swip.class());

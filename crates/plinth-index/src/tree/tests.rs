@@ -62,6 +62,16 @@ fn strings_of_all_lengths() {
 }
 
 #[test]
+fn an_anchor_is_never_written() {
+    let index: Index<i64> = Index::create(&pool(40), MemoryPages::new("anchor"), Options::default()).unwrap();
+    let anchor = index.anchor().unwrap();
+    let (writes, bytes) = (index.pool.counters().writes, index.file_bytes());
+    Writing::begin(anchor).dirty();
+    assert!(!index.pool.clean(anchor, index.owner, &index.store).unwrap());
+    assert_eq!((index.pool.counters().writes, index.file_bytes()), (writes, bytes));
+}
+
+#[test]
 fn a_damaged_page_is_not_written() {
     let index: Index<Bytes> = Index::create(&pool(40), MemoryPages::new("damaged"), Options::default()).unwrap();
     (0..20).for_each(|i| assert_eq!(index.insert(format!("key {i}").as_bytes(), i).unwrap(), None));
