@@ -1,8 +1,9 @@
 //! The buffer pool: pages of all indexes, of several sizes, under one budget.
 //!
-//! For each size there is a region of addresses as large as the whole pool, cut into frames; memory is behind a frame only
-//! while a page is in it. So pages of all sizes share the budget, none moves, and nothing is fragmented
-//! (Neumann, Freitag, "Umbra", CIDR 2020).
+//! For each size there are regions of addresses, cut into frames; memory is behind a frame only while a page is in it. So pages
+//! of all sizes share the budget, none moves, and nothing is fragmented (Neumann, Freitag, "Umbra", CIDR 2020). Regions are
+//! reserved as pages come in, each as large as all before it together: a pool takes few addresses as long as it holds little,
+//! however much it may hold.
 //!
 //! Pages form trees. **A page in memory has its parent in memory**, which knows how many of its children are: pages leave from
 //! the leaves up. To leave, a page that storage does not have in this state is written first, without any latch; then, under
@@ -17,7 +18,7 @@ pub mod translation;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use plinth_io::{MemoryBudget, Reclaim, Reservation};
 
@@ -61,12 +62,66 @@ pub struct Pool<P: Policy = Standard> {
 
 /// The frames of one size.
 struct Class<L: Latch> {
-    frames: Region<Frame<L>>,
-    pages: Region<AtomicU64>,
+    /// Each has as many as all before it ([`FIRST`]).
+    chunks: [OnceLock<Chunk<L>>; CHUNKS],
+    /// Frames there may be.
+    most: usize,
     /// Frames that are free.
     free: Mutex<Vec<u32>>,
     /// Frames that were ever used.
     used: AtomicUsize,
+}
+
+/// Frames that were reserved together, and their pages.
+struct Chunk<L: Latch> {
+    frames: Region<Frame<L>>,
+    pages: Region<AtomicU64>,
+}
+
+/// Pages of the smallest class in a first chunk, as a power of two; of larger ones as many bytes.
+const FIRST: usize = 8;
+/// Chunks of a size: of more frames than a name can tell apart.
+const CHUNKS: usize = 32;
+
+/// Frames of a class in a chunk: of the first two the same, then twice as many each time.
+fn frames_of(class: usize, chunk: usize) -> usize {
+    1 << (FIRST.saturating_sub(class) + chunk.saturating_sub(1))
+}
+
+/// The chunk that has a frame of a class, and which one of the chunk's it is.
+#[inline]
+fn place(class: usize, index: usize) -> (usize, usize) {
+    let shift = FIRST.saturating_sub(class);
+    let chunk = (usize::BITS - (index >> shift).leading_zeros()) as usize;
+    let before = if chunk == 0 { 0 } else { 1 << (shift + chunk - 1) };
+    (chunk, index - before)
+}
+
+impl<L: Latch> Class<L> {
+    /// A frame's chunk, if it is reserved, and which of its frames it is.
+    #[inline]
+    fn find(&self, class: usize, index: usize) -> Option<(&Chunk<L>, usize)> {
+        let (chunk, at) = place(class, index);
+        Some((self.chunks.get(chunk)?.get()?, at))
+    }
+
+    /// Reserves the chunk of a frame, if it is not.
+    fn reserve(&self, class: usize, index: usize) -> Result<()> {
+        let (at, _) = place(class, index);
+        if let Some(chunk) = self.chunks.get(at).filter(|chunk| chunk.get().is_none()) {
+            let frames = frames_of(class, at);
+            let new = Chunk { frames: Region::new(frames)?, pages: Region::new(frames * words_of(class))? };
+            // If another was first, this one goes: nothing of it was seen.
+            let _ = chunk.set(new);
+        }
+        Ok(())
+    }
+
+    /// Bytes of addresses.
+    fn addresses(&self) -> u64 {
+        let bytes = |chunk: &Chunk<L>| size_of_val(&*chunk.frames) + size_of_val(&*chunk.pages);
+        self.chunks.iter().filter_map(OnceLock::get).map(|chunk| bytes(chunk) as u64).sum()
+    }
 }
 
 #[derive(Default)]
@@ -96,6 +151,8 @@ pub struct PoolCounters {
     pub over: u64,
     /// Bytes held now.
     pub bytes: u64,
+    /// Bytes of addresses that are reserved, most of them without memory.
+    pub addresses: u64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -107,23 +164,23 @@ fn cost(class: usize) -> u64 {
     ((UNIT << class) + size_of::<Frame<crate::latch::Hybrid>>()) as u64
 }
 
-/// Addresses beyond the limit, for pages that come in while nothing can leave. They take no memory, except under Miri.
-const SLACK: usize = if cfg!(miri) { 1 << 20 } else { 64 << 20 };
+/// Bytes beyond the limit, for pages that come in while nothing can leave.
+const SLACK: usize = 64 << 20;
 
 impl<P: Policy> Pool<P> {
-    /// A pool of at most so many bytes of a budget. Memory is taken as pages come in.
+    /// A pool of at most so many bytes of a budget. Memory and addresses are taken as pages come in.
     ///
     /// # Errors
-    /// If not so many addresses can be reserved.
+    /// None so far: what can't be had is an error of the page that needs it.
     pub fn new(budget: &Arc<MemoryBudget>, limit: u64) -> Result<Arc<Self>> {
         let bytes =
             usize::try_from(limit).unwrap_or(usize::MAX >> 8).saturating_add(SLACK).next_multiple_of(UNIT << CLASSES);
-        let class = |class: usize| -> Result<Class<P::Latch>> {
-            let frames = bytes >> class >> UNIT.trailing_zeros();
-            let (frames, pages) = (Region::new(frames)?, Region::new(frames * words_of(class))?);
-            Ok(Class { frames, pages, free: Mutex::default(), used: AtomicUsize::new(0) })
-        };
-        let classes = [class(0)?, class(1)?, class(2)?, class(3)?, class(4)?, class(5)?, class(6)?, class(7)?];
+        let classes = std::array::from_fn(|class| Class {
+            chunks: std::array::from_fn(|_| OnceLock::new()),
+            most: bytes >> class >> UNIT.trailing_zeros(),
+            free: Mutex::default(),
+            used: AtomicUsize::new(0),
+        });
         let pool = Arc::new(Self {
             classes,
             translation: P::Translation::new(bytes / UNIT),
@@ -147,6 +204,7 @@ impl<P: Policy> Pool<P> {
             evictions: self.counters.evictions.load(Relaxed),
             over: self.counters.over.load(Relaxed),
             bytes: self.held.load(Relaxed),
+            addresses: self.classes.iter().map(Class::addresses).sum(),
         }
     }
 
@@ -184,10 +242,10 @@ impl<P: Policy> Pool<P> {
     /// The frame of a name, which may come from a page that is changing: then there may be none, or any.
     #[inline]
     pub(crate) fn node(&self, swip: Swip) -> Option<Node<'_, P::Latch>> {
-        let class = self.classes.get(swip.class())?;
-        let (frame, words) = (class.frames.get(swip.index())?, words_of(swip.class()));
-        let start = swip.index() * words;
-        Some(Node { swip, frame, page: Page::new(class.pages.get(start..start + words)?) })
+        let (chunk, at) = self.classes.get(swip.class())?.find(swip.class(), swip.index())?;
+        let (frame, words) = (chunk.frames.get(at)?, words_of(swip.class()));
+        let start = at * words;
+        Some(Node { swip, frame, page: Page::new(chunk.pages.get(start..start + words)?) })
     }
 
     /// The child that a word names, if it is in memory.
@@ -222,7 +280,7 @@ impl<P: Policy> Pool<P> {
         let mut refused = None;
         for _ in 0..256 {
             if self.take(wanted) {
-                return self.unused(class);
+                return self.unused(class).inspect_err(|_| self.put_back(wanted));
             }
             match self.evict() {
                 // The victim's frame will do; its memory stays with it.
@@ -239,7 +297,7 @@ impl<P: Policy> Pool<P> {
         self.counters.over.fetch_add(1, Relaxed);
         lock(&self.memory).charge(wanted);
         self.held.fetch_add(wanted, Relaxed);
-        self.unused(class)
+        self.unused(class).inspect_err(|_| self.put_back(wanted))
     }
 
     fn is_over(&self) -> bool {
@@ -258,20 +316,27 @@ impl<P: Policy> Pool<P> {
         taken
     }
 
+    /// Counts bytes no more.
+    fn put_back(&self, bytes: u64) {
+        self.held.fetch_sub(bytes, Relaxed);
+        lock(&self.memory).shrink(bytes);
+    }
+
     /// A frame without memory.
     fn unused(&self, class: usize) -> Result<Writing<'_, P::Latch>> {
-        let of = self.classes.get(class);
-        let free = of.and_then(|of| lock(&of.free).pop());
-        let index = match (free, of) {
-            (Some(index), _) => Some(index),
-            (None, Some(of)) => u32::try_from(of.used.fetch_add(1, Relaxed)).ok(),
-            _ => None,
-        };
-        let node = index.and_then(|index| self.node(Swip::frame(class, index)));
-        node.map(Writing::begin).ok_or_else(|| crate::IndexError::NoMemory {
+        let none = || crate::IndexError::NoMemory {
             bytes: (UNIT << class) as u64,
             reason: "all addresses of its pages are taken".to_owned(),
-        })
+        };
+        let of = self.classes.get(class).ok_or_else(none)?;
+        let free = lock(&of.free).pop();
+        let new = || {
+            let next = |used: usize| (used < of.most).then_some(used + 1);
+            of.used.fetch_update(Relaxed, Relaxed, next).ok().and_then(|used| u32::try_from(used).ok())
+        };
+        let index = free.or_else(new).ok_or_else(none)?;
+        of.reserve(class, index as usize).inspect_err(|_| lock(&of.free).push(index))?;
+        self.node(Swip::frame(class, index)).map(Writing::begin).ok_or_else(none)
     }
 
     /// Frees a frame that no page refers to any more.
@@ -289,9 +354,11 @@ impl<P: Policy> Pool<P> {
 
     fn give_back(&self, node: Writing<'_, P::Latch>, memory: &mut Reservation) {
         let swip = node.node.swip;
-        if let Some(class) = self.classes.get(swip.class()) {
-            let start = swip.index() * words_of(swip.class());
-            class.pages.discard(start..start + words_of(swip.class()));
+        if let Some(class) = self.classes.get(swip.class())
+            && let Some((chunk, at)) = class.find(swip.class(), swip.index())
+        {
+            let start = at * words_of(swip.class());
+            chunk.pages.discard(start..start + words_of(swip.class()));
             self.held.fetch_sub(cost(swip.class()), Relaxed);
             memory.shrink(cost(swip.class()));
             drop(node);
@@ -481,5 +548,26 @@ impl<P: Policy> Reclaim for Pool<P> {
 impl<P: Policy> fmt::Debug for Pool<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").field("limit", &self.limit).field("counters", &self.counters()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_frame_is_one_of_a_chunk() {
+        for class in 0..CLASSES {
+            let mut next = (0, 0);
+            for index in 0..5_000 {
+                assert_eq!(place(class, index), next, "frame {index} of class {class}");
+                next.1 += 1;
+                if next.1 == frames_of(class, next.0) {
+                    next = (next.0 + 1, 0);
+                }
+            }
+            let (chunk, at) = place(class, u32::MAX as usize);
+            assert!(chunk < CHUNKS && at + 1 == frames_of(class, chunk));
+        }
     }
 }

@@ -125,6 +125,31 @@ fn change<const U: bool>(seed: u64, entries: u64) {
 }
 
 #[test]
+fn many_indexes_take_few_addresses() {
+    let budget = plinth_io::MemoryBudget::new(8 << 30);
+    let pool = plinth_index::Pool::new(&budget, 256 << 20).unwrap();
+    assert_eq!(pool.counters().addresses, 0);
+    let mut maker = Maker::new(1);
+    let mut indexes: Vec<Index<Bytes, false>> = Vec::new();
+    for i in 0..200 {
+        let index = Index::create(&pool, Disk::new(i), Options::default()).unwrap();
+        (0..100).for_each(|row| assert_eq!(index.insert(&maker.key(), row).unwrap(), None));
+        indexes.push(index);
+    }
+    let counters = pool.counters();
+    // A region is as large as all before it: at most twice what was ever in use, of each size of pages.
+    assert!(counters.addresses < counters.bytes * 2 + (9 << 20), "{counters:?}");
+    assert!(indexes.iter().all(|index| index.range(..).count() == 100));
+    let (few, two) = (pool.counters().addresses, indexes.split_off(2));
+    drop(two);
+    for index in &indexes {
+        (0..20_000).for_each(|row| assert_eq!(index.insert(&maker.key(), 1_000 + row).unwrap(), None));
+        assert_eq!(index.range(..).count(), 20_100);
+    }
+    println!("200 indexes: {few} bytes of addresses; at the end {:?}", pool.counters());
+}
+
+#[test]
 fn keys_of_any_length_and_entropy() {
     let cases = operations(6_000) / 100;
     for seed in 0..cases {
