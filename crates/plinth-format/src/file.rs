@@ -175,6 +175,11 @@ impl File {
         &self.0.schema
     }
 
+    /// How scans find rows, unless they say otherwise.
+    pub fn access(&self) -> Access {
+        self.0.access
+    }
+
     /// Rows in the file.
     pub fn num_rows(&self) -> u64 {
         self.0.first_row(usize::MAX)

@@ -447,7 +447,7 @@ pub(crate) struct LookupArgs {
 pub(crate) enum HowFound {
     /// By what costs less
     Auto,
-    /// The codes of all rows are tested
+    /// All rows are tested, by no index
     Scan,
     /// Their numbers are read from the column's index
     Postings,

@@ -6,6 +6,9 @@
 //! | fixed binaries (UUIDs) | the bytes |
 //! | text and binaries, last in the key | the bytes |
 //! | text and binaries before others | the bytes, each 00 as 00 ff; then 00 00 |
+//!
+//! In the keys of an index a column behind the first may be null. Where it may, one byte stands before the column's: 00, or 01 for
+//! a null, which is so behind all values; zeros follow it for a column of a fixed width, nothing for one of text or binaries.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -232,17 +235,49 @@ enum Kind {
     Bytes,
 }
 
-/// The columns of a table's key, in order.
+impl Kind {
+    /// Bytes of each value, if all have as many.
+    fn width(self) -> Option<usize> {
+        match self {
+            Self::Int { width, .. } | Self::Fixed { width } => Some(width),
+            Self::Bytes => None,
+        }
+    }
+}
+
+/// Before a column that may be null: whether it is.
+const VALUE: u8 = 0;
+const NULL: u8 = 1;
+
+/// A column of a key.
+#[derive(Clone, Copy, Debug)]
+struct KeyColumn {
+    position: usize,
+    kind: Kind,
+    /// Whether it may be null.
+    optional: bool,
+}
+
+/// The columns of a table's key or of an index, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyColumns {
-    columns: Vec<(usize, Kind)>,
+    columns: Vec<KeyColumn>,
 }
 
 impl KeyColumns {
-    /// The columns at these positions of a schema.
+    /// The columns of an index: those behind the first may be null where the schema says so.
+    pub(crate) fn of_index(schema: &Schema, columns: &[usize]) -> Result<Self> {
+        let mut keys = Self::new(schema, columns)?;
+        for column in keys.columns.iter_mut().skip(1) {
+            column.optional = schema.fields().get(column.position).is_some_and(|field| field.is_nullable());
+        }
+        Ok(keys)
+    }
+
+    /// The columns at these positions of a schema, none of which may be null.
     pub(crate) fn new(schema: &Schema, columns: &[usize]) -> Result<Self> {
-        let kind = |&column: &usize| {
-            let field = schema.fields().get(column).ok_or_else(|| TableError::invalid("a key column is missing"))?;
+        let kind = |&position: &usize| {
+            let field = schema.fields().get(position).ok_or_else(|| TableError::invalid("a key column is missing"))?;
             let int = |width, signed| Kind::Int { width, signed };
             let kind = match field.data_type() {
                 DataType::Int8 => int(1, true),
@@ -264,7 +299,7 @@ impl KeyColumns {
                     )));
                 }
             };
-            Ok((column, kind))
+            Ok(KeyColumn { position, kind, optional: false })
         };
         let columns = columns.iter().map(kind).collect::<Result<Vec<_>>>()?;
         if columns.is_empty() {
@@ -275,14 +310,19 @@ impl KeyColumns {
 
     /// The positions of the columns.
     pub(crate) fn positions(&self) -> impl Iterator<Item = usize> {
-        self.columns.iter().map(|&(column, _)| column)
+        self.columns.iter().map(|column| column.position)
+    }
+
+    /// Whether each of the columns may be null.
+    pub(crate) fn optional(&self) -> impl Iterator<Item = bool> {
+        self.columns.iter().map(|column| column.optional)
     }
 
     /// The keys of a batch of the table's columns.
     pub(crate) fn of(&self, batch: &RecordBatch) -> Result<Keys> {
-        let arrays = self.columns.iter().map(|&(column, _)| {
-            let array = batch.columns().get(column);
-            array.ok_or_else(|| TableError::invalid(format!("a batch has no column {column}")))
+        let arrays = self.positions().map(|position| {
+            let array = batch.columns().get(position);
+            array.ok_or_else(|| TableError::invalid(format!("a batch has no column {position}")))
         });
         self.of_arrays(&arrays.collect::<Result<Vec<_>>>()?)
     }
@@ -291,11 +331,12 @@ impl KeyColumns {
     pub(crate) fn of_arrays(&self, arrays: &[&ArrayRef]) -> Result<Keys> {
         let rows = arrays.first().map_or(0, |array| array.len());
         let mut values = Vec::with_capacity(self.columns.len());
-        for (&(_, kind), &array) in self.columns.iter().zip(arrays) {
-            if array.len() != rows || array.logical_null_count() > 0 {
+        for (&KeyColumn { kind, optional, .. }, &array) in self.columns.iter().zip(arrays) {
+            let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+            if array.len() != rows || (nulls.is_some() && !optional) {
                 return Err(TableError::invalid("a column of the key holds nulls"));
             }
-            values.push(Part::of(kind, array)?);
+            values.push((Part::of(kind, array)?, optional, nulls, kind.width().unwrap_or(0)));
         }
         if values.len() != self.columns.len() || arrays.len() != values.len() {
             return Err(TableError::invalid("other columns than those of the key"));
@@ -303,8 +344,16 @@ impl KeyColumns {
         let mut keys = Keys { bytes: Vec::with_capacity(rows * 8), ..Keys::default() };
         for row in 0..rows {
             let start = keys.bytes.len();
-            for (i, part) in values.iter().enumerate() {
-                part.put(row, i + 1 == values.len(), &mut keys.bytes);
+            for (i, (part, optional, nulls, width)) in values.iter().enumerate() {
+                let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+                if *optional {
+                    keys.bytes.push(if null { NULL } else { VALUE });
+                }
+                if null {
+                    keys.bytes.resize(keys.bytes.len() + width, 0);
+                } else {
+                    part.put(row, i + 1 == values.len(), &mut keys.bytes);
+                }
             }
             keys.end(start);
         }
@@ -313,11 +362,25 @@ impl KeyColumns {
 
     /// Bytes of each key, if all have as many.
     pub(crate) fn width(&self) -> Option<usize> {
-        let width = |&(_, kind): &(usize, Kind)| match kind {
-            Kind::Int { width, .. } | Kind::Fixed { width } => Some(width),
-            Kind::Bytes => None,
-        };
-        self.columns.iter().map(width).sum()
+        self.columns.iter().map(|column| Some(column.kind.width()? + usize::from(column.optional))).sum()
+    }
+
+    /// Whether a column of a key is null.
+    pub(crate) fn has_null(&self, mut key: &[u8]) -> bool {
+        if !self.optional().any(|optional| optional) {
+            return false;
+        }
+        for (i, column) in self.columns.iter().enumerate() {
+            if column.optional {
+                let Some((&marker, rest)) = key.split_first() else { return false };
+                if marker == NULL {
+                    return true;
+                }
+                key = rest;
+            }
+            key = split(column.kind, i + 1 == self.columns.len(), key).1;
+        }
+        false
     }
 
     /// The bytes of one key.
@@ -346,10 +409,19 @@ impl KeyColumns {
         Ok(out)
     }
 
+    /// What all keys begin with that begin with `prefix`, the columns before one, and have a value in that.
+    pub(crate) fn values_behind(&self, i: usize, prefix: &[u8]) -> Vec<u8> {
+        let marker = self.columns.get(i).filter(|column| column.optional).map(|_| VALUE);
+        prefix.iter().copied().chain(marker).collect()
+    }
+
     /// Appends the bytes of a part. `Err(None)` if it is of another kind than its column, else how it compares with all values
     /// that the column can have.
     pub(crate) fn put_part(&self, i: usize, part: &KeyPart, out: &mut Vec<u8>) -> Result<(), Option<Ordering>> {
-        let &(_, kind) = self.columns.get(i).ok_or(None)?;
+        let &KeyColumn { kind, optional, .. } = self.columns.get(i).ok_or(None)?;
+        if optional {
+            out.push(VALUE);
+        }
         match (part, kind) {
             (KeyPart::Int(value), Kind::Int { width, signed }) => {
                 let bits = u32::try_from(width * 8).unwrap_or(64);
@@ -374,31 +446,45 @@ impl KeyColumns {
     /// A key for people.
     pub(crate) fn show(&self, mut key: &[u8]) -> String {
         let mut parts = Vec::new();
-        for (i, &(_, kind)) in self.columns.iter().enumerate() {
+        for (i, &KeyColumn { kind, optional, .. }) in self.columns.iter().enumerate() {
+            let null = optional && key.first() == Some(&NULL);
+            key = key.get(usize::from(optional)..).unwrap_or_default();
+            if null {
+                key = key.get(kind.width().unwrap_or(0)..).unwrap_or_default();
+                parts.push("NULL".to_owned());
+                continue;
+            }
+            let (head, rest) = split(kind, i + 1 == self.columns.len(), key);
+            key = rest;
             let text = match kind {
                 Kind::Int { width, signed } => {
-                    let (head, rest) = key.split_at_checked(width).unwrap_or((key, &[]));
-                    key = rest;
                     let value = head.iter().fold(0_i128, |value, &byte| value << 8 | i128::from(byte));
                     let least = if signed { 1_i128 << (width * 8 - 1) } else { 0 };
                     (value - least).to_string()
                 }
-                Kind::Fixed { width } => {
-                    let (head, rest) = key.split_at_checked(width).unwrap_or((key, &[]));
-                    key = rest;
-                    head.iter().map(|byte| format!("{byte:02x}")).collect()
-                }
-                Kind::Bytes if i + 1 == self.columns.len() => format!("{:?}", String::from_utf8_lossy(key)),
-                Kind::Bytes => {
-                    let end = key.windows(2).position(|pair| pair == [0, 0]).unwrap_or(key.len());
-                    let (head, rest) = key.split_at_checked(end).unwrap_or((key, &[]));
-                    key = rest.get(2..).unwrap_or_default();
-                    format!("{:?}", String::from_utf8_lossy(head))
-                }
+                Kind::Fixed { .. } => head.iter().map(|byte| format!("{byte:02x}")).collect(),
+                Kind::Bytes => format!("{:?}", String::from_utf8_lossy(head)),
             };
             parts.push(text);
         }
         if parts.len() == 1 { parts.concat() } else { format!("({})", parts.join(", ")) }
+    }
+}
+
+/// The bytes of a key's first column, as they are in it, and those of all others.
+fn split(kind: Kind, last: bool, key: &[u8]) -> (&[u8], &[u8]) {
+    match kind {
+        Kind::Int { width, .. } | Kind::Fixed { width } => key.split_at_checked(width).unwrap_or((key, &[])),
+        Kind::Bytes if last => (key, &[]),
+        Kind::Bytes => {
+            let mut at = 0;
+            // A zero of the value has another byte than zero behind it.
+            while key.get(at).is_some_and(|&byte| byte != 0) || key.get(at + 1) == Some(&0xff) {
+                at += if key.get(at) == Some(&0) { 2 } else { 1 };
+            }
+            let (head, rest) = key.split_at_checked(at).unwrap_or((key, &[]));
+            (head, rest.get(2..).unwrap_or_default())
+        }
     }
 }
 

@@ -239,7 +239,7 @@ impl Definition {
         let unique = *reader.take(1)?.first()? == 1;
         let columns: Vec<usize> =
             (0..reader.count()?).map(|_| usize::try_from(reader.varint()?).ok()).collect::<Option<_>>()?;
-        Some(Self { number, name, unique, columns: KeyColumns::new(schema, &columns).ok()? })
+        Some(Self { number, name, unique, columns: KeyColumns::of_index(schema, &columns).ok()? })
     }
 }
 

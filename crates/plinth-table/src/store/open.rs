@@ -104,6 +104,7 @@ pub(crate) fn tidy(opened: &Opened) -> Result<()> {
     Manifest::heal(storage)?;
     let first_log = opened.log.files.first().and_then(|name| log::number(name)).unwrap_or(0);
     let version = opened.shared.current();
+    opened.shared.indexes.care().begin_to_write();
     let named = |number| version.segments.iter().any(|live| live.segment.entry.number == number);
     let known = opened.shared.indexes.all();
     for name in storage.list()? {

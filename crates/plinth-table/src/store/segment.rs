@@ -16,7 +16,7 @@ use super::cache::{Blocks, DecodedBlock};
 use super::deletes::Deletes;
 use super::error::{Result, TableError};
 use super::filter::Filter;
-use super::index::{self, Indexes, Span, Tree, Trees};
+use super::index::{self, Care, Indexes, Span, Tree, Trees};
 use super::key::{KeyColumns, Keys, guess, head};
 use super::manifest::SegmentEntry;
 use super::wire::{Reader, checksum, put_bytes, put_varint};
@@ -67,6 +67,7 @@ pub(crate) struct Segment {
     filter: Option<Filter>,
     /// Of the table's indexes.
     pub(crate) trees: Trees,
+    care: Arc<Care>,
     /// What samples and filter take.
     _memory: Reservation,
     blocks: Arc<Blocks>,
@@ -116,6 +117,7 @@ impl Segment {
             last,
             filter,
             trees: Trees::default(),
+            care: Arc::clone(indexes.care()),
             _memory: memory,
             blocks: Arc::clone(blocks),
             storage: Arc::clone(storage),
@@ -160,8 +162,8 @@ impl Segment {
         key: &[u8],
         near: &mut Near,
     ) -> Result<Option<(Arc<DecodedBlock>, usize)>> {
-        if let Some(tree) = self.trees.get(index::KEY) {
-            return self.locate_by(&tree, columns, key, near);
+        if let Some(found) = self.ask(index::KEY, |tree| self.locate_by(tree, columns, key, near))? {
+            return Ok(found);
         }
         let (wanted, samples, stride) = (head(key), &self.samples, self.stride);
         let likely = guess(head(samples.get(0)), head(&self.last), wanted, samples.len());
@@ -210,6 +212,22 @@ impl Segment {
         near.block = Some(Arc::clone(&block));
         // The tree may be of other rows only if a file is damaged in a way that no checksum shows.
         Ok((at < block.keys.len() && block.keys.get(at) == key).then_some((block, at)))
+    }
+
+    /// Asks the tree of an index. `None` if there is none, or if it turns out to be damaged: it is not asked again then, and if
+    /// this process writes to the table it is built anew. What it had said by then, before it showed, was right.
+    pub(crate) fn ask<T>(&self, index: u64, ask: impl FnOnce(&Tree) -> Result<T>) -> Result<Option<T>> {
+        let Some(tree) = self.trees.get(index) else { return Ok(None) };
+        match ask(&tree) {
+            Err(error) if index::is_damage(&error) => {
+                if self.trees.lose(&tree) && self.care.lose() {
+                    // What can't be removed now, whoever builds it again removes.
+                    let _ = self.storage.remove(&index::file_name(self.entry.number, index));
+                }
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
     }
 
     /// Bytes of its filter.

@@ -436,7 +436,8 @@ impl Table {
     }
 
     /// Creates an index over some columns, by which [`Snapshot::find`] and queries find rows; if it is unique, no two rows may
-    /// have the same values there. Rows with a null among them are in no index. It is kept as rows come and go.
+    /// have the same values there, but for rows with a null among them. A row with a null in the first column is in no index. It is
+    /// kept as rows come and go.
     ///
     /// # Errors
     /// [`TableError::NotUnique`] if two rows have the same values. If there is an index of this name, the columns can't be those

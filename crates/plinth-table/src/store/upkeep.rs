@@ -89,7 +89,7 @@ impl Inner {
 
     /// Tells the thread that merges if there is something for it to do.
     pub(super) fn look_for_work(&self) {
-        if self.options.background && self.memory_is_full(1) {
+        if self.options.background && (self.memory_is_full(1) || self.shared.indexes.care().is_lost()) {
             let mut signal = lock(&self.signal);
             if !signal.merge {
                 signal.merge = true;
@@ -156,6 +156,23 @@ impl Inner {
     pub(super) fn merge(&self, all: bool) -> Result<()> {
         let Some(writer) = &self.writer else { return Err(TableError::ReadOnly) };
         let mut merging = lock(&writer.merging);
+        // That a tree can't be built, because its rows are damaged, keeps none from being merged.
+        let healed = self.heal();
+        self.merge_rows(writer, &mut merging, all)?;
+        healed
+    }
+
+    /// Builds those trees again that were found damaged.
+    fn heal(&self) -> Result<()> {
+        let indexes = &self.shared.indexes;
+        if !indexes.care().take_lost() {
+            return Ok(());
+        }
+        let version = self.shared.current();
+        version.segments.iter().try_for_each(|live| indexes.complete(&self.shared.storage, &live.segment))
+    }
+
+    fn merge_rows(&self, writer: &Writer, merging: &mut Merging, all: bool) -> Result<()> {
         let now = self.shared.current();
         let nothing_new = now.delta.rows == 0 && now.frozen.is_none();
         let tidy = if all {
@@ -215,7 +232,7 @@ impl Inner {
             return Err(TableError::invalid(format!("there is an index {name:?} already")));
         }
         let (schema, number) = (self.shared.codec.schema(), self.shared.new_file());
-        let columns = KeyColumns::new(schema, columns)?;
+        let columns = KeyColumns::of_index(schema, columns)?;
         let index = Arc::new(Definition { number, name: name.to_owned(), unique, columns });
         let created = self
             .shared

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plinth_io::{Folder, IoError, Storage};
+use plinth_io::{Folder, Storage};
 
 use super::cache::Blocks;
 use super::error::{Result, TableError};
+use super::index;
 use super::key::hash;
 use super::manifest::{self, Manifest};
 use super::open::{self, Opened};
@@ -59,14 +60,8 @@ impl Table {
 
 fn is_damage(error: &TableError) -> bool {
     use plinth_format::FormatError::{Corrupt, Version};
-    use plinth_index::IndexError;
-    let cut = |error: &IoError| matches!(error, IoError::PastEnd { .. });
-    let index = match error {
-        TableError::Index(IndexError::Io(error)) => cut(error),
-        TableError::Index(error) => matches!(error, IndexError::Corrupt { .. } | IndexError::Unsuitable { .. }),
-        _ => false,
-    };
-    index || matches!(error, TableError::Format(Corrupt { .. } | Version { .. }) | TableError::Duplicate { .. })
+    index::is_damage(error)
+        || matches!(error, TableError::Format(Corrupt { .. } | Version { .. }) | TableError::Duplicate { .. })
 }
 
 fn verify(storage: &Arc<dyn Storage>, opened: Result<Opened>, threads: usize) -> Result<Verified> {

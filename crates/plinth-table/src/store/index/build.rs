@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::{Array, RecordBatch};
 use plinth_format::FormatError;
 use plinth_index::Pool;
 use plinth_io::{MemoryBudget, Storage};
@@ -56,8 +57,8 @@ impl Indexes {
     pub(crate) fn open(&self, storage: &dyn Storage, segment: &Segment, index: &Definition) -> Result<Tree> {
         let name = file_name(segment.entry.number, index.number);
         let tree = Tree::open(&self.pool()?, index.columns.width(), StoredPages::open(storage, &name)?)?;
-        if tree.position() != segment.entry.seal {
-            let what = "is no index of its segment; open the table for writing, which builds it again";
+        if tree.position() != index.identity(segment.entry.seal) {
+            let what = "is not this index of its segment; open the table for writing, which builds it again";
             return Err(TableError::corrupt(storage.path_of(&name), what));
         }
         Ok(tree)
@@ -68,7 +69,7 @@ impl Indexes {
         self.of(segment).iter().map(|index| self.verify_one(storage, segment, index)).collect()
     }
 
-    /// Checks each page, and that there is an entry of each row, and no other.
+    /// Checks each page, and that each row that is to be found has its entry, and each entry its row.
     fn verify_one(&self, storage: &Arc<dyn Storage>, segment: &Segment, index: &Definition) -> Result<()> {
         let file = storage.path_of(&file_name(segment.entry.number, index.number));
         let wrong = |what: String| {
@@ -87,24 +88,25 @@ impl Indexes {
             other => other?,
         };
         tree.verify()?;
-        let (mut first, mut expected) = (0_u32, Entries::default());
-        for batch in segment.scan(index.columns.positions())? {
-            let batch = batch?;
-            let (keys, rows) = index.keys_of(&batch)?;
-            for (key, row) in keys.iter().zip(rows) {
-                expected.add(key, first + row);
-            }
-            first += u32::try_from(batch.num_rows()).unwrap_or(0);
-        }
+        let (mut expected, mut valued) = (Entries::default(), 0);
+        for_each_batch(segment, index, |first, batch| {
+            // Whatever keys are made of: these are the rows that a value of the first column finds.
+            valued += batch.columns().first().map_or(0, |column| column.len() - column.logical_null_count()) as u64;
+            let (keys, rows) = index.keys_of(batch)?;
+            keys.iter().zip(rows).for_each(|(key, row)| expected.add(key, first + row));
+            Ok(())
+        })?;
         let mut found = Entries::default();
         tree.entries(&Span::all(), |key, row| {
             found.add(key, row);
             Ok(true)
         })?;
-        if found == expected {
+        if found == expected && found.count == valued {
             return Ok(());
         }
-        Err(wrong(format!("has {} entries, which are not those of the {} rows", found.count, expected.count)))
+        let lost = first_without_an_entry(segment, index, &tree)?;
+        let lost = lost.map_or("an entry is of no row".to_owned(), |row| format!("row {row} has none"));
+        Err(wrong(format!("has {} entries, which are not those of the {valued} rows: {lost}", found.count)))
     }
 
     /// Opens all trees of a segment that can be: those that can't are built again by whoever opens the table for writing.
@@ -115,6 +117,42 @@ impl Indexes {
             }
         }
     }
+}
+
+/// Shows the columns of an index of all rows of a segment, batch by batch, each with the number of its first row.
+pub(super) fn for_each_batch(
+    segment: &Segment,
+    index: &Definition,
+    mut show: impl FnMut(u32, &RecordBatch) -> Result<()>,
+) -> Result<()> {
+    let mut first = 0_u32;
+    for batch in segment.scan(index.columns.positions())? {
+        let batch = batch?;
+        show(first, &batch)?;
+        first += u32::try_from(batch.num_rows()).unwrap_or(0);
+    }
+    Ok(())
+}
+
+/// The first row of which a tree has no entry, if there is one.
+fn first_without_an_entry(segment: &Segment, index: &Definition, tree: &Tree) -> Result<Option<u32>> {
+    let mut lost = None;
+    for_each_batch(segment, index, |first, batch| {
+        let (keys, rows) = index.keys_of(batch)?;
+        for (key, row) in keys.iter().zip(rows) {
+            if lost.is_some() {
+                break;
+            }
+            let mut there = false;
+            tree.entries(&Span::one(key), |_, found| {
+                there |= found == first + row;
+                Ok(!there)
+            })?;
+            lost = (!there).then_some(first + row);
+        }
+        Ok(())
+    })?;
+    Ok(lost)
 }
 
 /// Entries in any order: how many, and the sum of their checksums.
@@ -152,23 +190,21 @@ fn write(
     let most = LOT.min(budget.limit() / 16);
     let mut memory = budget.open("keys of an index that is built");
     let mut lot = Lot::default();
-    let mut first = 0_u32;
-    for batch in segment.scan(index.columns.positions())? {
-        let batch = batch?;
-        let (keys, rows) = index.keys_of(&batch)?;
+    for_each_batch(segment, index, |first, batch| {
+        let (keys, rows) = index.keys_of(batch)?;
         for (key, row) in keys.iter().zip(rows) {
             lot.keys.push(key);
             lot.rows.push(first + row);
         }
-        first += u32::try_from(batch.num_rows()).unwrap_or(0);
         let bytes = (lot.keys.memory() + lot.rows.len() * 32) as u64;
         if bytes > most || memory.resize(bytes * 2).is_err() {
             std::mem::take(&mut lot).put(&tree)?;
             memory.shrink(u64::MAX);
         }
-    }
+        Ok(())
+    })?;
     lot.put(&tree)?;
-    tree.checkpoint(segment.entry.seal)?;
+    tree.checkpoint(index.identity(segment.entry.seal))?;
     Ok(storage.sync_names()?)
 }
 

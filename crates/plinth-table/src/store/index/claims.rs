@@ -76,9 +76,12 @@ impl Claims {
             if let Some(come) = &step.come {
                 for key in index.keys(come)?.0.iter() {
                     index.check_length(key)?;
+                    if !index.unique || index.columns.has_null(key) {
+                        continue;
+                    }
                     let count = held.entry(Box::from(key)).or_default();
                     *count += 1;
-                    if index.unique && (*count > 1 || index.is_taken(version, &self.going, key)?) {
+                    if *count > 1 || index.is_taken(version, &self.going, key)? {
                         return index.refuse(schema, key);
                     }
                 }

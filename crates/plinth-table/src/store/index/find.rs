@@ -13,6 +13,7 @@ use super::super::key::{Key, Keys};
 use super::super::segment::Live;
 use super::super::snapshot::Snapshot;
 use super::super::version::{Place, Version};
+use super::build::for_each_batch;
 use super::tree::just_above;
 use super::{Definition, Span, Tree};
 
@@ -23,7 +24,7 @@ pub struct TableIndex {
     pub name: String,
     /// The columns whose values it finds, in the order that entries are in.
     pub columns: Vec<String>,
-    /// Whether no two rows have the same values. Rows with nulls there do not count.
+    /// Whether no two rows have the same values. Rows with a null there do not count.
     pub unique: bool,
 }
 
@@ -54,64 +55,77 @@ impl Part<'_> {
         }
     }
 
-    fn tree(&self, index: &Definition) -> Option<Arc<Tree>> {
+    /// Asks the part's tree of an index, if there is one that is whole.
+    fn ask(&self, index: &Definition, ask: impl FnOnce(&Tree) -> Result<()>) -> Result<bool> {
         match self {
-            Self::Segment(_, live) => live.segment.trees.get(index.number),
-            Self::Frozen(delta) | Self::Delta(delta) => delta.trees.get(index.number),
+            Self::Segment(_, live) => Ok(live.segment.ask(index.number, ask)?.is_some()),
+            Self::Frozen(delta) | Self::Delta(delta) => match delta.trees.get(index.number) {
+                Some(tree) => ask(&tree).map(|()| true),
+                None => Ok(false),
+            },
         }
     }
 
     /// The row that has a key, if the index is unique: the newest of those that have or had it is looked at first.
     pub(super) fn only(&self, index: &Definition, key: &[u8]) -> Result<Option<Place>> {
-        let mut found = None;
-        let span = Span::one(key);
-        match self.tree(index) {
-            Some(tree) => tree.entries_back(&span, |_, row| {
+        let (mut found, span) = (None, Span::one(key));
+        let back = |tree: &Tree| {
+            tree.entries_back(&span, |_, row| {
                 found = self.place(row);
                 Ok(found.is_none())
-            })?,
-            None => self.entries(index, &span, &mut |_, place| {
+            })
+        };
+        if !self.ask(index, back)? {
+            found = None;
+            self.without_a_tree(index, &span, 0, &mut |_, place| {
                 found = Some(place);
                 Ok(false)
-            })?,
+            })?;
         }
         Ok(found)
     }
 
-    /// The rows that are there with keys of a span: in their order, if there is a tree.
+    /// The rows that are there with keys of a span, in their order.
     pub(super) fn entries(&self, index: &Definition, span: &Span, each: Each<'_>) -> Result<()> {
-        let mut show = |key: &[u8], row| self.place(row).map_or(Ok(true), |place| each(key, place));
-        if let Some(tree) = self.tree(index) {
-            return tree.entries(span, show);
-        }
-        // Batch by batch: those that pass, until it is enough.
+        let mut passed = 0;
+        let asked = self.ask(index, |tree| {
+            tree.entries(span, |key, row| {
+                passed += 1;
+                self.place(row).map_or(Ok(true), |place| each(key, place))
+            })
+        })?;
+        if asked { Ok(()) } else { self.without_a_tree(index, span, passed, each) }
+    }
+
+    /// The same by a look at all rows, in the order that a tree has them in, but for so many first entries, which one has shown
+    /// before it was found damaged.
+    fn without_a_tree(&self, index: &Definition, span: &Span, passed: usize, each: Each<'_>) -> Result<()> {
+        let (mut found, mut numbers) = (Keys::default(), Vec::new());
         let mut look = |first: u32, (keys, rows): (Keys, Vec<u32>)| {
-            for (key, row) in keys.iter().zip(rows) {
-                if span.contains(key) && !show(key, first + row)? {
-                    return Ok(false);
-                }
+            for (key, row) in keys.iter().zip(rows).filter(|(key, _)| span.contains(key)) {
+                found.push(key);
+                numbers.push(first + row);
             }
-            Ok::<_, TableError>(true)
         };
         match self {
-            // Its tree is damaged, and this process only reads.
+            // Its tree is damaged or another revision's.
             Self::Segment(_, live) => {
-                let mut first = 0;
-                for batch in live.segment.scan(index.columns.positions())? {
-                    let batch = batch?;
-                    if !look(first, index.keys_of(&batch)?)? {
-                        break;
-                    }
-                    first += u32::try_from(batch.num_rows()).unwrap_or(0);
-                }
+                for_each_batch(&live.segment, index, |first, batch| {
+                    look(first, index.keys_of(batch)?);
+                    Ok(())
+                })?;
             }
             // The index was created after the version's last row had been merged.
             Self::Frozen(delta) | Self::Delta(delta) => {
                 for (first, batch) in delta.batches() {
-                    if !look(first, index.keys(batch)?)? {
-                        break;
-                    }
+                    look(first, index.keys(batch)?);
                 }
+            }
+        }
+        for at in found.order().into_iter().skip(passed) {
+            let Some(place) = numbers.get(at).and_then(|&row| self.place(row)) else { continue };
+            if !each(found.get(at), place)? {
+                break;
             }
         }
         Ok(())
@@ -137,7 +151,8 @@ impl Snapshot {
         self.shared.indexes.all().iter().map(|definition| index(definition)).collect()
     }
 
-    /// The rows that have some values in the columns of an index, or in the first of them.
+    /// The rows that have some values in the columns of an index, or in the first of them: then whatever they have in the
+    /// others, null too.
     ///
     /// # Errors
     /// If there is no such index, the values are none of its columns, or a file can't be read or is damaged.
@@ -147,7 +162,7 @@ impl Snapshot {
     }
 
     /// The rows from some values of an index's columns to others, in their order. Values of only the first columns stand for
-    /// all that begin so.
+    /// all that begin so. A null stands behind all values of its column; rows with one in the first column are not among them.
     ///
     /// # Errors
     /// As [`Snapshot::find`].

@@ -6,7 +6,11 @@
 //! other segments, each version of the table is found through the same trees, and a tree that is damaged or gone is built again
 //! from the rows beside it.
 //!
-//! A row with a null in one of the columns is in no tree.
+//! A row with a null in the first of the columns is in no tree: no value of that column finds it. Nulls in the others are part
+//! of the key, behind all values, so that a row is found by the columns before them. No row with a null takes part in uniqueness.
+//!
+//! A tree whose damage shows when it is read is not asked again: the rows beside it are looked at instead, and who writes to the
+//! table removes it and builds it again with the next merge ([`Care`]).
 
 mod build;
 mod claims;
@@ -16,19 +20,20 @@ mod pages;
 mod tree;
 mod unique;
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use arrow_array::{Array, BooleanArray, RecordBatch};
-use arrow_buffer::NullBuffer;
 use arrow_schema::Schema;
 use arrow_select::filter::filter_record_batch;
 use plinth_index::Pool;
-use plinth_io::MemoryBudget;
+use plinth_io::{IoError, MemoryBudget};
 
 use super::delta::arrow;
 use super::error::{Result, TableError};
 use super::key::{KeyColumns, Keys};
 use super::segment::Segment;
+use super::wire::checksum;
 pub(crate) use claims::{Claims, Step};
 pub use find::TableIndex;
 pub use narrow::Narrowed;
@@ -46,7 +51,8 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// The keys of the rows of a batch of the table's columns, and for each which row it is of; those with nulls are left out.
+    /// The keys of the rows of a batch of the table's columns, and for each which row it is of; those with a null in the first
+    /// column are left out.
     pub(crate) fn keys(&self, batch: &RecordBatch) -> Result<(Keys, Vec<u32>)> {
         let columns: Vec<usize> = self.columns.positions().collect();
         self.keys_of(&batch.project(&columns).map_err(arrow)?)
@@ -55,9 +61,7 @@ impl Definition {
     /// The same of a batch of the index's columns.
     fn keys_of(&self, batch: &RecordBatch) -> Result<(Keys, Vec<u32>)> {
         let rows = u32::try_from(batch.num_rows()).map_err(|_| TableError::invalid("too many rows in a batch"))?;
-        let nulls = batch.columns().iter().fold(None, |nulls: Option<NullBuffer>, column| {
-            NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
-        });
+        let nulls = batch.columns().first().and_then(|column| column.logical_nulls());
         let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) else {
             let arrays: Vec<_> = batch.columns().iter().collect();
             return Ok((self.columns.of_arrays(&arrays)?, (0..rows).collect()));
@@ -66,6 +70,15 @@ impl Definition {
         let kept = filter_record_batch(batch, &there).map_err(arrow)?;
         let arrays: Vec<_> = kept.columns().iter().collect();
         Ok((self.columns.of_arrays(&arrays)?, (0..rows).filter(|&row| nulls.is_valid(row as usize)).collect()))
+    }
+
+    /// What the position of a segment's tree says: that it is of these rows, and that its keys are made of these columns, in this
+    /// way. `seal` is the segment's.
+    fn identity(&self, seal: u64) -> u64 {
+        let columns = self.columns.positions().zip(self.columns.optional());
+        let columns = columns.flat_map(|(position, optional)| [position as u64, u64::from(optional)]);
+        let words: Vec<u8> = [seal, self.number].into_iter().chain(columns).flat_map(u64::to_le_bytes).collect();
+        checksum(&words)
     }
 
     /// Values for people: `("a", "b") = (1, "x")`.
@@ -90,6 +103,45 @@ pub(crate) struct Indexes {
     pool: Mutex<Option<Arc<Pool>>>,
     budget: Arc<MemoryBudget>,
     bytes: u64,
+    care: Arc<Care>,
+}
+
+/// What becomes of trees that are found damaged.
+#[derive(Debug, Default)]
+pub(crate) struct Care {
+    /// This process writes to the table: it removes their files, and builds them again.
+    writes: AtomicBool,
+    /// One was found since trees were built last.
+    lost: AtomicBool,
+}
+
+impl Care {
+    /// This process writes from now on.
+    pub(crate) fn begin_to_write(&self) {
+        self.writes.store(true, Relaxed);
+    }
+
+    /// Notes that a tree was found damaged. Whether its file is to go.
+    pub(crate) fn lose(&self) -> bool {
+        self.lost.store(true, Relaxed);
+        self.writes.load(Relaxed)
+    }
+
+    /// Whether trees are to be built again.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.writes.load(Relaxed) && self.lost.load(Relaxed)
+    }
+
+    /// As [`Care::is_lost`]; those found damaged before will be.
+    pub(crate) fn take_lost(&self) -> bool {
+        self.writes.load(Relaxed) && self.lost.swap(false, Relaxed)
+    }
+}
+
+/// Whether an error says that a tree is damaged, or cut short.
+pub(crate) fn is_damage(error: &TableError) -> bool {
+    use plinth_index::IndexError::{Corrupt, Io, Unsuitable};
+    matches!(error, TableError::Index(Corrupt { .. } | Unsuitable { .. } | Io(IoError::PastEnd { .. })))
 }
 
 impl Indexes {
@@ -99,7 +151,11 @@ impl Indexes {
         let key = Arc::new(key);
         let all = RwLock::new(Arc::new(all.into_iter().map(Arc::new).collect()));
         let bytes = bytes.min(budget.limit() / 8);
-        Arc::new(Self { key, all, pool: Mutex::default(), budget: Arc::clone(budget), bytes })
+        Arc::new(Self { key, all, pool: Mutex::default(), budget: Arc::clone(budget), bytes, care: Arc::default() })
+    }
+
+    pub(crate) fn care(&self) -> &Arc<Care> {
+        &self.care
     }
 
     /// As they are now.
@@ -171,6 +227,14 @@ impl Trees {
 
     pub(crate) fn remove(&self, index: u64) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|(number, _)| *number != index);
+    }
+
+    /// Takes this tree away, if it is the one of its index still. Whether it was.
+    pub(crate) fn lose(&self, tree: &Arc<Tree>) -> bool {
+        let mut trees = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = trees.len();
+        trees.retain(|(_, known)| !Arc::ptr_eq(known, tree));
+        trees.len() < before
     }
 
     /// The indexes that have one.

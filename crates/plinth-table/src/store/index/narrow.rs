@@ -9,13 +9,14 @@ use std::sync::Arc;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_schema::Schema;
 use plinth_encoding::expr::{CompareOp, Expr, Path, Scalar};
+use plinth_format::Access;
 
 use super::super::error::Result;
 use super::super::key::KeyPart;
 use super::super::snapshot::SegmentRows;
 use super::find::behind;
 use super::tree::just_above;
-use super::{Definition, Span};
+use super::{Definition, Span, Tree};
 
 /// A share of a segment's rows beyond which a scan is as good: one of so many.
 const FEW: u64 = 512;
@@ -39,31 +40,23 @@ impl SegmentRows {
     }
 
     /// The rows that can pass all of some predicates, if one of the table's indexes knows them and they are few. A row that is
-    /// among them may still fail.
+    /// among them may still fail. No index is asked of a table that is opened to be [scanned](Access::Scan), nor one that turns
+    /// out to be damaged.
     ///
     /// # Errors
-    /// If an index can't be read or is damaged.
+    /// If an index can't be read.
     pub fn narrow(&self, predicates: &[Expr]) -> Result<Option<Narrowed>> {
+        if self.file.access() == Access::Scan {
+            return Ok(None);
+        }
         let rows = self.file.num_rows();
         let (most_rows, most_spans) = ((rows / FEW).max(64), (rows / SPANS).max(64));
         let mut conjuncts = Vec::new();
         predicates.iter().for_each(|predicate| flatten(predicate, &mut conjuncts));
         for index in &self.indexes {
-            let Some(tree) = self.segment.trees.get(index.number) else { continue };
             let Some(spans) = index.spans(self.file.schema(), &conjuncts, most_spans) else { continue };
-            let mut found: Vec<u32> = Vec::new();
-            for span in &spans {
-                tree.entries(span, |_, row| {
-                    found.push(row);
-                    Ok(found.len() as u64 <= most_rows)
-                })?;
-                if found.len() as u64 > most_rows {
-                    break;
-                }
-            }
-            if found.len() as u64 > most_rows {
-                continue;
-            }
+            let found = self.segment.ask(index.number, |tree| few(tree, &spans, most_rows))?;
+            let Some(found) = found.flatten() else { continue };
             let len = usize::try_from(rows).unwrap_or(usize::MAX);
             let mut bits = BooleanBufferBuilder::new(len);
             bits.append_n(len, false);
@@ -77,6 +70,21 @@ impl SegmentRows {
         }
         Ok(None)
     }
+}
+
+/// The rows that have keys of some spans, if they are no more than `most`.
+fn few(tree: &Tree, spans: &[Span], most: u64) -> Result<Option<Vec<u32>>> {
+    let mut found: Vec<u32> = Vec::new();
+    for span in spans {
+        tree.entries(span, |_, row| {
+            found.push(row);
+            Ok(found.len() as u64 <= most)
+        })?;
+        if found.len() as u64 > most {
+            return Ok(None);
+        }
+    }
+    Ok(Some(found))
 }
 
 /// The conjuncts of a predicate.
@@ -151,7 +159,9 @@ impl Definition {
     #[allow(clippy::option_option, reason = "no span is one thing, and any span another")]
     fn range(&self, i: usize, prefix: &[u8], ranges: &[(CompareOp, &Scalar)]) -> Option<Option<Span>> {
         let last = i + 1 == self.columns.positions().count();
-        let mut span = Span { from: prefix.to_vec(), to: behind(prefix.to_vec()) };
+        // A null is in no range.
+        let values = self.columns.values_behind(i, prefix);
+        let mut span = Span { to: behind(values.clone()), from: values };
         for (op, value) in ranges {
             let mut key = prefix.to_vec();
             let beyond = match self.columns.put_part(i, &part(value)?, &mut key) {

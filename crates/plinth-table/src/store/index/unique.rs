@@ -46,7 +46,10 @@ impl Definition {
         if let Some(rows) = &set.rows {
             for key in self.keys(rows)?.0.iter() {
                 self.check_length(key)?;
-                if self.unique && (!there.insert(key.to_vec()) || taken(key)?) {
+                if !self.unique || self.columns.has_null(key) {
+                    continue;
+                }
+                if !there.insert(key.to_vec()) || taken(key)? {
                     return self.refuse(schema, key);
                 }
             }
@@ -58,6 +61,9 @@ impl Definition {
             let before = set.segments.get(..i).unwrap_or_default();
             let mut last = Last::default();
             self.tree(segment)?.entries(&Span::all(), |key, _| {
+                if self.columns.has_null(key) {
+                    return Ok(true);
+                }
                 let same = last.replace(key) || there.contains(key);
                 if same || self.has(before, key)? || taken(key)? {
                     return self.refuse(schema, key);
@@ -103,6 +109,9 @@ impl Definition {
         for (i, part) in parts.iter().enumerate() {
             let mut last = Last::default();
             part.entries(self, &Span::all(), &mut |key, _| {
+                if self.columns.has_null(key) {
+                    return Ok(true);
+                }
                 let mut same = last.replace(key);
                 for larger in parts.iter().take(i) {
                     larger.entries(self, &Span::one(key), &mut |_, _| {

@@ -48,7 +48,7 @@ fn history(seed: u64, options: &TableOptions) -> (SimDisk, Vec<Acknowledged>) {
 
 /// Creates an index, or takes it away.
 fn change_index(table: &Table, random: &mut Random) -> Result<()> {
-    let (name, columns) = super::indexes::INDEXES[usize::try_from(random.below(4)).unwrap()];
+    let (name, columns) = super::indexes::INDEXES[usize::try_from(random.below(5)).unwrap()];
     let there = table.snapshot().indexes().iter().any(|index| index.name == name);
     if there { table.drop_index(name) } else { table.create_index(name, columns, false) }
 }

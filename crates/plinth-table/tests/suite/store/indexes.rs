@@ -5,11 +5,12 @@ use std::ops::Bound;
 use super::model::step;
 use super::*;
 use plinth_encoding::expr::{Expr, col};
+use plinth_io::Source;
 use plinth_table::store::{KeyPart, Snapshot, TableError};
 
 /// The indexes that these tests make: their columns, of the table's two that are no key.
-pub(crate) const INDEXES: [(&str, &[&str]); 4] =
-    [("by_n", &["n"]), ("by_t", &["t"]), ("by_n_t", &["n", "t"]), ("by_t_id", &["t", "id"])];
+pub(crate) const INDEXES: [(&str, &[&str]); 5] =
+    [("by_n", &["n"]), ("by_t", &["t"]), ("by_n_t", &["n", "t"]), ("by_t_n", &["t", "n"]), ("by_t_id", &["t", "id"])];
 
 type Row = (Option<i64>, String);
 
@@ -21,13 +22,17 @@ fn part(column: &str, id: i64, row: &Row) -> Option<KeyPart> {
     }
 }
 
-/// The keys of an index, in order, and the rows they are of.
-fn entries(model: &Model, columns: &[&str]) -> Vec<(Key, i64)> {
-    let key = |(&id, row): (&i64, &Row)| {
-        let parts = columns.iter().map(|column| part(column, id, row)).collect::<Option<Vec<_>>>()?;
-        Some((Key(parts), id))
-    };
-    let mut entries: Vec<(Key, i64)> = model.iter().filter_map(key).collect();
+/// What a row has in the columns of an index: a null is behind all values.
+type Values = Vec<(bool, Option<KeyPart>)>;
+
+fn values(parts: impl IntoIterator<Item = Option<KeyPart>>) -> Values {
+    parts.into_iter().map(|part| (part.is_none(), part)).collect()
+}
+
+/// The keys of an index, in order, and the rows they are of: those with a value in the first column.
+fn entries(model: &Model, columns: &[&str]) -> Vec<(Values, i64)> {
+    let key = |(&id, row): (&i64, &Row)| (values(columns.iter().map(|column| part(column, id, row))), id);
+    let mut entries: Vec<(Values, i64)> = model.iter().map(key).filter(|(key, _)| !key[0].0).collect();
     entries.sort();
     entries
 }
@@ -49,19 +54,23 @@ pub(crate) fn check(snapshot: &Snapshot, model: &Model, random: &mut Random) {
         let all = snapshot.find_range(&index.name, ..).unwrap();
         assert_eq!(rows([Ok(all.clone())]).unwrap().len(), expected.len(), "{index:?}");
         // In the order of their keys, rows of the same key in any.
-        let keys: Vec<&Key> = ids(&all).iter().map(|id| &expected.iter().find(|e| e.1 == *id).unwrap().0).collect();
+        let keys: Vec<&Values> = ids(&all).iter().map(|id| &expected.iter().find(|e| e.1 == *id).unwrap().0).collect();
         assert!(keys.is_sorted(), "{index:?}");
         for _ in 0..3 {
             let some = |random: &mut Random| match expected.len() as u64 {
                 0 => Key(columns.iter().map(|c| part(c, 0, &(Some(1), "x".into())).unwrap()).collect()),
-                len => expected[usize::try_from(random.below(len)).unwrap()].0.clone(),
+                len => {
+                    let (_, id) = expected[usize::try_from(random.below(len)).unwrap()];
+                    Key(columns.iter().map_while(|column| part(column, id, &model[&id])).collect())
+                }
             };
             let (mut from, mut to) = (some(random), some(random));
             from.0.truncate(1 + usize::try_from(random.below(2)).unwrap());
             to.0.truncate(1 + usize::try_from(random.below(2)).unwrap());
-            let begins = |key: &Key, with: &Key| key.0.starts_with(&with.0);
+            let (low, high) = (values(from.0.iter().cloned().map(Some)), values(to.0.iter().cloned().map(Some)));
+            let begins = |key: &Values, with: &Values| key.starts_with(with);
             let found = snapshot.find(&index.name, from.clone()).unwrap();
-            let wanted = expected.iter().filter(|e| begins(&e.0, &from)).map(|e| e.1).collect();
+            let wanted = expected.iter().filter(|e| begins(&e.0, &low)).map(|e| e.1).collect();
             assert_eq!(sorted(ids(&found)), sorted(wanted), "{index:?} {from:?}");
             let bounds = (
                 [Bound::Included(&from), Bound::Excluded(&from), Bound::Unbounded]
@@ -69,16 +78,16 @@ pub(crate) fn check(snapshot: &Snapshot, model: &Model, random: &mut Random) {
                 [Bound::Included(&to), Bound::Excluded(&to), Bound::Unbounded]
                     [usize::try_from(random.below(3)).unwrap()],
             );
-            let within = |key: &Key| {
+            let within = |key: &Values| {
                 let lower = match bounds.0 {
-                    Bound::Included(from) => key >= from,
-                    Bound::Excluded(from) => key > from && !begins(key, from),
+                    Bound::Included(_) => *key >= low,
+                    Bound::Excluded(_) => *key > low && !begins(key, &low),
                     Bound::Unbounded => true,
                 };
                 lower
                     && match bounds.1 {
-                        Bound::Included(to) => key <= to || begins(key, to),
-                        Bound::Excluded(to) => key < to,
+                        Bound::Included(_) => *key <= high || begins(key, &high),
+                        Bound::Excluded(_) => *key < high,
                         Bound::Unbounded => true,
                     }
             };
@@ -98,7 +107,7 @@ fn indexes_find_what_a_look_at_all_rows_does() {
         let mut held = Vec::new();
         for _ in 0..50 {
             step(&table, &mut model, &mut random).unwrap();
-            let (name, columns) = INDEXES[usize::try_from(random.below(4)).unwrap()];
+            let (name, columns) = INDEXES[usize::try_from(random.below(5)).unwrap()];
             if random.below(4) == 0 {
                 let there = table.snapshot().indexes().iter().any(|index| index.name == name);
                 let done = if there { table.drop_index(name) } else { table.create_index(name, columns, false) };
@@ -337,7 +346,7 @@ fn a_tree_that_is_gone_or_damaged_is_built_again() {
     let names: Vec<String> = storage.list().unwrap().into_iter().filter(|name| name.starts_with("_index")).collect();
     assert_eq!(names.len(), 2, "{names:?}");
     for name in &names {
-        let len = usize::try_from(plinth_io::Source::byte_len(&*Storage::source(&disk, name).unwrap())).unwrap();
+        let len = usize::try_from(Storage::source(&disk, name).unwrap().byte_len()).unwrap();
         let harms: [&dyn Fn(&SimDisk); 4] = [
             &|disk| Storage::remove(disk, name).unwrap(),
             &|disk| disk.set_len(name, len / 2).unwrap(),
@@ -353,24 +362,162 @@ fn a_tree_that_is_gone_or_damaged_is_built_again() {
             assert_eq!(problems.len(), 1, "{name} {i}: {problems:?}");
             assert!(problems[0].to_string().contains(name), "{i}: {problems:?}");
             let table = Table::open_in(&storage, small()).unwrap();
-            let read = |table: &Table| -> Result<(RecordBatch, RecordBatch)> {
-                let one = table.get(2_000)?.unwrap();
-                Ok((table.snapshot().find("by_n", 7)?, one))
-            };
-            match read(&table) {
-                Ok((found, _)) => assert_eq!(sorted(ids(&found)), [1, 1001, 2001]),
-                // A leaf is looked at when it is needed.
-                Err(error) => assert!(i == 3 && error.to_string().contains(name), "{i}: {error}"),
-            }
-            drop(table);
-            if i == 3 {
-                // As the message says.
-                Storage::remove(&*storage, name).unwrap();
-            }
-            let table = Table::open_in(&storage, small()).unwrap();
+            // A leaf is looked at when it is needed: then the rows are looked at instead.
             check(&table.snapshot(), &model, &mut Random(1));
-            assert!(read(&table).is_ok());
-            assert!(Table::verify_in(&storage, &small()).unwrap().problems.is_empty());
+            assert_eq!(sorted(ids(&table.snapshot().find("by_n", 7).unwrap())), [1, 1001, 2001]);
+            assert!(table.get(2_000).unwrap().is_some() && table.get(-1).unwrap().is_none());
+            assert_eq!(table.get_many(&keys(0..3_000)).unwrap().rows.num_rows(), 3_000);
+            table.merge().unwrap();
+            assert!(Table::verify_in(&storage, &small()).unwrap().problems.is_empty(), "{name} {i}");
+            check(&table.snapshot(), &model, &mut Random(2));
         }
     }
+}
+
+/// A table whose indexes are asked for pages of all kinds: levels above the leaves, keys that are numbers and long texts.
+fn indexed() -> (SimDisk, Model) {
+    let (disk, storage) = disk(4);
+    let table = Table::create_in(&storage, &schema(), &["id"], small()).unwrap();
+    let text =
+        |id: i64| format!("{:x}{}", id * 2_654_435_761 % 1_000_003, "long ".repeat(usize::try_from(id % 60).unwrap()));
+    let model: Model = (0..500).map(|id| (id, ((id % 5 > 0).then_some(id * 7 % 300), text(id)))).collect();
+    table.import([Ok(batch(&model))]).unwrap();
+    for (name, columns) in INDEXES {
+        table.create_index(name, columns, false).unwrap();
+    }
+    table.close().unwrap();
+    (disk, model)
+}
+
+/// Reads by each index what some damage has left, before a merge builds it again and after.
+fn reads_right(damaged: SimDisk, model: &Model, seed: u64, of: &str) {
+    let storage: Arc<dyn Storage> = Arc::new(damaged);
+    let table = Table::open_in(&storage, small()).unwrap_or_else(|e| panic!("{of}: {e}"));
+    check(&table.snapshot(), model, &mut Random(seed));
+    table.merge().unwrap();
+    check(&table.snapshot(), model, &mut Random(seed + 1));
+    drop(table);
+    let problems = Table::verify_in(&storage, &small()).unwrap().problems;
+    assert!(problems.is_empty(), "{of}: {problems:?}");
+}
+
+#[test]
+fn a_harmed_tree_answers_right_and_is_built_again() {
+    let (disk, model) = indexed();
+    let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+    let names: Vec<String> = storage.list().unwrap().into_iter().filter(|name| name.starts_with("_index")).collect();
+    let bytes = |name: &str| {
+        let source = disk.open(name).unwrap();
+        source.read(std::slice::from_ref(&(0..source.byte_len()))).unwrap()[0].to_vec()
+    };
+    let mut random = Random(9);
+    let mut harmed = 0;
+    for (at, name) in names.iter().enumerate() {
+        let whole = bytes(name);
+        let pages = whole.len() / 4096;
+        let mut harm = |what: &str, harm: &dyn Fn(&SimDisk)| {
+            harmed += 1;
+            let damaged = disk.copy(harmed);
+            harm(&damaged);
+            reads_right(damaged, &model, harmed, &format!("{name}: {what}"));
+        };
+        harm("gone", &|disk| Storage::remove(disk, name).unwrap());
+        for len in [0, 1, 4096, 8192, whole.len() / 2, whole.len() - 1] {
+            harm("cut short", &|disk| disk.set_len(name, len).unwrap());
+        }
+        for page in (0..pages).filter(|page| *page < 4 || page % 11 == 0 || page + 1 == pages) {
+            harm("a zeroed page", &|disk| disk.write(name, page * 4096, &[0; 4096]).unwrap());
+            let flip = page * 4096 + usize::try_from(random.below(4096)).unwrap();
+            harm("a flipped bit", &|disk| disk.write(name, flip, &[whole[flip] ^ 1 << (flip % 8)]).unwrap());
+            let other = usize::try_from(random.below(pages as u64)).unwrap() * 4096;
+            harm("another page", &|disk| disk.write(name, page * 4096, &whole[other..other + 4096]).unwrap());
+        }
+        // The whole tree of another index: all its checksums are right.
+        let other = bytes(&names[(at + 1) % names.len()]);
+        harm("another index", &|disk| {
+            disk.set_len(name, other.len()).unwrap();
+            disk.write(name, 0, &other).unwrap();
+        });
+    }
+    println!("{harmed} harmed trees");
+    assert!(harmed > 100, "{harmed}");
+}
+
+#[test]
+fn a_tree_of_other_rows_is_not_believed() {
+    let (disk, storage) = disk(5);
+    let table = Table::create_in(&storage, &schema(), &["id"], small()).unwrap();
+    let mut model: Model = (0..500).map(|id| (id, (Some(id % 50), format!("{id}")))).collect();
+    table.import([Ok(batch(&model))]).unwrap();
+    table.create_index("by_n", &["n"], false).unwrap();
+    table.create_index("by_n_t", &["n", "t"], false).unwrap();
+    let named = |storage: &dyn Storage| -> Vec<String> {
+        storage.list().unwrap().into_iter().filter(|name| name.starts_with("_index")).collect()
+    };
+    let before = disk.copy(1);
+    for id in 0..40 {
+        table.upsert(&one(id, 7)).unwrap();
+        model.insert(id, (Some(7), format!("row {id} of 7")));
+    }
+    table.vacuum().unwrap();
+    table.close().unwrap();
+    // The trees that there were, in the places of those that are there.
+    for (old, new) in named(&before).iter().zip(named(&disk)) {
+        let source = before.open(old).unwrap();
+        let len = source.byte_len();
+        let bytes = source.read(std::slice::from_ref(&(0..len))).unwrap()[0].to_vec();
+        let harmed = disk.copy(2);
+        harmed.set_len(&new, bytes.len()).unwrap();
+        harmed.write(&new, 0, &bytes).unwrap();
+        let problems = Table::verify_in(&(Arc::new(harmed.clone()) as Arc<dyn Storage>), &small()).unwrap().problems;
+        assert!(problems.len() == 1 && problems[0].to_string().contains(&new), "{problems:?}");
+        reads_right(harmed, &model, 3, &new);
+    }
+}
+
+#[test]
+fn rows_with_nulls_behind_the_first_column_are_found_and_not_unique() {
+    let (_, storage) = disk(6);
+    let table = Table::create_in(&storage, &schema(), &["id"], small()).unwrap();
+    table.create_index("one_t_n", &["t", "n"], true).unwrap();
+    let of = |ids: std::ops::Range<i64>, n: fn(i64) -> Option<i64>| -> Model {
+        ids.map(|id| (id, (n(id), format!("t{}", id % 5)))).collect()
+    };
+    let mut model = of(0..300, |id| (id % 2 == 0).then_some(id));
+    for merged in [false, true] {
+        if merged {
+            table.vacuum().unwrap();
+        } else {
+            table.insert(&batch(&model)).unwrap();
+        }
+        check(&table.snapshot(), &model, &mut Random(1));
+        let found = table.snapshot().find("one_t_n", "t3").unwrap();
+        assert_eq!(found.num_rows(), 60);
+        for segment in table.snapshot().segments() {
+            let narrowed = segment.narrow(&[col("t").eq("t3")]).unwrap().unwrap();
+            assert_eq!(narrowed.rows.count_set_bits(), 60, "of all rows, those with a null too");
+            let above = segment.narrow(&[col("t").eq("t3"), col("n").gt(100)]).unwrap().unwrap();
+            assert_eq!(above.rows.count_set_bits(), 20);
+        }
+    }
+    // Nulls are no values that two rows could have.
+    let more = of(1_000..1_020, |_| None);
+    table.insert(&batch(&more)).unwrap();
+    model.extend(more);
+    table.import([Ok(batch(&of(2_000..2_020, |_| None)))]).unwrap();
+    model.extend(of(2_000..2_020, |_| None));
+    check(&table.snapshot(), &model, &mut Random(2));
+    let taken = batch([(&5_000, &(Some(8), "t3".to_owned()))]);
+    let error = table.insert(&taken).unwrap_err().to_string();
+    assert_eq!(error, "a row with (\"t\", \"n\") = (\"t3\", 8) is there already, and the index \"one_t_n\" is unique");
+    table.drop_index("one_t_n").unwrap();
+    table.create_index("again", &["t", "n"], true).unwrap();
+    check(&table.snapshot(), &model, &mut Random(3));
+    table.vacuum().unwrap();
+    assert!(Table::verify_in(&storage, &small()).unwrap().problems.is_empty());
+    // A table that is to be scanned asks no index.
+    table.close().unwrap();
+    let open = OpenOptions { access: plinth_format::Access::Scan, ..OpenOptions::default() };
+    let table = Table::open_in(&storage, TableOptions { open, ..small() }).unwrap();
+    assert!(table.snapshot().segments()[0].narrow(&[col("t").eq("t3")]).unwrap().is_none());
 }

@@ -4,6 +4,7 @@ mod changes;
 mod crash;
 mod damage;
 mod files;
+mod histories;
 mod indexes;
 mod model;
 mod process;

@@ -12,7 +12,14 @@ pub(crate) fn step(table: &Table, model: &mut Model, random: &mut Random) -> Res
             .map(|_| {
                 let n = i64::try_from(random.below(1_000_000)).unwrap();
                 let long = usize::try_from(random.below(40)).unwrap();
-                (random.key(), ((n % 5 > 0).then_some(n), format!("{n} {}", "x".repeat(long))))
+                let text = match n % 4 {
+                    // What fills the pages of trees: long, and different early.
+                    0 => (0..1 + random.below(18))
+                        .map(|_| format!("{:016x}", random.0 ^ random.below(1 << 31)))
+                        .collect(),
+                    _ => format!("{n} {}", "x".repeat(long)),
+                };
+                (random.key(), ((n % 5 > 0).then_some(n), text))
             })
             .collect()
     };

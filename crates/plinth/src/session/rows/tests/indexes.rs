@@ -153,3 +153,56 @@ fn rows_are_clustered() {
     db.fails("CREATE TABLE d (a INT) CLUSTER BY z", "z");
     assert_eq!(db.rows("CREATE TABLE d CLUSTER BY a AS SELECT 3 AS a UNION ALL SELECT 2"), ["2"]);
 }
+
+#[test]
+fn rows_with_a_null_behind_the_first_column_are_found_and_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path());
+    db.rows("CREATE TABLE uq (id INT PRIMARY KEY, a INT, b INT, UNIQUE (a, b))");
+    let rows = "SELECT value, value % 500, CASE WHEN value % 2 = 0 THEN value END FROM generate_series(1, 3000)";
+    db.rows(&format!("INSERT INTO uq {rows}"));
+    let count = "SELECT count(*) FROM uq WHERE a = 5";
+    assert_eq!(db.rows(count), ["6"]);
+    db.rows("VACUUM uq");
+    assert_eq!(db.rows(count), ["6"]);
+    assert_eq!(found(&db, "SELECT id FROM uq WHERE a = 5"), 6);
+    assert_eq!(db.rows("SELECT count(*), count(b) FROM uq WHERE a IN (5, 6)"), ["12 6"]);
+    assert_eq!(db.rows("SELECT id FROM uq WHERE a = 5 AND b IS NULL AND id < 1000 ORDER BY id"), ["5", "505"]);
+    assert_eq!(db.rows("UPDATE uq SET b = -id WHERE a = 5 AND id < 1000"), ["2"]);
+    assert_eq!(db.rows("SELECT id FROM uq WHERE a = 5 AND b < 0 ORDER BY id"), ["5", "505"]);
+    db.rows("VACUUM uq");
+    assert_eq!(db.rows("DELETE FROM uq WHERE a = 7"), ["6"]);
+    let merge = "MERGE INTO uq USING (VALUES (9), (777)) AS s(k) ON uq.a = s.k WHEN MATCHED THEN UPDATE SET b = uq.id
+        WHEN NOT MATCHED THEN INSERT (id, a) VALUES (9000 + s.k, s.k)";
+    assert_eq!(db.rows(merge), ["7"]);
+    assert_eq!(db.rows("SELECT count(*), count(b) FROM uq WHERE a = 9"), ["6 6"]);
+    assert_eq!(db.rows("INSERT INTO uq VALUES (10001, 11, NULL), (10002, 11, NULL)"), ["2"], "NULL is no value twice");
+    db.fails("INSERT INTO uq VALUES (10003, 9, 9)", "is there already");
+    db.rows("VACUUM uq");
+    assert_eq!(db.rows("SELECT count(*) FROM uq WHERE a = 11"), ["8"]);
+    let scans = Db::open_with(dir.path(), plinth_format::Access::Scan);
+    assert_eq!(scans.rows("SELECT count(*) FROM uq WHERE a = 11"), ["8"]);
+    assert_eq!(found(&scans, "SELECT id FROM uq WHERE a = 11"), 0, "no index is asked");
+    assert!(found(&db, "SELECT id FROM uq WHERE a = 11") > 0);
+}
+
+#[test]
+fn text_that_differs_early_is_found_by_an_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path());
+    for len in [12, 16] {
+        let text = format!("substr(to_hex((i + 1) * 2654435761 * 97 % 1000000000039) || 'abcdefabcdef', 1, {len})");
+        db.rows(&format!("CREATE TABLE t{len} (id BIGINT PRIMARY KEY, t TEXT)"));
+        db.rows(&format!("INSERT INTO t{len} SELECT i, {text} FROM range(0, 5000) AS r(i)"));
+        db.rows(&format!("CREATE INDEX ON t{len} (t); VACUUM t{len}"));
+        let all = format!("SELECT id, t FROM t{len} WHERE id % 113 = 0 ORDER BY id");
+        for row in db.rows(&all) {
+            let (id, text) = row.split_once(' ').unwrap();
+            let of = format!("SELECT id FROM t{len} WHERE t = '{text}'");
+            assert_eq!(db.rows(&of), [id], "{of}");
+        }
+        assert!(found(&db, &format!("SELECT id FROM t{len} WHERE t = 'none' OR t = '0'")) == 0);
+        let verified = plinth_table::store::Table::verify(dir.path().join(format!("t{len}")), 2, &Default::default());
+        assert!(verified.unwrap().problems.is_empty());
+    }
+}

@@ -22,13 +22,17 @@ struct Db {
 
 impl Db {
     fn open(folder: &Path) -> Self {
+        Self::open_with(folder, plinth_format::Access::default())
+    }
+
+    fn open_with(folder: &Path, access: plinth_format::Access) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let options = SessionOptions {
             db: Some(folder.to_path_buf()),
             memory: 256 << 20,
             threads: 2,
             io: IoOptions::default(),
-            access: plinth_format::Access::default(),
+            access,
         };
         Self { runtime, session: Session::new(&options).unwrap() }
     }

@@ -253,8 +253,9 @@ fn follow(keyed: bool, ops: &[Op]) {
             Op::Flush => db.session.stores.writer(&folder).unwrap().merge().unwrap(),
             Op::Vacuum if model.before.is_none() => drop(db.rows("VACUUM t")),
             Op::Index { text, drop: false } if model.before.is_none() => {
-                let column = if *text { "s" } else { "n" };
-                db.rows(&format!("CREATE INDEX IF NOT EXISTS by_{column} ON t ({column})"));
+                // The other column is in it, too: either may be NULL.
+                let (column, other) = if *text { ("s", "n") } else { ("n", "s") };
+                db.rows(&format!("CREATE INDEX IF NOT EXISTS by_{column} ON t ({column}, {other})"));
             }
             Op::Index { text, drop: true } if model.before.is_none() => {
                 db.rows(&format!("DROP INDEX IF EXISTS by_{} ON t", if *text { "s" } else { "n" }));
