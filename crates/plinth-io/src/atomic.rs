@@ -95,12 +95,21 @@ impl AtomicFile {
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
         let write = scope(Stage::Write);
         write.bytes(bytes.len() as u64);
-        self.file.write_all(bytes).map_err(|e| {
+        self.put(bytes).map_err(|e| {
             let action = format!("write {} bytes at {}", bytes.len(), self.position);
             IoError::os(&self.target, action, e)
         })?;
         self.position += bytes.len() as u64;
         Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        #[cfg(feature = "sim")]
+        if crate::sim::is_full(&self.target) {
+            self.file.write_all(bytes.get(..bytes.len() / 2).unwrap_or_default())?;
+            return Err(ErrorKind::StorageFull.into());
+        }
+        self.file.write_all(bytes)
     }
 
     /// Reads back what was written.

@@ -69,4 +69,10 @@ impl IoError {
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Os { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
     }
+
+    /// Whether the error says that the device, or what the user may have of it, is full.
+    pub fn is_full(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Self::Os { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
+    }
 }

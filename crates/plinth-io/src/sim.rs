@@ -5,6 +5,8 @@
 //! calls made, so what is found once is found again. Nothing moves unless [`SimDisk::step`] is called, be it from a
 //! [thread](SimDisk::in_background).
 
+mod full;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Error, ErrorKind};
 use std::ops::Range;
@@ -22,6 +24,9 @@ use crate::slab::{Extent, PAGE};
 use crate::source::{Source, check};
 use crate::storage::{Storage, StorageFile};
 use crate::workers::Wanted;
+
+pub use full::FullFolder;
+pub(crate) use full::is_full;
 
 /// What a disk writes whole or not at all.
 pub const SECTOR: usize = 512;
@@ -41,6 +46,8 @@ pub struct Faults {
     pub vanishing: Option<u64>,
     /// Bytes that all files may have together, before the device is full.
     pub space: Option<u64>,
+    /// The writes that find the device full: from the first on, and before the second; counted are those that make a file longer.
+    pub full: Option<(u64, u64)>,
 }
 
 /// What a disk did and is doing.
@@ -48,6 +55,8 @@ pub struct Faults {
 pub struct SimCounters {
     /// Reads, writes, syncs and renames so far; a read of several ranges is as many.
     pub operations: u64,
+    /// Writes that made a file longer, or would have.
+    pub longer: u64,
     /// Reads under way.
     pub under_way: usize,
     /// Reads that nobody waited for any more before they began.
@@ -206,7 +215,10 @@ impl State {
         let healthy = self.health(fails);
         let longer = (offset + bytes.len()).saturating_sub(self.files[file].bytes.len()) as u64;
         let used = || self.names.values().map(|&file| self.files[file].bytes.len() as u64).sum::<u64>();
-        let full = longer > 0 && self.faults.space.is_some_and(|space| used() + longer > space);
+        let out_of_space = longer > 0 && self.faults.space.is_some_and(|space| used() + longer > space);
+        let told = self.faults.full.is_some_and(|(from, to)| (from..to).contains(&self.counters.longer));
+        let full = out_of_space || (longer > 0 && told);
+        self.counters.longer += u64::from(longer > 0);
         let done = match (&healthy, full) {
             (Ok(()), false) => bytes.len(),
             _ if self.gone => 0,

@@ -69,6 +69,12 @@ pub(crate) fn payload(sets: &[&WriteSet]) -> Vec<u8> {
     out
 }
 
+/// Bytes that the payload of some commits takes at most.
+pub(crate) fn most_payload(sets: &[WriteSet]) -> usize {
+    const VARINT: usize = 10;
+    sets.iter().fold(VARINT, |sum, set| sum.saturating_add(set.record.len() + VARINT))
+}
+
 /// A commit as a log has it.
 #[derive(Debug)]
 pub(crate) struct Logged {

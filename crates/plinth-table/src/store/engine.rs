@@ -12,12 +12,12 @@ use plinth_format::{OpenOptions, RowCodec};
 use plinth_io::Storage;
 
 use super::cache::Blocks;
-use super::commit::{WriteSet, payload};
+use super::commit::{WriteSet, most_payload, payload};
 use super::delta::Delta;
 use super::error::{Result, TableError};
 use super::index::{Definition, Indexes, file_name};
 use super::key::{KeyColumns, hash};
-use super::log::{Log, Position};
+use super::log::{Log, MOST_PAYLOAD, Position};
 use super::segment::{Live, Segment};
 use super::version::{Place, Version};
 
@@ -176,6 +176,15 @@ impl Engine {
     pub(crate) fn commit(&mut self, sets: &[WriteSet], sync: bool) -> Vec<Result<Committed>> {
         if let Err(stopped) = self.check() {
             return sets.iter().map(|_| Err(stopped.clone())).collect();
+        }
+        let most = most_payload(sets);
+        if most > MOST_PAYLOAD && sets.len() > 1 {
+            let (first, second) = sets.split_at(sets.len() / 2);
+            return [first, second].into_iter().flat_map(|sets| self.commit(sets, sync)).collect();
+        }
+        // A device that is full says so before anything has changed.
+        if let Err(error) = self.log.make_room(most) {
+            return sets.iter().map(|_| Err(error.clone())).collect();
         }
         let transactional = sets.iter().any(|set| set.snapshot.is_some());
         let mut written: HashSet<&[u8]> = HashSet::new();
@@ -358,6 +367,8 @@ impl Engine {
         }
         let log = match self.log.rotate() {
             Ok(log) => log,
+            // No file was created, and nothing else was done.
+            Err(error) if error.is_full() => return Err(error),
             Err(error) => return Err(self.stop(error)),
         };
         let empty = Delta::new(self.shared.open.io.budget(), &self.shared.indexes);

@@ -62,6 +62,11 @@ impl TableError {
         Self::Format(FormatError::Corrupt { file: file.into(), what: what.into() })
     }
 
+    /// Whether the device is full.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self, Self::Format(FormatError::Io(error)) if error.is_full())
+    }
+
     /// What the caller asked for does not fit.
     pub(crate) fn invalid(what: impl Into<String>) -> Self {
         Self::Format(FormatError::InvalidArgument(what.into()))

@@ -16,14 +16,16 @@
 //! file that was read back is never written to again: who opens the table begins a new one.
 //!
 //! Where frames end, either the log does, or it is damaged. It is damaged if a valid frame is found beyond that says it was
-//! written when the missing one was durable already.
+//! written when the missing one was durable already, or if the manifest [knows](Known) of more: it names each file before a frame
+//! is written to it, and the last frame once the table is closed.
 
 use std::sync::Arc;
 
 use plinth_io::{Storage, StorageFile};
 
 use super::error::{Result, TableError};
-use super::wire::{Reader, checksum};
+use super::manifest;
+use super::wire::{Reader, checksum, file_number};
 
 /// Frames start at multiples of this.
 const BLOCK: usize = 4096;
@@ -34,9 +36,6 @@ const HEADER: usize = 40;
 /// The largest payload.
 pub(crate) const MOST_PAYLOAD: usize = 1 << 30;
 
-/// The payload of a frame without commits.
-const CLOSING: &[u8] = &[0];
-
 /// The name of a log file.
 pub(crate) fn name(number: u64) -> String {
     format!("_log-{number:06}")
@@ -44,7 +43,7 @@ pub(crate) fn name(number: u64) -> String {
 
 /// The number of a log file.
 pub(crate) fn number(name: &str) -> Option<u64> {
-    name.strip_prefix("_log-")?.parse().ok()
+    file_number(name.strip_prefix("_log-")?)
 }
 
 /// Where a log goes on: what the next frame says.
@@ -56,6 +55,27 @@ pub(crate) struct Position {
     pub(crate) sequence: u64,
     /// The checksum of the frame before.
     pub(crate) previous: u64,
+}
+
+/// What the manifest knows of the log: frames and a file that no crash takes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Where the newest file begins.
+    pub(crate) begin: Position,
+    /// What comes after the last frame that is known to be durable, in that file or before it.
+    pub(crate) end: Position,
+}
+
+impl Known {
+    /// A file in which there is no frame yet, all before it being durable.
+    pub(crate) fn beginning(begin: Position) -> Self {
+        Self { begin, end: begin }
+    }
+
+    /// Whether the log is the one that is known, as far as it was read.
+    fn admits(&self, next: &Position) -> bool {
+        [self.begin, self.end].iter().all(|at| at.sequence != next.sequence || at.previous == next.previous)
+    }
 }
 
 /// The log while it is written.
@@ -74,25 +94,26 @@ pub(crate) struct Log {
     step: u64,
     /// Bytes of all files since the manifest's.
     total: u64,
-    /// Whether the last frame has no commits, or there is none.
-    closed: bool,
+    /// What the manifest knows.
+    known: Known,
 }
 
 impl Log {
-    /// Begins a file, whose number is the position's.
+    /// Begins a file, whose number is the position's, all before being durable. The manifest names it before anything is in
+    /// it, and after it has its name: so a crash leaves no file that is named and not there.
     pub(crate) fn begin(storage: &Arc<dyn Storage>, next: Position, step: u64) -> Result<Self> {
         let file = storage.create(&name(next.file))?;
         storage.sync_names()?;
+        let known = Known::beginning(next);
+        manifest::note(&**storage, known)?;
         let (storage, durable) = (Arc::clone(storage), next.sequence);
-        Ok(Self { storage, file, next, offset: 0, len: 0, durable, step, total: 0, closed: true })
+        Ok(Self { storage, file, next, offset: 0, len: 0, durable, step, total: 0, known })
     }
 
     /// Appends a frame, and makes it durable if told so.
     pub(crate) fn append(&mut self, payload: &[u8], sync: bool) -> Result<()> {
-        if payload.len() > MOST_PAYLOAD {
-            return Err(TableError::invalid(format!("{} bytes in one commit; import them instead", payload.len())));
-        }
-        let size = (HEADER + payload.len()).next_multiple_of(BLOCK);
+        self.make_room(payload.len())?;
+        let size = size_of(payload.len());
         let mut frame = Vec::with_capacity(size);
         frame.extend_from_slice(&[0; 8]);
         for field in [self.next.sequence, self.next.previous, self.durable, payload.len() as u64] {
@@ -104,24 +125,31 @@ impl Log {
             place.copy_from_slice(&seal.to_le_bytes());
         }
         frame.resize(size, 0);
-        self.make_room(size as u64)?;
         self.file.write_at(self.offset, &frame)?;
         self.offset += size as u64;
         self.total += size as u64;
         self.next.sequence += 1;
         self.next.previous = seal;
-        self.closed = false;
         if sync { self.sync() } else { Ok(()) }
     }
 
-    /// Makes the file longer ahead of the frames: to sync bytes of a file whose length stays the same is less work.
-    fn make_room(&mut self, size: u64) -> Result<()> {
+    /// Makes the file longer ahead of the frames, if there is no room for one of a payload: to sync bytes of a file whose length
+    /// stays the same is less work, and a full device is noticed before anything is written that counts.
+    pub(crate) fn make_room(&mut self, payload: usize) -> Result<()> {
+        if payload > MOST_PAYLOAD {
+            return Err(TableError::invalid(format!("{payload} bytes in one commit; import them instead")));
+        }
+        let size = size_of(payload) as u64;
         if self.offset + size <= self.len {
             return Ok(());
         }
         let longer = (self.len.clamp(self.step.min(64 << 10), self.step)).max(size);
-        let zeros = vec![0; usize::try_from(longer.min(1 << 20)).unwrap_or(0)];
-        let end = self.offset + longer;
+        // Where there is no room for more, that for one frame will do.
+        self.lengthen(self.offset + longer).or_else(|_| self.lengthen(self.offset + size))
+    }
+
+    fn lengthen(&mut self, end: u64) -> Result<()> {
+        let zeros = vec![0; usize::try_from(end.saturating_sub(self.len).min(1 << 20)).unwrap_or(0)];
         while self.len < end {
             let here = zeros.get(..usize::try_from(end - self.len).unwrap_or(usize::MAX)).unwrap_or(&zeros);
             self.file.write_at(self.len, here)?;
@@ -153,23 +181,24 @@ impl Log {
     pub(crate) fn rotate(&mut self) -> Result<Position> {
         self.sync()?;
         let next = Position { file: self.next.file + 1, ..self.next };
-        let (total, closed) = (self.total, self.closed);
-        *self = Self { total, closed, ..Self::begin(&self.storage, next, self.step)? };
+        *self = Self { total: self.total, ..Self::begin(&self.storage, next, self.step)? };
         Ok(next)
     }
 
     /// Goes on after what was read.
     pub(crate) fn resume(storage: &Arc<dyn Storage>, read: &Replay, step: u64) -> Result<Self> {
         let log = Self::begin(storage, read.next, step)?;
-        Ok(Self { total: read.bytes, closed: read.closed, ..log })
+        Ok(Self { total: read.bytes, ..log })
     }
 
-    /// Says, durably, that all frames were: so that damage to the last of them is told from its never having been written.
+    /// Makes all frames durable, and the manifest know it: so that damage to the last of them is told from its never having
+    /// been written.
     pub(crate) fn close(&mut self) -> Result<()> {
-        if !self.closed {
-            self.sync()?;
-            self.append(CLOSING, true)?;
-            self.closed = true;
+        self.sync()?;
+        let known = Known { end: self.next, ..self.known };
+        if known != self.known {
+            manifest::note(&*self.storage, known)?;
+            self.known = known;
         }
         Ok(())
     }
@@ -178,6 +207,11 @@ impl Log {
     pub(crate) fn forget(&mut self) {
         self.total = self.offset;
     }
+}
+
+/// Bytes of a frame.
+fn size_of(payload: usize) -> usize {
+    (HEADER + payload).next_multiple_of(BLOCK)
 }
 
 /// What is left of a log.
@@ -191,73 +225,89 @@ pub(crate) struct Replay {
     pub(crate) bytes: u64,
     /// The files, of which there is at least one.
     pub(crate) files: Vec<String>,
-    /// Whether the last frame has no commits, or there is none.
-    pub(crate) closed: bool,
 }
 
-/// Reads a log from a position on, and hands over the payload of each frame with its place, for people.
+/// Reads a log from a position on, and hands over the payload of each frame with its place, for people. What the manifest knows
+/// of it must be there.
 pub(crate) fn replay(
     storage: &dyn Storage,
     start: Position,
+    known: &Known,
     mut take: impl FnMut(u64, &[u8], &dyn Fn() -> (String, u64)) -> Result<()>,
 ) -> Result<Replay> {
-    let mut numbers: Vec<u64> = storage.list()?.iter().filter_map(|name| number(name)).collect();
-    numbers.retain(|&number| number >= start.file);
-    numbers.sort_unstable();
-    let (mut next, mut total, mut closed) = (start, 0, true);
-    let mut files = Vec::new();
+    let files = files(storage, start.file, known.begin.file)?;
+    let (mut next, mut total) = (start, 0);
     // Where frames ended before the log did.
     let mut hole: Option<(String, u64)> = None;
-    for (i, number) in numbers.iter().enumerate() {
-        let name = name(*number);
-        if *number != start.file + i as u64 {
-            let what = format!("is missing, but {} is there; restore it", storage.path_of(&name));
-            return Err(TableError::corrupt(storage.path_of(&self::name(start.file + i as u64)), what));
+    for (number, name) in &files {
+        if *number == known.begin.file && next.sequence < known.begin.sequence {
+            return Err(gone(hole, &next));
         }
-        let source = storage.source(&name)?;
+        let source = storage.source(name)?;
         let bytes = source.read(std::slice::from_ref(&(0..source.byte_len())))?.pop().unwrap_or_default();
         let bytes = bytes.as_slice();
         let mut offset = 0;
-        while let Some(frame) = Frame::read(bytes, offset)
-            && frame.sequence == next.sequence
-            && frame.previous == next.previous
-        {
-            let place = || (storage.path_of(&name), offset as u64);
+        while let Some(frame) = Frame::read(bytes, offset).filter(|frame| frame.follows(&next)) {
+            let place = || (storage.path_of(name), offset as u64);
             take(frame.sequence, frame.payload, &place)?;
-            closed = frame.payload == CLOSING;
             next = Position { file: next.file, sequence: frame.sequence + 1, previous: frame.seal };
+            if !known.admits(&next) {
+                let what = format!(
+                    "offset {offset}: the frame of commit {} is another than the manifest knows",
+                    frame.sequence
+                );
+                return Err(TableError::corrupt(storage.path_of(name), format!("{what}; restore the file")));
+            }
             offset += frame.size();
             total += frame.size() as u64;
             hole = None;
+        }
+        let here = (storage.path_of(name), offset as u64);
+        if *number == known.begin.file && next.sequence < known.end.sequence {
+            return Err(gone(Some(here), &next));
         }
         // A file that begins with what is no frame is where they end, not the one before.
         let begins_badly =
             offset == 0 && bytes.iter().take(BLOCK).any(|&byte| byte != 0) && Frame::read(bytes, 0).is_none();
         if begins_badly || hole.is_none() {
-            hole = Some((storage.path_of(&name), offset as u64));
+            hole = Some(here);
         }
-        // Beyond the hole: anything that knew of what is missing?
-        for later in (offset..bytes.len()).step_by(BLOCK) {
-            if let Some(frame) = Frame::header(bytes, later)
-                && frame.durable > next.sequence
-                && frame.sequence > next.sequence
-                && Frame::read(bytes, later).is_some()
-            {
-                let (file, offset) = hole.unwrap_or_default();
-                let what = format!(
-                    "offset {offset}: the frame of commit {} is damaged, and later ones are there; restore the file",
-                    next.sequence
-                );
-                return Err(TableError::corrupt(file, what));
-            }
+        if Frame::any_that_knew(&next, bytes, offset) {
+            return Err(gone(hole, &next));
         }
-        files.push(name);
     }
-    let Some(last) = numbers.last() else {
-        return Err(TableError::corrupt(storage.path_of(&name(start.file)), "is missing; restore it"));
-    };
-    next.file = last + 1;
-    Ok(Replay { first: start.sequence, next, bytes: total, files, closed })
+    let last = files.last().map_or(start.file, |(number, _)| *number);
+    next.file = last.saturating_add(1);
+    let files = files.into_iter().map(|(_, name)| name).collect();
+    Ok(Replay { first: start.sequence, next, bytes: total, files })
+}
+
+/// The files from one on, of which at least those up to the newest that is known must be there, and none may lack in between.
+fn files(storage: &dyn Storage, first: u64, newest: u64) -> Result<Vec<(u64, String)>> {
+    let mut there: Vec<u64> = storage.list()?.iter().filter_map(|name| number(name)).collect();
+    there.retain(|&number| number >= first);
+    there.sort_unstable();
+    let last = there.last().copied().unwrap_or(first).max(newest);
+    let mut files = Vec::with_capacity(there.len());
+    for (i, number) in (first..=last).enumerate() {
+        let name = name(number);
+        if there.get(i) != Some(&number) {
+            let by = match there.get(i) {
+                Some(&later) => format!("{} is there", storage.path_of(&self::name(later))),
+                None => "the manifest names it".to_owned(),
+            };
+            return Err(TableError::corrupt(storage.path_of(&name), format!("is missing, but {by}; restore it")));
+        }
+        files.push((number, name));
+    }
+    Ok(files)
+}
+
+/// A frame that had been durable is not there.
+fn gone(place: Option<(String, u64)>, next: &Position) -> TableError {
+    let (file, offset) = place.unwrap_or_default();
+    let what = format!("offset {offset}: the frame of commit {} is damaged or cut off", next.sequence);
+    TableError::corrupt(file, format!("{what}, though it had been durable; restore the file"))
 }
 
 /// A frame as it is found.
@@ -271,7 +321,20 @@ struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     fn size(&self) -> usize {
-        (HEADER + self.payload.len()).next_multiple_of(BLOCK)
+        size_of(self.payload.len())
+    }
+
+    /// Whether it is the next one.
+    fn follows(&self, next: &Position) -> bool {
+        (self.sequence, self.previous) == (next.sequence, next.previous)
+    }
+
+    /// Whether there is a valid one, from an offset on, that was written when the next one had been durable.
+    fn any_that_knew(next: &Position, bytes: &'a [u8], from: usize) -> bool {
+        (from..bytes.len()).step_by(BLOCK).any(|offset| {
+            let knew = |frame: &Self| frame.durable > next.sequence && frame.sequence > next.sequence;
+            Self::header(bytes, offset).is_some_and(|frame| knew(&frame)) && Self::read(bytes, offset).is_some()
+        })
     }
 
     /// What stands at an offset, unchecked.

@@ -1,9 +1,9 @@
 //! What the table consists of: a version file, and two slots that name it.
 //!
 //! `_manifest` has two slots of 4,096 bytes. Each has the magic, a sequence, the number, length and checksum of a version file,
-//! zeros, and in its last eight bytes the checksum of all before. The valid slot of the higher sequence counts. A new version
-//! goes to the slot that does not hold the newest one, then, once that is durable, to the other; only then is removed what
-//! none but older versions needed. So either slot alone is enough, but in the moment between.
+//! what is [known](Known) of the log beside it, zeros, and in its last eight bytes the checksum of all before. The valid slot of
+//! the higher sequence counts. What changes goes to the slot that does not count, then, once that is durable, to the other; only
+//! then is removed what none but older versions needed. So either slot alone is enough, but in the moment between.
 //!
 //! `_version-NNNNNN` is written once and never changed; [`Manifest::write`] says what is in it.
 
@@ -15,8 +15,8 @@ use super::deletes::Deletes;
 use super::error::{Result, TableError};
 use super::index::Definition;
 use super::key::KeyColumns;
-use super::log::Position;
-use super::wire::{Reader, checksum, put_bytes, put_varint};
+use super::log::{Known, Position};
+use super::wire::{MOST_NUMBER, Reader, checksum, put_bytes, put_varint};
 
 /// The file of the slots.
 pub(crate) const NAME: &str = "_manifest";
@@ -26,7 +26,7 @@ pub(crate) const SLOT: usize = 4096;
 const MAGIC: &[u8; 8] = b"PLINTHT\n";
 
 /// Of the layout of a version file and of all that it names.
-const REVISION: u32 = 3;
+const REVISION: u32 = 4;
 
 /// The name of a version file.
 pub(crate) fn name(number: u64) -> String {
@@ -51,8 +51,6 @@ pub(crate) struct SegmentEntry {
 /// A version of the table as it was when a log file began.
 #[derive(Clone, Debug)]
 pub(crate) struct Manifest {
-    /// One more than that of the version before.
-    pub(crate) sequence: u64,
     pub(crate) codec: RowCodec,
     /// The columns of the key; of a table without one its hidden last column.
     pub(crate) key: Vec<usize>,
@@ -67,20 +65,30 @@ pub(crate) struct Manifest {
     pub(crate) indexes: Vec<Definition>,
 }
 
-/// What a slot says.
+/// A version file that a slot can name.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
-    sequence: u64,
+pub(crate) struct Named {
     version: u64,
     len: u64,
     seal: u64,
+}
+
+/// What a slot says.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// One more than that of the slot before.
+    sequence: u64,
+    named: Named,
+    known: Known,
 }
 
 impl Slot {
     fn write(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&REVISION.to_le_bytes());
-        for field in [self.sequence, self.version, self.len, self.seal] {
+        let Self { sequence, named: Named { version, len, seal }, known: Known { begin, end } } = *self;
+        let log = [begin.file, begin.sequence, begin.previous, end.sequence, end.previous];
+        for field in [sequence, version, len, seal].into_iter().chain(log) {
             bytes.extend_from_slice(&field.to_le_bytes());
         }
         bytes.resize(SLOT - 8, 0);
@@ -99,13 +107,60 @@ impl Slot {
         let Some(mut reader) = parse() else { return Ok(None) };
         let revision = reader.u32();
         if revision != Some(REVISION) {
-            let what = format!("a table of revision {revision:?}; this program reads revision {REVISION}");
+            let what = format!("a table of revision {}; this program reads revision {REVISION}", revision.unwrap_or(0));
             return Err(plinth_format::FormatError::Version { file: file.to_owned(), what }.into());
         }
-        let mut field = || reader.u64();
-        let mut slot = || Some(Self { sequence: field()?, version: field()?, len: field()?, seal: field()? });
-        Ok(slot())
+        Ok(Self::fields(reader))
     }
+
+    fn fields(mut reader: Reader<'_>) -> Option<Self> {
+        let mut field = || reader.u64();
+        let sequence = field()?;
+        let named = Named { version: field()?, len: field()?, seal: field()? };
+        let begin = Position { file: field()?, sequence: field()?, previous: field()? };
+        let end = Position { file: begin.file, sequence: field()?, previous: field()? };
+        let least = |number: u64| number < MOST_NUMBER;
+        let fine = [sequence, named.version, begin.file, end.sequence].into_iter().all(least);
+        (fine && begin.sequence <= end.sequence).then_some(Self { sequence, named, known: Known { begin, end } })
+    }
+
+    /// Writes both slots, durably, the one that counts last. One of them is valid at any time.
+    fn put(&self, storage: &dyn Storage, newest: usize) -> Result<()> {
+        let slots = storage.open(NAME)?;
+        for half in [1 - newest, newest] {
+            slots.write_at((half * SLOT) as u64, &self.write())?;
+            slots.sync()?;
+        }
+        Ok(())
+    }
+}
+
+impl Named {
+    /// Makes the version the one that counts, with what is known of the log. If that fails, either this one or the one before
+    /// does: only reading tells.
+    pub(crate) fn publish(self, storage: &dyn Storage, known: Known) -> Result<()> {
+        let found = newest_slot(storage)?;
+        if found.is_none() {
+            match storage.open(NAME) {
+                Err(e) if e.is_not_found() => drop(storage.create(NAME)?),
+                other => drop(other?),
+            }
+            storage.sync_names()?;
+        }
+        let (newest, sequence) = found.map_or((1, 0), |(newest, slot)| (newest, slot.sequence));
+        Slot { sequence: sequence + 1, named: self, known }.put(storage, newest)
+    }
+}
+
+/// Makes the manifest know, durably, what is there of the log.
+pub(crate) fn note(storage: &dyn Storage, known: Known) -> Result<()> {
+    let Some((newest, slot)) = newest_slot(storage)? else { return Err(missing(storage)) };
+    Slot { sequence: slot.sequence + 1, known, ..slot }.put(storage, newest)
+}
+
+/// There is no manifest.
+pub(crate) fn missing(storage: &dyn Storage) -> TableError {
+    TableError::invalid(format!("{}: is not there, or empty: this is no writable table", storage.path_of(NAME)))
 }
 
 impl Manifest {
@@ -126,98 +181,88 @@ impl Manifest {
         out
     }
 
-    fn read(bytes: &[u8], sequence: u64) -> Option<Self> {
+    fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
         let codec = RowCodec::from_schema_bytes(reader.bytes()?).ok()?;
         let key = (0..reader.count()?).map(|_| usize::try_from(reader.varint()?).ok()).collect::<Option<_>>()?;
         let numbered = *reader.take(1)?.first()? == 1;
         let (next_row, next_file) = (reader.varint()?, reader.varint()?);
-        let (file, sequence_next) = (reader.varint()?, reader.varint()?);
-        let log = Position { file, sequence: sequence_next, previous: reader.u64()? };
+        let (file, sequence) = (reader.varint()?, reader.varint()?);
+        let log = Position { file, sequence, previous: reader.u64()? };
         let segments = (0..reader.count()?).map(|_| SegmentEntry::read(&mut reader)).collect::<Option<_>>()?;
         let indexes =
             (0..reader.count()?).map(|_| Definition::read(&mut reader, codec.schema())).collect::<Option<_>>()?;
         reader.end()?;
-        Some(Self { sequence, codec, key, numbered, next_row, next_file, log, segments, indexes })
+        let least = |number: u64| number < MOST_NUMBER;
+        [next_row, next_file, file, sequence].into_iter().all(least).then_some(())?;
+        Some(Self { codec, key, numbered, next_row, next_file, log, segments, indexes })
     }
 
-    /// Writes the version file, durably, and then both slots. `version` is the file's number.
-    pub(crate) fn store(&self, storage: &dyn Storage, version: u64) -> Result<()> {
+    /// Writes the version file, durably. Nothing names it yet, so if that fails nothing has changed.
+    pub(crate) fn prepare(&self, storage: &dyn Storage, version: u64) -> Result<Named> {
+        let name = name(version);
         let bytes = self.write();
-        let mut file = Append::new(storage.create(&name(version))?);
-        file.write_all(&bytes)?;
-        file.finish()?;
-        let slots = match storage.open(NAME) {
-            Ok(slots) => slots,
-            Err(e) if e.is_not_found() => storage.create(NAME)?,
-            Err(e) => return Err(e.into()),
+        let write = || {
+            let mut file = Append::new(storage.create(&name)?);
+            file.write_all(&bytes)?;
+            file.finish()?;
+            Ok(storage.sync_names()?)
         };
-        storage.sync_names()?;
-        let slot = Slot { sequence: self.sequence, version, len: bytes.len() as u64, seal: checksum(&bytes) };
-        let newest = newest_slot(storage)?.map_or(1, |(newest, _, _)| newest);
-        for half in [1 - newest, newest] {
-            slots.write_at((half * SLOT) as u64, &slot.write())?;
-            slots.sync()?;
-        }
-        Ok(())
+        // What can't be removed now, the next to open the table removes.
+        write().inspect_err(|_: &TableError| drop(storage.remove(&name)))?;
+        Ok(Named { version, len: bytes.len() as u64, seal: checksum(&bytes) })
     }
 
-    /// Sees to it that both slots name the newest version.
-    pub(crate) fn heal(storage: &dyn Storage) -> Result<()> {
-        if let Some((newest, slot, false)) = newest_slot(storage)? {
-            let slots = storage.open(NAME)?;
-            slots.write_at(((1 - newest) * SLOT) as u64, &slot.write())?;
-            slots.sync()?;
-        }
-        Ok(())
-    }
-
-    /// The newest version, its file's number, and whether both slots name it; `None` if the folder has no table.
-    pub(crate) fn load(storage: &dyn Storage) -> Result<Option<(Self, u64, bool)>> {
-        let Some((_, slot, both)) = newest_slot(storage)? else { return Ok(None) };
-        let name = name(slot.version);
+    /// The newest version, its file's number, and what is known of the log; `None` if the folder has no table.
+    pub(crate) fn load(storage: &dyn Storage) -> Result<Option<(Self, u64, Known)>> {
+        let Some((_, Slot { named, known, .. })) = newest_slot(storage)? else { return Ok(None) };
+        let name = name(named.version);
         let damaged = |what: &str| TableError::corrupt(storage.path_of(&name), what);
         let source = storage.source(&name).map_err(|e| {
             if e.is_not_found() { damaged("is missing, but the manifest names it; restore it") } else { e.into() }
         })?;
-        if source.byte_len() != slot.len {
+        if source.byte_len() != named.len {
             return Err(damaged("has another length than the manifest says; restore it"));
         }
-        let bytes = source.read(std::slice::from_ref(&(0..slot.len)))?.pop().unwrap_or_default();
-        if checksum(&bytes) != slot.seal {
+        let bytes = source.read(std::slice::from_ref(&(0..named.len)))?.pop().unwrap_or_default();
+        if checksum(&bytes) != named.seal {
             return Err(damaged("the checksum does not match: the file is damaged; restore it"));
         }
-        let manifest = Self::read(&bytes, slot.sequence).ok_or_else(|| damaged("is no version of a table"))?;
-        Ok(Some((manifest, slot.version, both)))
+        let manifest = Self::read(&bytes).ok_or_else(|| damaged("is no version of a table"))?;
+        let starts = |at: &Position| manifest.log.file <= at.file && manifest.log.sequence <= at.sequence;
+        if !starts(&known.begin) {
+            return Err(damaged("begins with a log that the manifest does not know; restore both files"));
+        }
+        Ok(Some((manifest, named.version, known)))
     }
+}
+
+/// Both slots as they are, or what there is of them.
+pub(crate) fn bytes(storage: &dyn Storage) -> Result<Vec<u8>> {
+    let source = storage.source(NAME)?;
+    let len = source.byte_len().min(2 * SLOT as u64);
+    Ok(source.read(std::slice::from_ref(&(0..len)))?.pop().unwrap_or_default().to_vec())
 }
 
 /// Whether each slot is valid.
 pub(crate) fn slots(storage: &dyn Storage) -> Result<[bool; 2]> {
-    let source = storage.source(NAME)?;
-    let file = storage.path_of(NAME);
-    let len = source.byte_len().min(2 * SLOT as u64);
-    let bytes = source.read(std::slice::from_ref(&(0..len)))?.pop().unwrap_or_default();
+    let (file, bytes) = (storage.path_of(NAME), bytes(storage)?);
     let valid = |half: usize| Slot::read(bytes.get(half * SLOT..(half + 1) * SLOT).unwrap_or_default(), &file);
     Ok([valid(0)?.is_some(), valid(1)?.is_some()])
 }
 
-/// The valid slot of the highest sequence, which of the two it is, and whether the other says the same.
-fn newest_slot(storage: &dyn Storage) -> Result<Option<(usize, Slot, bool)>> {
-    let source = match storage.source(NAME) {
-        Ok(source) => source,
-        Err(e) if e.is_not_found() => return Ok(None),
-        Err(e) => return Err(e.into()),
+/// The valid slot of the highest sequence, and which of the two it is.
+fn newest_slot(storage: &dyn Storage) -> Result<Option<(usize, Slot)>> {
+    let bytes = match bytes(storage) {
+        Err(TableError::Format(plinth_format::FormatError::Io(e))) if e.is_not_found() => return Ok(None),
+        other => other?,
     };
     let file = storage.path_of(NAME);
-    let len = source.byte_len().min(2 * SLOT as u64);
-    let bytes = source.read(std::slice::from_ref(&(0..len)))?.pop().unwrap_or_default();
     let slot = |half: usize| Slot::read(bytes.get(half * SLOT..(half + 1) * SLOT).unwrap_or_default(), &file);
     let newest = match (slot(0)?, slot(1)?) {
-        (Some(a), Some(b)) if a.sequence == b.sequence => (0, a, true),
-        (Some(a), Some(b)) if a.sequence > b.sequence => (0, a, false),
-        (_, Some(b)) => (1, b, false),
-        (Some(a), None) => (0, a, false),
+        (Some(a), Some(b)) if a.sequence >= b.sequence => (0, a),
+        (_, Some(b)) => (1, b),
+        (Some(a), None) => (0, a),
         (None, None) if bytes.iter().all(|&byte| byte == 0) => return Ok(None),
         (None, None) => return Err(TableError::corrupt(file, "both slots are damaged; restore the file")),
     };

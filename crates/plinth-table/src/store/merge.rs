@@ -169,7 +169,8 @@ fn write(
         let _ = shared.storage.remove(&keys_name(number));
     }
     let Some(entry) = written? else { return Ok(None) };
-    let segment = Arc::new(Segment::open(&shared.storage, entry, &shared.blocks, &shared.indexes, &shared.open)?);
+    let Shared { storage, codec, blocks, indexes, open, .. } = shared;
+    let segment = Arc::new(Segment::open(storage, entry, codec.schema(), blocks, indexes, open)?);
     if let Err(error) = shared.indexes.complete(&shared.storage, &segment) {
         segment.make_obsolete();
         return Err(error);

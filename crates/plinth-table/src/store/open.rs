@@ -11,11 +11,12 @@ use super::engine::Shared;
 use super::error::{Result, TableError};
 use super::index::{self, Indexes};
 use super::key::{KeyColumns, hash};
-use super::log::{self, Replay};
+use super::log::{self, Log, Replay};
 use super::manifest::{self, Manifest};
 use super::options::TableOptions;
 use super::segment::{self, Live, Segment};
 use super::version::Version;
+use super::wire::{MOST_NUMBER, file_number};
 
 /// A table as it was found.
 #[derive(Debug)]
@@ -23,28 +24,24 @@ pub(crate) struct Opened {
     pub(crate) shared: Arc<Shared>,
     /// Where the log goes on.
     pub(crate) log: Replay,
-    /// Of the manifest: its sequence, and the number of its version file.
-    pub(crate) sequence: u64,
+    /// The number of the version file.
     pub(crate) version: u64,
 }
 
 /// Reads everything there is.
 pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &TableOptions) -> Result<Opened> {
     let open = &options.open;
-    let Some((manifest, version, _)) = Manifest::load(&**storage)? else {
-        let what = format!("{}: is not there: this is no writable table", storage.path_of(manifest::NAME));
-        return Err(TableError::invalid(what));
-    };
-    let Manifest { sequence, codec, key, numbered, mut next_row, next_file, log, segments, indexes } = manifest;
+    let (manifest, version, known) = Manifest::load(&**storage)?.ok_or_else(|| manifest::missing(&**storage))?;
+    let Manifest { codec, key, numbered, mut next_row, next_file, log, segments, indexes } = manifest;
     let columns = KeyColumns::new(codec.schema(), &key)?;
     let indexes = Indexes::new(&columns, indexes, options.index_bytes, open.io.budget());
     let mut state = Version::new(log.sequence, open.io.budget(), &indexes);
     for entry in segments {
         let deletes = entry.deletes.clone();
-        let segment = Arc::new(Segment::open(storage, entry, &blocks, &indexes, open)?);
+        let segment = Arc::new(Segment::open(storage, entry, codec.schema(), &blocks, &indexes, open)?);
         state.segments.push(Live { segment, deletes });
     }
-    let log = log::replay(&**storage, log, |sequence, payload, place| {
+    let log = log::replay(&**storage, log, &known, |sequence, payload, place| {
         let damaged = |what: String| {
             let (file, offset) = place();
             TableError::corrupt(file, format!("offset {offset}: {what}"))
@@ -62,13 +59,15 @@ pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &Ta
             if let Some((batch, keys)) = &logged.rows {
                 state.insert(batch, keys)?;
                 if numbered {
-                    next_row = next_row.max(keys.iter().filter_map(row_number).max().map_or(0, |row| row + 1));
+                    let last = keys.iter().filter_map(row_number).max();
+                    next_row = next_row.max(after(last).ok_or_else(|| damaged("a row's number is too large".into()))?);
                 }
             }
             for entry in logged.segments {
-                let segment = Segment::open(storage, entry, &blocks, &indexes, open)?;
+                let segment = Segment::open(storage, entry, codec.schema(), &blocks, &indexes, open)?;
                 if numbered {
-                    next_row = next_row.max(segment.last_number()?.map_or(0, |row| row + 1));
+                    let last = after(segment.last_number()?);
+                    next_row = next_row.max(last.ok_or_else(|| damaged("a row's number is too large".into()))?);
                 }
                 segment.since.store(sequence + 1, Ordering::Relaxed);
                 state.segments.push(Live { segment: Arc::new(segment), deletes: Default::default() });
@@ -81,7 +80,12 @@ pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &Ta
     let next = (next_row, next_file.max(used));
     let storage = Arc::clone(storage);
     let shared = Shared::new(storage, codec, columns, numbered, blocks, indexes, open.clone(), state, next);
-    Ok(Opened { shared: Arc::new(shared), log, sequence, version })
+    Ok(Opened { shared: Arc::new(shared), log, version })
+}
+
+/// The number after the last one that rows have; none if there is none.
+fn after(last: Option<u64>) -> Option<u64> {
+    last.map_or(Some(0), |last| (last < MOST_NUMBER).then_some(last + 1))
 }
 
 /// The number of a row, which is its key's last part.
@@ -91,17 +95,21 @@ fn row_number(key: &[u8]) -> Option<u64> {
 
 /// The number of a segment's or version's file.
 fn number(name: &str) -> Option<u64> {
-    segment::number(name).or_else(|| name.strip_prefix("_version-")?.parse().ok())
+    segment::number(name).or_else(|| file_number(name.strip_prefix("_version-")?))
 }
 
-/// Puts in order what a crash may have left, before the first commit: the log is made durable as it was read, both slots say the
-/// same, and files that nothing names are removed.
-pub(crate) fn tidy(opened: &Opened) -> Result<()> {
-    let storage = &*opened.shared.storage;
+/// Goes on with the log, before the first commit: it is made durable as it was read, and both slots of the manifest say so.
+pub(crate) fn go_on(opened: &Opened, step: u64) -> Result<Log> {
+    let storage = &opened.shared.storage;
     for file in &opened.log.files {
         storage.open(file)?.sync()?;
     }
-    Manifest::heal(storage)?;
+    Log::resume(storage, &opened.log, step)
+}
+
+/// Puts in order what a crash may have left, once both slots say the same: files that nothing names are removed.
+pub(crate) fn tidy(opened: &Opened) -> Result<()> {
+    let storage = &*opened.shared.storage;
     let first_log = opened.log.files.first().and_then(|name| log::number(name)).unwrap_or(0);
     let version = opened.shared.current();
     opened.shared.indexes.care().begin_to_write();

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use arrow_schema::{FieldRef, Schema};
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_format::{File, OpenOptions, Scan};
 use plinth_io::{Append, Output, Reservation, Storage};
@@ -19,7 +20,7 @@ use super::filter::Filter;
 use super::index::{self, Care, Indexes, Span, Tree, Trees};
 use super::key::{KeyColumns, Keys, guess, head};
 use super::manifest::SegmentEntry;
-use super::wire::{Reader, checksum, put_bytes, put_varint};
+use super::wire::{Reader, checksum, file_number, put_bytes, put_varint};
 
 /// Rows between two keys that are kept in memory, beside a filter and beside a tree.
 const SAMPLE: usize = 256;
@@ -41,7 +42,7 @@ pub(crate) fn keys_name(number: u64) -> String {
 /// The number of a segment's file.
 pub(crate) fn number(name: &str) -> Option<u64> {
     let rows = name.strip_prefix("_segment-").and_then(|name| name.strip_suffix(".plinth"));
-    rows.or_else(|| name.strip_prefix("_keys-"))?.parse().ok()
+    file_number(rows.or_else(|| name.strip_prefix("_keys-"))?)
 }
 
 /// Where the last key was found: the next one of sorted keys is not far.
@@ -80,6 +81,7 @@ impl Segment {
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         entry: SegmentEntry,
+        schema: &Schema,
         blocks: &Arc<Blocks>,
         indexes: &Indexes,
         options: &OpenOptions,
@@ -98,6 +100,13 @@ impl Segment {
         let file = File::from_source_with(source, options)?;
         if file.num_rows() != entry.rows || u32::try_from(entry.rows).is_err() {
             return Err(damaged(&rows, "has another number of rows than the table says; restore it"));
+        }
+        let same = |(a, b): (&FieldRef, &FieldRef)| {
+            (a.name(), a.data_type(), a.is_nullable()) == (b.name(), b.data_type(), b.is_nullable())
+        };
+        let (there, expected) = (file.schema().fields(), schema.fields());
+        if there.len() != expected.len() || !there.iter().zip(expected).all(same) {
+            return Err(damaged(&rows, "has other columns than the table; restore it"));
         }
         let source = storage.source(&keys)?;
         let bytes = source.read(std::slice::from_ref(&(0..source.byte_len())))?.pop().unwrap_or_default();

@@ -23,7 +23,7 @@ use super::engine::{Committed, Engine, Shared};
 use super::error::{Result, TableError};
 use super::index;
 use super::key::{Key, KeyColumns, Keys, hash};
-use super::log::{self, Log, Position};
+use super::log::{self, Known, Position};
 use super::manifest::{self, Manifest};
 use super::merge;
 use super::open::{self, Opened};
@@ -40,7 +40,7 @@ pub const ROW_NUMBER: &str = "_row";
 pub(super) const LOCK: &str = "_lock";
 
 /// How often a reader begins again because the writer was faster.
-const ATTEMPTS: usize = 100;
+pub(super) const ATTEMPTS: usize = 100;
 
 /// A table that can be written to. Shared by reference between threads; one process writes, any number read.
 #[derive(Debug)]
@@ -121,7 +121,6 @@ impl Table {
         let start = Position { file: 1, sequence: 1, previous: 0 };
         storage.create(&log::name(start.file))?.sync()?;
         let manifest = Manifest {
-            sequence: 1,
             codec,
             key: positions,
             numbered,
@@ -131,7 +130,10 @@ impl Table {
             segments: Vec::new(),
             indexes: Vec::new(),
         };
-        manifest.store(&**storage, 1)?;
+        let made = manifest.prepare(&**storage, 1);
+        let made = made.and_then(|named| named.publish(&**storage, Known::beginning(start)));
+        // A slot that is there in part would stand in the way of another attempt.
+        made.inspect_err(|_| drop(storage.remove(manifest::NAME)))?;
         Self::open_locked(storage, options, lock)
     }
 
@@ -166,14 +168,14 @@ impl Table {
     fn open_locked(storage: &Arc<dyn Storage>, options: TableOptions, lock: Option<File>) -> Result<Self> {
         let blocks = Blocks::new(options.cache_bytes, options.open.io.budget());
         let opened = open::open(storage, blocks, &options)?;
+        let log = open::go_on(&opened, options.log_step)?;
         open::tidy(&opened)?;
-        let Opened { shared, log: replay, sequence, version } = opened;
-        let log = Log::resume(storage, &replay, options.log_step)?;
+        let Opened { shared, log: replay, version } = opened;
         let first_log = replay.files.first().and_then(|name| log::number(name)).unwrap_or(0);
         let writer = Writer {
             committer: Committer::default(),
             engine: Mutex::new(Engine::new(Arc::clone(&shared), log)),
-            merging: Mutex::new(Merging { sequence, version, first_log }),
+            merging: Mutex::new(Merging { version, first_log }),
             _lock: lock,
         };
         Self::start(shared, options, Some(writer))

@@ -10,7 +10,7 @@ use super::engine::{Engine, Shared};
 use super::error::{Result, TableError};
 use super::index::Definition;
 use super::key::KeyColumns;
-use super::log;
+use super::log::{self, Known};
 use super::manifest::{self, Manifest, SegmentEntry};
 use super::merge::{self, Output, choose};
 use super::options::TableOptions;
@@ -39,7 +39,6 @@ pub(super) struct Writer {
 /// What the manifest is.
 #[derive(Debug)]
 pub(super) struct Merging {
-    pub(super) sequence: u64,
     pub(super) version: u64,
     pub(super) first_log: u64,
 }
@@ -196,7 +195,6 @@ impl Inner {
         let kept = kept.map(|live| SegmentEntry { deletes: live.deletes.clone(), ..live.segment.entry.clone() });
         let number = self.shared.new_file();
         let manifest = Manifest {
-            sequence: merging.sequence + 1,
             codec: self.shared.codec.clone(),
             key: self.shared.columns.positions().collect(),
             numbered: self.shared.numbered,
@@ -207,7 +205,11 @@ impl Inner {
             indexes: self.shared.indexes.definitions(),
         };
         let storage = &*self.shared.storage;
-        if let Err(error) = manifest.store(storage, number) {
+        // Until a slot is written all is as it was.
+        let named = manifest
+            .prepare(storage, number)
+            .inspect_err(|_| new.iter().for_each(|segment| segment.make_obsolete()))?;
+        if let Err(error) = named.publish(storage, Known::beginning(frozen.log)) {
             // Which of the two versions is there, only who reads it again finds out.
             return Err(lock(&writer.engine).stop(error));
         }
@@ -217,7 +219,7 @@ impl Inner {
         for file in merging.first_log..frozen.log.file {
             let _ = storage.remove(&log::name(file));
         }
-        *merging = Merging { sequence: merging.sequence + 1, version: number, first_log: frozen.log.file };
+        *merging = Merging { version: number, first_log: frozen.log.file };
         self.changed.notify_all();
         Ok(())
     }
@@ -264,17 +266,15 @@ impl Inner {
     /// Writes the manifest again, with the indexes as they are now.
     fn store_indexes(&self, writer: &Writer, merging: &mut Merging) -> Result<()> {
         let storage = &*self.shared.storage;
-        let gone = || TableError::invalid("the table's manifest is gone");
-        let (last, ..) = Manifest::load(storage)?.ok_or_else(gone)?;
+        let (last, _, known) = Manifest::load(storage)?.ok_or_else(|| manifest::missing(storage))?;
         let number = self.shared.new_file();
-        let sequence = merging.sequence + 1;
         let indexes = self.shared.indexes.definitions();
-        let manifest = Manifest { sequence, next_file: number + 1, indexes, ..last };
-        if let Err(error) = manifest.store(storage, number) {
+        let manifest = Manifest { next_file: number + 1, indexes, ..last };
+        if let Err(error) = manifest.prepare(storage, number)?.publish(storage, known) {
             return Err(lock(&writer.engine).stop(error));
         }
         let _ = storage.remove(&manifest::name(merging.version));
-        (merging.sequence, merging.version) = (sequence, number);
+        merging.version = number;
         Ok(())
     }
 }

@@ -1,5 +1,14 @@
 //! Little-endian numbers and varints, read with every length checked.
 
+/// All numbers that are given one by one are less, so that one more is never too large.
+pub(crate) const MOST_NUMBER: u64 = 1 << 62;
+
+/// The number in a file's name: six digits or more, as they are written.
+pub(crate) fn file_number(digits: &str) -> Option<u64> {
+    let number = digits.parse().ok().filter(|&number| number < MOST_NUMBER)?;
+    (format!("{number:06}") == digits).then_some(number)
+}
+
 /// Appends LEB128: seven bits a byte, lowest first.
 pub(crate) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {

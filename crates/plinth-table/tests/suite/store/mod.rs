@@ -4,8 +4,10 @@ mod changes;
 mod crash;
 mod damage;
 mod files;
+mod full;
 mod histories;
 mod indexes;
+mod lost;
 mod model;
 mod process;
 mod threads;
@@ -19,7 +21,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use plinth_format::{OpenOptions, WriterOptions};
 use plinth_io::sim::{Faults, SimDisk};
-use plinth_io::{Io, Storage};
+use plinth_io::{Io, Source, Storage};
 use plinth_table::store::{Durability, Key, Result, Table, TableOptions};
 
 /// What a table should hold: by key a number and a text.
@@ -86,6 +88,24 @@ pub(crate) fn disk(seed: u64) -> (SimDisk, Arc<dyn Storage>) {
     let disk = SimDisk::new(seed, Io::shared());
     disk.set_faults(Faults { at_once: 100, ..Faults::default() });
     (disk.clone(), Arc::new(disk))
+}
+
+/// All bytes of a file.
+pub(crate) fn bytes_of(disk: &SimDisk, name: &str) -> Vec<u8> {
+    let source = disk.open(name).unwrap();
+    let len = source.byte_len();
+    source.read(std::slice::from_ref(&(0..len))).unwrap()[0].to_vec()
+}
+
+/// Gives a file other bytes; it is created if there is none.
+pub(crate) fn put(disk: &SimDisk, name: &str, bytes: &[u8]) {
+    disk.write(name, 0, bytes).unwrap();
+    disk.set_len(name, bytes.len()).unwrap();
+}
+
+/// The newest file of the log.
+pub(crate) fn newest_log(disk: &SimDisk) -> String {
+    Storage::list(disk).unwrap().into_iter().rfind(|name| name.starts_with("_log-")).unwrap()
 }
 
 pub(crate) fn keys(ids: impl IntoIterator<Item = i64>) -> Vec<Key> {

@@ -4,6 +4,21 @@ use super::*;
 use plinth_io::{IoOptions, MemoryBudget};
 use plinth_table::store::TableError;
 
+/// A text: short ones, and of low and of high entropy up to some hundreds of bytes, as keys of trees are packed by what they have
+/// in common.
+fn text(n: i64, random: &mut Random) -> String {
+    let long = usize::try_from(random.below(40)).unwrap();
+    match random.below(8) {
+        0 => format!("{}{}", "what all have in common ".repeat(long / 4), n % 90),
+        1 => format!("{n:x}").repeat(long),
+        2 | 3 => {
+            let hex = |random: &mut Random| format!("{:x}", random.below(1 << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            (0..=long / 10 * 5).map(|_| hex(random)).collect()
+        }
+        _ => format!("{n} {}", "x".repeat(long)),
+    }
+}
+
 /// One change of the table, and of its model.
 pub(crate) fn step(table: &Table, model: &mut Model, random: &mut Random) -> Result<()> {
     let some = |random: &mut Random, most: u64| -> Model {
@@ -11,15 +26,7 @@ pub(crate) fn step(table: &Table, model: &mut Model, random: &mut Random) -> Res
         (0..len)
             .map(|_| {
                 let n = i64::try_from(random.below(1_000_000)).unwrap();
-                let long = usize::try_from(random.below(40)).unwrap();
-                let text = match n % 4 {
-                    // What fills the pages of trees: long, and different early.
-                    0 => (0..1 + random.below(18))
-                        .map(|_| format!("{:016x}", random.0 ^ random.below(1 << 31)))
-                        .collect(),
-                    _ => format!("{n} {}", "x".repeat(long)),
-                };
-                (random.key(), ((n % 5 > 0).then_some(n), text))
+                (random.key(), ((n % 5 > 0).then_some(n), text(n, random)))
             })
             .collect()
     };
