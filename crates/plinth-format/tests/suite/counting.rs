@@ -8,6 +8,16 @@ struct Counting;
 
 thread_local! {
     static LIVE: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
+}
+
+/// The most that this thread had at once while something was done, beyond what it had before.
+#[allow(dead_code, reason = "not all suites that count ask for it")]
+pub fn peak_of(work: impl FnOnce()) -> i64 {
+    let before = live();
+    PEAK.set(before);
+    work();
+    PEAK.get() - before
 }
 
 /// Bytes that this thread has allocated beyond those it has freed.
@@ -17,7 +27,10 @@ pub fn live() -> i64 {
 
 fn count(bytes: i64) {
     // A thread that ends has no counter any more.
-    let _ = LIVE.try_with(|live| live.set(live.get() + bytes));
+    let _ = LIVE.try_with(|live| {
+        live.set(live.get() + bytes);
+        PEAK.with(|peak| peak.set(peak.get().max(live.get())));
+    });
 }
 
 // SAFETY: every call is passed on to the system's allocator as it is.

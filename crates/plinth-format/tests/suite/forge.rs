@@ -235,7 +235,7 @@ impl Sample {
 /// Bytes that lengths, widths and signs turn on.
 const EDGES: [u8; 10] = [0, 1, 2, 3, 0x0f, 0x3f, 0x40, 0x7f, 0x80, 0xff];
 
-fn change(bytes: &mut [u8], random: &mut impl FnMut() -> u64) {
+pub fn change(bytes: &mut [u8], random: &mut impl FnMut() -> u64) {
     if bytes.is_empty() {
         return;
     }
@@ -255,7 +255,7 @@ fn change(bytes: &mut [u8], random: &mut impl FnMut() -> u64) {
     }
 }
 
-fn resize(bytes: &mut Vec<u8>, random: &mut impl FnMut() -> u64) {
+pub fn resize(bytes: &mut Vec<u8>, random: &mut impl FnMut() -> u64) {
     let choice = random();
     let at = choice as usize % (bytes.len() + 1);
     let len = 1 + (choice >> 32) as usize % 9;

@@ -1,12 +1,15 @@
 //! Tables that are written to.
 
+pub(crate) mod attack;
 mod changes;
 mod crash;
 mod damage;
 mod files;
 mod full;
 mod histories;
+mod hostile;
 mod indexes;
+mod layout;
 mod lost;
 mod model;
 mod process;
