@@ -1,6 +1,7 @@
 //! The journal of a compaction, which makes replacing many files by one a single step.
 //!
-//! It is a file of lines: what it is, the name of the new file, the names of those it replaces. It says: *where the new
+//! It is a file of lines: what it is, the name of the new file, the names of those it replaces, and the xxh3-64 of the
+//! lines before. It says: *where the new
 //! file is there, the others are not part of the table any more.* So it has no effect when it is written; renaming the new
 //! file into place is what replaces the others, at once and for everybody; removing them, and then the journal, only tidies
 //! up. Whoever finds a journal can tell from the folder alone how far its writer got, and finish the work.
@@ -15,7 +16,15 @@ use plinth_io::{AtomicFile, IoError, regular, sync_folder};
 const NAME: &str = ".plinth-compact";
 /// Bytes a journal may have: the names of more files than a folder is made for.
 const LONGEST: u64 = 256 << 20;
-const HEADING: &str = "plinth compaction 1";
+const HEADING: &str = "plinth compaction 2";
+
+/// Bytes of the last line.
+const SEAL: usize = "checksum 0123456789abcdef\n".len();
+
+/// The last line: a name that was damaged would make rows of a file that is replaced count again.
+fn sealed(lines: &str) -> String {
+    format!("checksum {:016x}\n", twox_hash::XxHash3_64::oneshot(lines.as_bytes()))
+}
 
 /// What a journal says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +52,10 @@ impl Journal {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        // Every line is whole, or the text is not.
+        let (text, seal) = text.split_at_checked(text.len().checked_sub(SEAL)?)?;
+        if seal != sealed(text) {
+            return None;
+        }
         let mut lines = text.strip_suffix('\n')?.split('\n');
         if lines.next()? != HEADING {
             return None;
@@ -63,7 +75,8 @@ impl Journal {
     /// Writes it, durably. The folder is locked.
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         let lines = [HEADING, &self.by].into_iter().chain(self.replaced.iter().map(String::as_str));
-        let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+        let mut text: String = lines.flat_map(|line| [line, "\n"]).collect();
+        text.push_str(&sealed(&text));
         let mut file = AtomicFile::create(folder.join(NAME), true)?;
         file.write_all(text.as_bytes())?;
         file.commit()?;
@@ -120,20 +133,23 @@ mod tests {
         let text = std::fs::read_to_string(dir.path().join(NAME)).unwrap();
         for cut in 0..text.len() - 1 {
             let Some(part) = text.get(..cut) else { continue };
-            // Cut between two lines, all that are left are whole; that no crash leaves such is the rename's part.
-            if !part.ends_with(".plinth\n") {
-                assert_eq!(Journal::parse(part), None, "{part:?}");
-            }
+            assert_eq!(Journal::parse(part), None, "{part:?}");
         }
-        for other in [
-            "plinth compaction 2\na.plinth\nb.plinth\n",
-            "plinth compaction 1\na.plinth\n../b.plinth\n",
-            "plinth compaction 1\na.plinth\n/b.plinth\n",
-            "plinth compaction 1\na.plinth\nb.parquet\n",
-            "plinth compaction 1\na.plinth\na.plinth\n",
-            "plinth compaction 1\na.plinth\n",
+        for at in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            let Ok(other) = String::from_utf8(bytes) else { continue };
+            assert_eq!(Journal::parse(&other), None, "{other:?}");
+        }
+        for lines in [
+            "plinth compaction 1\na.plinth\nb.plinth\n",
+            "plinth compaction 2\na.plinth\n../b.plinth\n",
+            "plinth compaction 2\na.plinth\n/b.plinth\n",
+            "plinth compaction 2\na.plinth\nb.parquet\n",
+            "plinth compaction 2\na.plinth\na.plinth\n",
+            "plinth compaction 2\na.plinth\n",
         ] {
-            assert_eq!(Journal::parse(other), None, "{other:?}");
+            assert_eq!(Journal::parse(&format!("{lines}{}", sealed(lines))), None, "{lines:?}");
         }
         std::fs::write(dir.path().join(NAME), "something").unwrap();
         assert!(Journal::read(dir.path()).unwrap_err().to_string().contains("not the journal"));

@@ -607,7 +607,7 @@ fn a_folder_of_files_is_a_table_that_can_be_compacted() {
     // As a killed compaction leaves it: the new file is in place, the old ones are not removed.
     std::fs::write(
         dir.path("w/t/.plinth-compact"),
-        "plinth compaction 1\n000001-000002.plinth\n000001.plinth\n000002.plinth\n",
+        "plinth compaction 2\n000001-000002.plinth\n000001.plinth\n000002.plinth\nchecksum 7053901794b1e7e3\n",
     )
     .unwrap();
     plinth(

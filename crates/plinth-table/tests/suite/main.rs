@@ -7,6 +7,7 @@ mod append;
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "that suite's")]
 mod counting;
 mod data;
+mod folder_attack;
 #[path = "../../../plinth-format/tests/suite/forge.rs"]
 #[allow(
     dead_code,
