@@ -13,6 +13,7 @@ mod layout;
 mod lost;
 mod model;
 mod process;
+mod soak;
 mod threads;
 
 use std::collections::BTreeMap;
