@@ -109,7 +109,7 @@ fn what_is_no_json_is_refused_however_values_follow() {
     let dir = tempfile::tempdir().unwrap();
     let mut random = Random::new(19);
     let (mut refused, mut accepted, mut unsure) = (0, 0, 0);
-    for round in 0..24_000 {
+    for round in 0..8_000 {
         let framing = *random.pick(&[Framing::Lines, Framing::Array, Framing::Values, Framing::Root]);
         let text = document(&mut random, framing);
         let text = damaged(&mut random, &text);
@@ -138,7 +138,7 @@ fn what_is_no_json_is_refused_however_values_follow() {
         }
     }
     eprintln!("{refused} refused, {accepted} read, {unsure} of neither kind");
-    assert!(refused > 5_000 && accepted > 5_000, "{refused} {accepted} {unsure}");
+    assert!(refused > 3_000 && accepted > 2_000, "{refused} {accepted} {unsure}");
 }
 
 #[test]
