@@ -254,7 +254,7 @@ fn changes_are_prepared_and_take_parameters() {
     db.rows("PREPARE up(INT, BIGINT) AS UPDATE t SET n = $1 WHERE id = $2");
     assert_eq!(db.rows("EXECUTE up(7, 1)"), ["1"]);
     assert_eq!(db.rows("EXECUTE up(8, 4)"), ["0"]);
-    db.fails("EXECUTE up(7)", "no value for $2");
+    db.fails("EXECUTE up(7)", "expects 2 parameters, but 1 provided");
     db.rows("PREPARE add AS INSERT INTO t VALUES ($1, $2, NULL); EXECUTE add(4, 'd'); DEALLOCATE up");
     db.fails("EXECUTE up(7, 1)", "up");
     let params = [("id", "5"), ("1", "5"), ("2", "e"), ("n", "6")];
