@@ -105,7 +105,7 @@ fn a_flipped_byte_is_an_error_that_names_the_file_or_changes_nothing() {
         }
     }
     println!("{right} right, {errors} errors, {noticed} noticed in segments");
-    assert!(noticed > 100, "{noticed}");
+    assert!(noticed > 60, "{noticed}");
     assert!(right > 100 && errors > 1000, "{right} {errors}");
 }
 
