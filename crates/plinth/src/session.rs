@@ -2,6 +2,7 @@
 
 mod database;
 mod dense;
+mod depth;
 mod each;
 mod engine;
 mod joins;
@@ -58,6 +59,9 @@ const SORT_MERGING: usize = 10 << 20;
 
 /// Most bytes of foreign rows that wait for a query.
 const AHEAD: usize = 64 << 20;
+
+/// The stack of threads that run statements: what [`depth`] lets through has room on it, also unoptimised.
+const STACK: usize = 64 << 20;
 
 /// How to set up a session.
 #[derive(Clone, Debug)]
@@ -215,8 +219,8 @@ pub(crate) fn block_on<T>(threads: usize, work: impl Future<Output = Result<T>>)
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_name("plinth-sql")
-        // Deeply nested plans recurse.
-        .thread_stack_size(8 << 20)
+        // Deep expressions are followed on it; what is not used is not there.
+        .thread_stack_size(STACK)
         .enable_all()
         .build()
         .map_err(|e| Failure::new(format!("can't start threads: {e}")))?;

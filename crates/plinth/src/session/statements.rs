@@ -15,25 +15,25 @@ use datafusion::logical_expr::{
     CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, Statement as PlannedStatement, WriteOp,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::sql::parser::{DFParser, Statement};
+use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, Expr};
 use plinth_format::WriterOptions;
 use plinth_io::regular;
 
 use super::database::Entry;
-use super::meaning::{PlinthDialect, resolve_windows};
+use super::meaning::resolve_windows;
 use super::numbers::keep_digits;
 use super::rows::{Created, Done, constraints, normal, refuse_options};
-use super::{Params, Session, engine};
+use super::{Params, Session, depth, engine};
 use crate::error::{Failure, Result};
 use crate::interrupt;
 
 /// Splits a text into statements.
 ///
 /// # Errors
-/// If any of them is not SQL: none is run then.
+/// If any of them is not SQL, or too deep: none is run then.
 pub(crate) fn parse(text: &str) -> Result<Vec<Statement>> {
-    Ok(DFParser::parse_sql_with_dialect(text, &PlinthDialect)?.into())
+    depth::parse(text)
 }
 
 /// Takes `CLUSTER BY a, b` out of a CREATE TABLE, which DataFusion does not know: the columns.
@@ -82,6 +82,7 @@ impl Session {
         }
         let cluster = take_cluster(&mut statement)?;
         let plan = self.context.state().statement_to_plan(statement).await.map_err(explain_missing)?;
+        depth::check(&plan)?;
         refuse_changes(&plan)?;
         let plan = params.bind(plan)?;
         match &plan {

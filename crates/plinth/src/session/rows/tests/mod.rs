@@ -7,9 +7,10 @@ use datafusion::arrow::util::display::array_value_to_string;
 use futures::StreamExt;
 use plinth_io::IoOptions;
 
-use super::super::{Params, Session, SessionOptions, parse};
+use super::super::{Params, STACK, Session, SessionOptions, parse};
 
 mod created;
+mod deep;
 mod indexes;
 mod numbers;
 mod random;
@@ -26,7 +27,12 @@ impl Db {
     }
 
     fn open_with(folder: &Path, access: plinth_format::Access) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_stack_size(STACK)
+            .enable_all()
+            .build()
+            .unwrap();
         let options = SessionOptions {
             db: Some(folder.to_path_buf()),
             memory: 256 << 20,
