@@ -11,6 +11,7 @@ use super::super::{Params, STACK, Session, SessionOptions, parse};
 
 mod created;
 mod deep;
+mod histories;
 mod indexes;
 mod numbers;
 mod random;
