@@ -132,7 +132,7 @@ fn many_indexes_take_few_addresses() {
     let mut maker = Maker::new(1);
     let mut indexes: Vec<Index<Bytes, false>> = Vec::new();
     for i in 0..200 {
-        let index = Index::create(&pool, Disk::new(i), Options::default()).unwrap();
+        let index: Index<Bytes, false> = Index::create(&pool, Disk::new(i), Options::default()).unwrap();
         (0..100).for_each(|row| assert_eq!(index.insert(&maker.key(), row).unwrap(), None));
         indexes.push(index);
     }
