@@ -453,8 +453,8 @@ impl History {
     /// From an empty table to one that is verified: how often indexes were asked, and narrowed what was scanned.
     fn run(mut self, seed: u64) -> (usize, usize) {
         let options = || TableOptions {
-            filter_bytes: if seed % 3 == 0 { 0 } else { small().filter_bytes },
-            index_bytes: if seed % 4 == 0 { 64 << 10 } else { small().index_bytes },
+            filter_bytes: if seed.is_multiple_of(3) { 0 } else { small().filter_bytes },
+            index_bytes: if seed.is_multiple_of(4) { 64 << 10 } else { small().index_bytes },
             ..small()
         };
         let (_, storage) = disk(seed);
