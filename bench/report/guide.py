@@ -2,7 +2,7 @@
 
 import re
 
-from . import dictionary, io, json, keys, profile, pushdown, rows
+from . import dictionary, io, json, keys, memory, profile, pushdown, rows
 
 OF = {
     "io": io.markdown,
@@ -10,6 +10,7 @@ OF = {
     "pushdown": pushdown.markdown,
     "json": json.markdown,
     "keys": keys.markdown,
+    "memory": memory.markdown,
     "profile": profile.markdown,
     "rows": rows.markdown,
 }

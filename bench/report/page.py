@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from . import dictionary, growth, io, json, keys, profile, pushdown, queries, rows
+from . import dictionary, growth, io, json, keys, memory, profile, pushdown, queries, rows
 from .words import behind, escape, table
 
 
@@ -11,6 +11,7 @@ SECTIONS = {
     "dictionary": dictionary,
     "json": json,
     "keys": keys,
+    "memory": memory,
     "profile": profile,
     "pushdown": pushdown,
     "rows": rows,

@@ -1,6 +1,6 @@
 """Each suite makes its data, asks its questions and returns its figures."""
 
-from . import clickbench, dictionary, growth, io, json, keys, profile, pushdown, rows, sort, tpch
+from . import clickbench, dictionary, growth, io, json, keys, memory, profile, pushdown, rows, sort, tpch
 
 SUITES = {
     "tpch": tpch.run,
@@ -12,6 +12,7 @@ SUITES = {
     "pushdown": pushdown.run,
     "json": json.run,
     "keys": keys.run,
+    "memory": memory.run,
     "profile": profile.run,
     "rows": rows.run,
 }
@@ -22,6 +23,7 @@ PARTS = {
     "pushdown": pushdown.PARTS,
     "json": json.PARTS,
     "keys": keys.PARTS,
+    "memory": memory.PARTS,
     "profile": profile.PARTS,
     "rows": rows.PARTS,
 }
