@@ -18,15 +18,20 @@
 //! Parquet files are scanned by the same executor: the rule [`ParquetScans`], put before those of the engine, replaces the
 //! engine's source for them by a [`ParquetScan`].
 
+mod around;
 mod columns;
 mod config;
+mod dense;
 mod dynamic;
+mod enlarging;
 mod error;
 mod foreign;
 mod format;
 mod function;
 mod functions;
+mod guard;
 mod handles;
+mod honest;
 mod location;
 mod metrics;
 mod opener;
@@ -48,14 +53,19 @@ mod split;
 mod statistics;
 mod store;
 mod table;
+mod windows;
 
 pub use config::PlinthConfig;
+pub use dense::dense;
+pub use enlarging::{bounded_functions, enlarges};
 pub use error::from_format;
 pub use foreign::ForeignTable;
 pub use format::{PlinthFormat, PlinthFormatFactory};
 #[doc(hidden)]
 pub use functions::{Coordinate, Level, distances};
 pub use functions::{aggregate_functions, scalar_functions};
+pub use guard::GuardMemory;
+pub use honest::honest_aggregates;
 pub use parquet::{ParquetScan, ParquetScans};
 pub use paths::PathTables;
 pub use pool::BudgetPool;
@@ -67,6 +77,7 @@ pub use sink::{WriteExec, write_plan, write_streams};
 pub use source::PlinthSource;
 pub use spill::NamelessSpills;
 pub use table::PlinthTable;
+pub use windows::WindowsByPartition;
 
 /// How Plinth files are opened and written.
 #[derive(Clone, Debug, Default)]

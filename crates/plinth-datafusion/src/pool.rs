@@ -11,9 +11,13 @@ use plinth_io::{MemoryBudget, OutOfMemory, Reservation};
 
 /// A pool that reserves what operators ask for in a [`MemoryBudget`], so that they share it with everything else.
 ///
-/// Operators that can spill get an equal share each of what others leave, so that the first to come does not starve those
-/// behind it (the idea of DataFusion's `FairSpillPool`). Those that can't get what is left, and else fail with an error that
+/// Operators that can spill get a share each of what others leave, so that the first to come does not starve those
+/// behind it (the idea of DataFusion's `FairSpillPool`): those that keep what they gather get more than those that pass it on,
+/// so that what is spilled is few large runs. Those that can't spill get what is left, and else fail with an error that
 /// says which operator that was, how much it wanted and what to do.
+///
+/// What is left is what nobody has reserved or, if that is less, what is not in use in truth ([`MemoryBudget::measure`]):
+/// state that an operator does not ask memory for makes it spill all the same.
 #[derive(Debug)]
 pub struct BudgetPool {
     budget: Arc<MemoryBudget>,
@@ -30,6 +34,8 @@ struct State {
     unpaired: HashMap<String, Vec<usize>>,
     /// Bytes that all groups hold.
     held: u64,
+    /// Parts of all groups.
+    parts: u64,
 }
 
 /// An operator, or a sort together with the merge of what it gathered: a sort asks for twice what its rows take, and gives
@@ -38,6 +44,8 @@ struct State {
 struct Members {
     count: usize,
     held: u64,
+    /// What it gets of each so many parts.
+    parts: u64,
 }
 
 #[derive(Debug)]
@@ -71,9 +79,14 @@ impl State {
         consumer.can_spill().then_some(id)
     }
 
-    fn join(&mut self, id: usize, consumer: Consumer) {
+    fn join(&mut self, id: usize, name: &str, consumer: Consumer) {
         if let Some(group) = consumer.group {
-            self.groups.entry(group).or_default().count += 1;
+            let members = self.groups.entry(group).or_default();
+            members.count += 1;
+            if members.count == 1 {
+                members.parts = parts(name);
+                self.parts += members.parts;
+            }
         }
         self.consumers.insert(id, consumer);
     }
@@ -85,6 +98,7 @@ impl State {
         members.held -= held.bytes();
         self.held -= held.bytes();
         if members.count == 0 {
+            self.parts -= members.parts;
             self.groups.remove(&group);
             self.unpaired.values_mut().for_each(|sorts| sorts.retain(|sort| *sort != group));
         }
@@ -117,9 +131,28 @@ impl State {
 /// hold sets (for `count(DISTINCT x)`) that double their tables first and ask for the memory afterwards, when they have
 /// the old and the new one.
 fn weight(operator: &str) -> u64 {
-    const WEIGHTS: [(&str, u64); 2] = [("AggregateStream", 30), ("GroupedHashAggregateStream", 20)];
-    WEIGHTS.iter().find(|(name, _)| operator.starts_with(name)).map_or(15, |(_, weight)| *weight)
+    if operator.starts_with("AggregateStream") {
+        30
+    } else if operator.contains("Aggregate") {
+        20
+    } else {
+        15
+    }
 }
+
+/// What an operator that can spill gets, compared with others. Aggregates before an exchange and the exchange itself pass rows
+/// on when they have no more room; all others write what they hold to disk, sorted, and merge it later: the less they have,
+/// the more often, and the more runs there are to merge.
+fn parts(operator: &str) -> u64 {
+    let passes_on = operator.starts_with("Repartition") || operator.contains("Partial");
+    if passes_on { 1 } else { 4 }
+}
+
+/// Of the limit, what an operator that can spill may always hold: the least that it can get on with, such as a batch and the
+/// batches it is merged with.
+const LEAST: u64 = 16;
+/// Of the limit, what all of them together may hold above it for that.
+const ABOVE: u64 = 8;
 
 impl BudgetPool {
     /// A pool over a budget.
@@ -127,10 +160,28 @@ impl BudgetPool {
         Self { budget, state: Mutex::default() }
     }
 
-    /// What a group may hold.
-    fn share(&self, state: &State) -> u64 {
-        let others = self.budget.used().saturating_sub(state.held);
-        self.budget.limit().saturating_sub(others) / (state.groups.len() as u64).max(1)
+    /// What a group of so many parts may hold.
+    fn share(&self, state: &State, parts: u64) -> u64 {
+        let others = self.budget.in_use().saturating_sub(state.held);
+        let left = self.budget.limit().saturating_sub(others);
+        (left / state.parts.max(1)).saturating_mul(parts)
+    }
+
+    /// What a group of so many parts may hold that wants so much, once caches have given back what it lacks.
+    fn share_for(&self, state: &State, parts: u64, wanted: u64) -> u64 {
+        let share = self.share(state, parts);
+        if wanted <= share {
+            return share;
+        }
+        // What they give back is shared, too.
+        self.budget.reclaim((wanted - share).saturating_mul(state.parts) / parts.max(1));
+        self.share(state, parts)
+    }
+
+    /// Whether a group may hold so many bytes, whatever others do: it could not get on otherwise.
+    fn needs(&self, after: u64, more: u64) -> bool {
+        let limit = self.budget.limit();
+        after <= limit / LEAST && self.budget.in_use().saturating_add(more) <= limit.saturating_add(limit / ABOVE)
     }
 
     /// What this locks is whole at any moment.
@@ -152,7 +203,7 @@ impl MemoryPool for BudgetPool {
             asked: 0,
             held: self.budget.open(&operator(name)),
         };
-        state.join(consumer.id(), known);
+        state.join(consumer.id(), name, known);
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
@@ -161,10 +212,6 @@ impl MemoryPool for BudgetPool {
 
     /// Operators grow like this when they have the memory already.
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        let charge = |held: &mut Reservation, counted: u64| {
-            held.charge(counted.saturating_sub(held.bytes()));
-            Ok::<(), Infallible>(())
-        };
         let _ = self.state().change(reservation.consumer().id(), |asked| asked + additional as u64, charge);
     }
 
@@ -181,25 +228,23 @@ impl MemoryPool for BudgetPool {
         let (id, additional) = (reservation.consumer().id(), additional as u64);
         let mut state = self.state();
         let Some(consumer) = state.consumers.get(&id) else { return Ok(()) };
-        let can_spill = consumer.group.is_some();
-        if let Some(members) = consumer.group.and_then(|group| state.groups.get(&group)) {
-            let counted = consumer.counted(consumer.asked.saturating_add(additional));
-            let more = counted.saturating_sub(consumer.held.bytes());
-            let after = members.held.saturating_add(more);
-            let share = self.share(&state);
-            if after > share {
-                // Caches first. What they give back is shared, too.
-                self.budget.reclaim((after - share).saturating_mul(state.groups.len() as u64));
-                let share = self.share(&state);
-                if after > share {
-                    let left = share.saturating_sub(members.held);
-                    return Err(refused(can_spill, &OutOfMemory { left, ..consumer.held.refusal(more) }));
-                }
-            }
-        }
+        let asked = consumer.asked.saturating_add(additional);
         let hold = |held: &mut Reservation, counted: u64| held.try_grow(counted.saturating_sub(held.bytes()));
-        let asked = |asked: u64| asked.saturating_add(additional);
-        state.change(id, asked, hold).map_err(|error| refused(can_spill, &error))
+        let Some(members) = consumer.group.and_then(|group| state.groups.get(&group)) else {
+            return state.change(id, |_| asked, hold).map_err(|error| refused(false, &error));
+        };
+        let more = consumer.counted(asked).saturating_sub(consumer.held.bytes());
+        let after = members.held.saturating_add(more);
+        let share = self.share_for(&state, members.parts, after);
+        let left = share.saturating_sub(members.held);
+        let refusal = (after > share).then(|| OutOfMemory { left, ..consumer.held.refusal(more) });
+        match refusal.map_or_else(|| state.change(id, |_| asked, hold), Err) {
+            Err(_) if self.needs(after, more) => {
+                let _ = state.change(id, |_| asked, charge);
+                Ok(())
+            }
+            result => result.map_err(|error| refused(true, &error)),
+        }
     }
 
     fn reserved(&self) -> usize {
@@ -218,6 +263,12 @@ impl fmt::Display for BudgetPool {
     }
 }
 
+/// Counts what is held, whatever the limit.
+fn charge(held: &mut Reservation, counted: u64) -> Result<(), Infallible> {
+    held.charge(counted.saturating_sub(held.bytes()));
+    Ok(())
+}
+
 fn refused(can_spill: bool, error: &OutOfMemory) -> DataFusionError {
     // Those that can spill take this as the word to do so; it is shown only where even that does not help.
     let hint = if can_spill { "" } else { "; this can't spill to disk" };
@@ -225,20 +276,24 @@ fn refused(can_spill: bool, error: &OutOfMemory) -> DataFusionError {
 }
 
 /// A consumer of the engine in the words of a query's author.
-fn operator(consumer: &str) -> String {
+pub(crate) fn operator(consumer: &str) -> String {
     let name = consumer.split(['[', '(']).next().unwrap_or(consumer).trim();
     match name {
         "HashJoinInput" => "hash join (build side)",
-        "SMJStream" => "sort-merge join",
+        "HashJoinExec" => "hash join",
+        "SMJStream" | "SortMergeJoinExec" => "sort-merge join",
         "CrossJoinExec" => "cross join",
         "SymmetricHashJoinStream" => "symmetric hash join",
         "PiecewiseMergeJoinInput" => "piecewise merge join",
-        "ExternalSorter" => "sort",
+        "ExternalSorter" | "SortExec" => "sort",
         "ExternalSorterMerge" => "sort (merging)",
         "SortPreservingMergeExec" => "merge of sorted partitions",
         "RepartitionExec" => "repartitioning",
         name if name.starts_with("NestedLoopJoin") => "nested loop join",
         "AggregateStream" => "aggregate (DISTINCT)",
+        "AggregateExec" => "aggregate",
+        "WindowAggExec" | "BoundedWindowAggExec" => "window",
+        "UnnestExec" => "unnest",
         name if name.contains("TopK") => "ORDER BY with LIMIT",
         name if name.contains("Aggregate") => "GROUP BY",
         name if name.starts_with("RecursiveQuery") => "recursive query",
@@ -325,7 +380,7 @@ mod tests {
     #[test]
     fn a_sort_and_its_merge_have_one_share() {
         let (budget, pool) = pool(1500);
-        let other = MemoryConsumer::new("RepartitionExec[0]").with_can_spill(true).register(&pool);
+        let other = MemoryConsumer::new("TopK[0]").with_can_spill(true).register(&pool);
         let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
         let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
         sort.try_grow(500).unwrap();
@@ -355,6 +410,41 @@ mod tests {
         second_merge.try_grow(300).unwrap();
         drop((merge, second_merge, other));
         assert_eq!((budget.used(), pool.reserved()), (0, 0));
+    }
+
+    #[test]
+    fn what_passes_rows_on_gets_less_than_what_keeps_them() {
+        let (budget, pool) = pool(1800);
+        let spilling = |name: &str| MemoryConsumer::new(name).with_can_spill(true).register(&pool);
+        let first = spilling("PartialHashAggregateStream[0]");
+        let exchange = spilling("RepartitionExec[0]");
+        let last = spilling("FinalHashAggregateStream[0]");
+        // Of six parts of 300 it gets four, and what it asks for counts twice.
+        last.try_grow(600).unwrap();
+        assert!(last.try_grow(2).is_err());
+        first.try_grow(150).unwrap();
+        assert!(first.try_grow(2).is_err());
+        exchange.try_grow(200).unwrap();
+        assert!(exchange.try_grow(2).is_err());
+        assert_eq!(budget.used(), 1800);
+    }
+
+    #[test]
+    fn an_operator_that_can_spill_gets_the_least_it_needs_whatever_others_hold() {
+        let (budget, pool) = pool(1600);
+        let _others = budget.reserve("others", 1600).unwrap();
+        let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
+        let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
+        let join = MemoryConsumer::new("HashJoinInput").register(&pool);
+        assert!(join.try_grow(1).is_err());
+        sort.try_grow(30).unwrap();
+        merge.try_grow(36).unwrap();
+        assert!(sort.try_grow(2).is_err() && merge.try_grow(2).is_err());
+        // All of them together do not get more than an eighth.
+        let second = MemoryConsumer::new("ExternalSorter[1]").with_can_spill(true).register(&pool);
+        second.try_grow(66).unwrap();
+        let third = MemoryConsumer::new("ExternalSorter[2]").with_can_spill(true).register(&pool);
+        assert!(third.try_grow(2).is_err());
     }
 
     #[test]
@@ -393,7 +483,7 @@ mod tests {
                             if consumer.try_grow(bytes + round).is_err() {
                                 consumer.free();
                             }
-                            assert!(budget.used() <= 10_000);
+                            assert!(budget.used() <= 10_000 + 10_000 / ABOVE);
                         }
                     }
                 });

@@ -6,7 +6,6 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,25 +13,20 @@ use std::time::Duration;
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::SchemaRef;
+use datafusion_common::Result;
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::tree_node::TreeNodeRecursion;
-use datafusion_common::{Result, Statistics};
 use datafusion_common_runtime::{JoinSetTracer, set_join_set_tracer};
 use datafusion_execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
-use datafusion_physical_expr::{OrderingRequirements, PhysicalExpr};
-use datafusion_physical_plan::execution_plan::{
-    CardinalityEffect, ChildrenPropertiesMode, InvariantLevel, ReplaceChildrenOptions, replace_children_if_necessary,
-};
+use datafusion_physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion_physical_plan::metrics::{Metric, MetricValue, MetricsSet, Time};
-use datafusion_physical_plan::{
-    ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties,
-    StatisticsArgs, displayable,
-};
+use datafusion_physical_plan::{ExecutionPlan, displayable};
 use datafusion_session::PhysicalOptimizerRule;
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use plinth_profile::{Anchor, Part, Place, Profile, Profiler, Stage};
 use tokio::task::JoinHandle;
+
+use crate::around::{Around, AroundExec};
 
 /// Has operators recorded by the profiler that the planning thread works for; without one it changes nothing. It comes after all other
 /// rules.
@@ -62,142 +56,38 @@ fn wrap(plan: Arc<dyn ExecutionPlan>, profiler: &Profiler, above: Option<Anchor>
     let children = plan.children().into_iter().map(|child| wrap(Arc::clone(child), profiler, Some(anchor)));
     let children = children.collect::<Result<Vec<_>>>()?;
     let operator = replace_children_if_necessary(plan, children)?;
-    Ok(Arc::new(ProfiledExec { operator, profiler: profiler.clone(), anchor }))
+    Ok(AroundExec::over(operator, Profiled { profiler: profiler.clone(), anchor }))
 }
 
-/// An operator whose work is recorded.
-struct ProfiledExec {
-    operator: Arc<dyn ExecutionPlan>,
+/// What records an operator's work.
+#[derive(Clone)]
+struct Profiled {
     profiler: Profiler,
     anchor: Anchor,
 }
 
-impl ProfiledExec {
-    fn around(&self, operator: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        Arc::new(Self { operator, profiler: self.profiler.clone(), anchor: self.anchor })
-    }
-}
-
-impl fmt::Debug for ProfiledExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.operator.fmt(f)
-    }
-}
-
-impl DisplayAs for ProfiledExec {
-    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.operator.fmt_as(t, f)
-    }
-}
-
-impl ExecutionPlan for ProfiledExec {
-    fn name(&self) -> &str {
-        self.operator.name()
-    }
-
-    fn downcast_delegate(&self) -> Option<&dyn ExecutionPlan> {
-        Some(self.operator.as_ref())
-    }
-
-    fn schema(&self) -> SchemaRef {
-        self.operator.schema()
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.operator.properties()
-    }
-
-    fn check_invariants(&self, check: InvariantLevel) -> Result<()> {
-        self.operator.check_invariants(check)
-    }
-
-    fn dynamic_expressions_produced(&self) -> Vec<Arc<dyn PhysicalExpr>> {
-        self.operator.dynamic_expressions_produced()
-    }
-
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        self.operator.input_distribution_requirements()
-    }
-
-    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
-        self.operator.required_input_ordering()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        self.operator.maintains_input_order()
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        self.operator.benefits_from_input_partitioning()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.operator.children()
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self.around(Arc::clone(&self.operator).replace_children(children, options)?))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
-    fn apply_expressions(
+impl Around for Profiled {
+    fn execute(
         &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.operator.apply_expressions(f)
-    }
-
-    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self.around(Arc::clone(&self.operator).reset_state()?))
-    }
-
-    fn with_new_state(&self, state: Arc<dyn Any + Send + Sync>) -> Option<Arc<dyn ExecutionPlan>> {
-        Some(self.around(self.operator.with_new_state(state)?))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        operator: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         let _scope = self.profiler.scope(self.anchor);
-        let rows = self.operator.execute(partition, context)?;
+        let rows = operator.execute(partition, context)?;
         let (schema, profiler) = (rows.schema(), self.profiler.clone());
         Ok(Box::pin(ProfiledRows { rows: Some(rows), schema, profiler, anchor: self.anchor }))
     }
 
     /// The operator's own, and the time that threads spent in it and in the stages of its scan.
-    fn metrics(&self) -> Option<MetricsSet> {
-        let mut metrics = self.operator.metrics().unwrap_or_default();
+    fn metrics(&self, operator: &dyn ExecutionPlan) -> Option<MetricsSet> {
+        let mut metrics = operator.metrics().unwrap_or_default();
         for (name, spent) in times(&self.profiler.snapshot(), self.anchor) {
             let time = Time::new();
             time.add_duration(spent);
             metrics.push(Arc::new(Metric::new(MetricValue::Time { name: name.into(), time }, None)));
         }
         Some(metrics)
-    }
-
-    fn statistics_from_inputs(&self, inputs: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        self.operator.statistics_from_inputs(inputs, args)
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        self.operator.child_stats_requests(partition)
-    }
-
-    fn supports_limit_pushdown(&self) -> bool {
-        self.operator.supports_limit_pushdown()
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.operator.fetch()
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        self.operator.cardinality_effect()
     }
 }
 

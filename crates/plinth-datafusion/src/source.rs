@@ -22,6 +22,7 @@ use object_store::ObjectStore;
 use plinth_format::{AccessPath, File, ScanBuilder};
 
 use crate::columns::FileColumns;
+use crate::enlarging::enlarges;
 use crate::handles::Handles;
 use crate::location;
 use crate::metrics::PartitionMetrics;
@@ -205,6 +206,10 @@ impl FileSource for PlinthSource {
     }
 
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
+        // What makes much of a row is evaluated above, over batches of few rows.
+        if projection.expr_iter().any(|expr| enlarges(expr.as_ref(), 0).is_some()) {
+            return Ok(None);
+        }
         let projection = self.projection.try_merge(projection)?;
         Ok(Some(Arc::new(Self { projection, ..self.clone() })))
     }

@@ -38,7 +38,7 @@ pub use merged::Merged;
 pub use reading::{Below, Reading, Reply};
 #[cfg(target_os = "linux")]
 pub use ring::{Direction, Features, Ring, Transfer};
-pub use slab::{Extent, HUGE_PAGE, PAGE, Slab};
+pub use slab::{Extent, HUGE_PAGE, PAGE, Slab, mapped_bytes};
 pub use source::{LocalFile, MemorySource, Source};
 pub use spool::Spool;
 pub use storage::{Append, Folder, Output, Storage, StorageFile};

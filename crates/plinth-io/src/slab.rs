@@ -10,7 +10,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut, RangeTo};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_buffer::Buffer;
@@ -23,6 +23,14 @@ pub const PAGE: usize = 4096;
 
 /// A slab's slot in a ring's table of buffers if it has none.
 const NOT_REGISTERED: u32 = u32::MAX;
+
+/// Bytes of all slabs.
+static MAPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes that the slabs of this process take, which no allocator knows of.
+pub fn mapped_bytes() -> u64 {
+    MAPPED.load(Relaxed)
+}
 
 /// A piece of memory that extents are cut from.
 pub struct Slab {
@@ -54,6 +62,7 @@ impl Slab {
             .filter(|&len| isize::try_from(len).is_ok())
             .ok_or(std::io::ErrorKind::OutOfMemory)?;
         let start = map::aligned(len, huge_pages)?;
+        MAPPED.fetch_add(len as u64, Relaxed);
         let free = Mutex::new(FreeSpace(vec![(0, len)]));
         let (used, slot) = (AtomicUsize::new(0), AtomicU32::new(NOT_REGISTERED));
         Ok(Arc::new(Self { start, len, free, used, slot, process: std::process::id() }))
@@ -110,6 +119,7 @@ impl Drop for Slab {
         // In a forked child something else may lie there by now.
         if self.process == std::process::id() {
             map::unmap(self.start, self.len);
+            MAPPED.fetch_sub(self.len as u64, Relaxed);
         }
     }
 }

@@ -1,10 +1,88 @@
-//! The program's allocator: jemalloc, which gives back what queries free, and quickly has it again.
+//! The program's allocator: jemalloc, which gives back what queries free, and quickly has it again. What is allocated is counted,
+//! so that a memory limit holds for what no operator asks for, too.
 //!
 //! Chosen by measurement (ARCHITECTURE.md). A library leaves this to the program that it is part of.
 #![allow(unsafe_code)]
 
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+use tikv_jemallocator::Jemalloc;
+
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: Counted = Counted;
+
+/// jemalloc, and a count of the bytes it has given out.
+struct Counted;
+
+/// Bytes that threads have told of.
+static ALLOCATED: AtomicI64 = AtomicI64::new(0);
+
+/// What a thread allocates before it tells: the count is wrong by that much a thread, and costs next to nothing.
+const UNTOLD: i64 = 64 << 10;
+
+thread_local! {
+    /// What this thread has allocated, less what it has freed, and not yet told of. Without a destructor it can be used at any time.
+    static MINE: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Counts bytes that came, or went if there are less than none.
+#[inline]
+fn count(bytes: i64) {
+    // A thread that ends has told of all but a little.
+    let _ = MINE.try_with(|mine| {
+        let sum = mine.get() + bytes;
+        if sum.abs() < UNTOLD {
+            mine.set(sum);
+        } else {
+            mine.set(0);
+            ALLOCATED.fetch_add(sum, Relaxed);
+        }
+    });
+}
+
+/// A size as a difference. No allocation is larger than `isize::MAX`.
+#[inline]
+fn signed(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+/// Bytes that are allocated.
+pub(crate) fn allocated() -> u64 {
+    u64::try_from(ALLOCATED.load(Relaxed)).unwrap_or(0)
+}
+
+// SAFETY: each call goes to jemalloc as it came, and what that returns is returned; counting neither allocates nor panics.
+unsafe impl GlobalAlloc for Counted {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(signed(layout.size()));
+        // SAFETY: as the caller promises.
+        unsafe { Jemalloc.alloc(layout) }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(signed(layout.size()));
+        // SAFETY: as the caller promises.
+        unsafe { Jemalloc.alloc_zeroed(layout) }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        count(-signed(layout.size()));
+        // SAFETY: as the caller promises.
+        unsafe { Jemalloc.dealloc(start, layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count(signed(new_size) - signed(layout.size()));
+        // SAFETY: as the caller promises.
+        unsafe { Jemalloc.realloc(start, layout, new_size) }
+    }
+}
 
 /// Freed memory goes back to the system over a second, not over ten: within a memory limit, what one operator has freed is what
 /// the next one needs.

@@ -1,5 +1,6 @@
 //! A DataFusion session with Plinth files in it.
 
+mod cut;
 mod database;
 mod dense;
 mod depth;
@@ -15,7 +16,6 @@ mod rows;
 mod statements;
 mod stop;
 mod watch;
-mod windows;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -38,14 +38,15 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
-    BudgetPool, FileOptions, NamelessSpills, ParquetScans, PlinthConfig, ProfileOperators, Stores, profile_tasks,
+    BudgetPool, FileOptions, GuardMemory, NamelessSpills, ParquetScans, PlinthConfig, ProfileOperators, Stores,
+    WindowsByPartition, bounded_functions, honest_aggregates, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
 use plinth_io::{Io, IoOptions, MemoryBudget};
 
 use crate::error::{Failure, Result};
-use crate::interrupt;
+use crate::{interrupt, machine};
 use database::Database;
 
 pub(crate) use engine::plinth_files;
@@ -62,6 +63,20 @@ const AHEAD: usize = 64 << 20;
 
 /// The stack of threads that run statements: what [`depth`] lets through has room on it, also unoptimised.
 const STACK: usize = 64 << 20;
+
+/// Rows of a batch of the engine where memory does not matter.
+const BATCH_ROWS: u64 = 8192;
+/// Fewer cost more than they save.
+const FEWEST_ROWS: u64 = 512;
+/// Bytes of the memory of a thread for each row of a batch: what is spilled and merged takes several batches of each run.
+const FOR_EACH_ROW: u64 = 16 << 10;
+
+/// Rows of a batch of the engine: within little memory fewer, as a power of two.
+fn batch_rows(options: &SessionOptions) -> usize {
+    let rows = options.memory / (options.threads.max(1) as u64 * FOR_EACH_ROW);
+    let rows = rows.clamp(FEWEST_ROWS, BATCH_ROWS);
+    usize::try_from(1_u64 << rows.ilog2()).unwrap_or(8192)
+}
 
 /// How to set up a session.
 #[derive(Clone, Debug)]
@@ -97,6 +112,7 @@ impl Session {
     /// Sets up a session.
     pub(crate) fn new(options: &SessionOptions) -> Result<Self> {
         let budget = MemoryBudget::new(options.memory);
+        machine::count_memory(&budget);
         let writer =
             WriterOptions { threads: options.threads, cancelled: interrupt::flag(), ..WriterOptions::default() };
         let files = FileOptions {
@@ -128,6 +144,7 @@ impl Session {
             .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
             .with_sort_spill_reservation_bytes(merging.min(SORT_MERGING))
             .with_target_partitions(options.threads)
+            .with_batch_size(batch_rows(options))
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema("datafusion", "public")
             .with_information_schema(true)
@@ -135,7 +152,7 @@ impl Session {
         let spills =
             DiskManagerBuilder::default().with_temp_file_factory(Arc::new(NamelessSpills::new(std::env::temp_dir())));
         let runtime = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(BudgetPool::new(budget)))
+            .with_memory_pool(Arc::new(BudgetPool::new(Arc::clone(&budget))))
             .with_disk_manager_builder(spills)
             .build_arc()?;
         let watch = Arc::new(Watch::default());
@@ -143,9 +160,11 @@ impl Session {
         // Before filters look for scans that take them.
         rules.insert(0, Arc::new(ParquetScans::new(files.open.clone())));
         rules.push(meaning::recursion_rule());
-        rules.push(Arc::new(windows::ChargeWindows));
+        rules.push(Arc::new(cut::CutBatches::within(options.memory)));
+        rules.push(Arc::new(WindowsByPartition));
         rules.push(Arc::new(dense::DenseSorts));
         rules.push(Arc::clone(&watch) as _);
+        rules.push(Arc::new(GuardMemory::new(Arc::clone(&budget))));
         rules.push(Arc::new(ProfileOperators));
         // What operators spawn is theirs; if somebody else follows the tasks of this process, it is nobody's.
         let _ = profile_tasks();
@@ -169,6 +188,12 @@ impl Session {
             state.register_udf(Arc::new(function))?;
         }
         for function in plinth_datafusion::aggregate_functions() {
+            state.register_udaf(Arc::new(function))?;
+        }
+        for function in bounded_functions(state.scalar_functions().clone().values(), &budget) {
+            state.register_udf(Arc::new(function))?;
+        }
+        for function in honest_aggregates(state.aggregate_functions().clone().values()) {
             state.register_udaf(Arc::new(function))?;
         }
         state.register_file_format(engine::format_factory(files.clone()), true)?;

@@ -3,6 +3,7 @@
 
 mod common;
 mod lookup;
+mod memory;
 mod messages;
 #[cfg(target_os = "linux")]
 mod paths;

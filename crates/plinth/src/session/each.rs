@@ -1,4 +1,4 @@
-//! A step of a plan that does something with each batch and passes the rows on as they are.
+//! A step of a plan that does something with each batch and passes the rows on as they are, in one batch or several.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,24 +10,23 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 
 /// What is done with the batches of a partition, one after the other.
-pub(super) type Each = Box<dyn FnMut(RecordBatch) -> Result<RecordBatch> + Send>;
+pub(super) type Each = Box<dyn FnMut(RecordBatch) -> Result<Vec<RecordBatch>> + Send>;
+
+/// Makes that for a partition.
+pub(super) type MakeEach = Arc<dyn Fn(usize, &TaskContext) -> Each + Send + Sync>;
 
 /// Does something with each batch of its input, and keeps rows and order.
 pub(super) struct EachBatchExec {
     name: &'static str,
     input: Arc<dyn ExecutionPlan>,
-    each: fn(usize, &TaskContext) -> Each,
+    each: MakeEach,
 }
 
 impl EachBatchExec {
-    pub(super) fn over(
-        name: &'static str,
-        input: Arc<dyn ExecutionPlan>,
-        each: fn(usize, &TaskContext) -> Each,
-    ) -> Arc<dyn ExecutionPlan> {
+    pub(super) fn over(name: &'static str, input: Arc<dyn ExecutionPlan>, each: MakeEach) -> Arc<dyn ExecutionPlan> {
         Arc::new(Self { name, input, each })
     }
 }
@@ -69,7 +68,7 @@ impl ExecutionPlan for EachBatchExec {
         let [input] = children.as_slice() else {
             return internal_err!("{} has one input, not {}", self.name, children.len());
         };
-        Ok(Self::over(self.name, Arc::clone(input), self.each))
+        Ok(Self::over(self.name, Arc::clone(input), Arc::clone(&self.each)))
     }
 
     fn apply_expressions(
@@ -81,7 +80,8 @@ impl ExecutionPlan for EachBatchExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let mut each = (self.each)(partition, &context);
-        let rows = self.input.execute(partition, context)?.map(move |batch| each(batch?));
+        let batches = self.input.execute(partition, context)?.map(move |batch| each(batch?));
+        let rows = batches.map_ok(|batches| stream::iter(batches.into_iter().map(Ok))).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), rows)))
     }
 }

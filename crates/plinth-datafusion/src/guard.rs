@@ -1,0 +1,133 @@
+//! The last word on memory: a query ends with an error where what it holds in truth is far above the limit.
+//!
+//! Most operators ask the pool for what they gather, and spill or fail where it refuses. What they do not ask for (state of
+//! accumulators that is not counted, rows of windows, values on their way) the pool knows from the program's allocator, and has
+//! operators that can spill do so. Where none can, nobody would ask again: so there is a look at each batch that an operator gives.
+//!
+//! Text of a scan that shares a large dictionary is copied here, too: every batch of it would count for all of the dictionary.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::{DataFusionError, Result};
+use datafusion_execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion_session::PhysicalOptimizerRule;
+use futures::{Stream, StreamExt};
+use plinth_io::MemoryBudget;
+
+use crate::around::{Around, AroundExec};
+use crate::dense::dense;
+use crate::pool::operator;
+
+/// Of the limit, what the text of a scan's batch may share with others.
+const SHARED: u64 = 64;
+
+/// Ends queries that hold far more than the limit of a budget that is measured ([`MemoryBudget::measure`]). It comes after all
+/// rules that look for operators.
+#[derive(Debug)]
+pub struct GuardMemory {
+    budget: Arc<MemoryBudget>,
+}
+
+impl GuardMemory {
+    /// A guard of a budget.
+    pub fn new(budget: Arc<MemoryBudget>) -> Self {
+        Self { budget }
+    }
+
+    fn guard(&self, plan: Arc<dyn ExecutionPlan>, above: &str) -> Result<Arc<dyn ExecutionPlan>> {
+        let children = plan.children().into_iter().map(|child| self.guard(Arc::clone(child), plan.name()));
+        let children = children.collect::<Result<Vec<_>>>()?;
+        let plan = replace_children_if_necessary(plan, children)?;
+        let most = self.budget.limit() / SHARED;
+        let shared = plan.children().is_empty().then(|| usize::try_from(most).unwrap_or(usize::MAX));
+        let guarded = Guarded { budget: Arc::clone(&self.budget), above: operator(above).into(), shared };
+        Ok(AroundExec::over(plan, guarded))
+    }
+}
+
+impl PhysicalOptimizerRule for GuardMemory {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        self.guard(plan, "the query")
+    }
+
+    fn name(&self) -> &'static str {
+        "guard_memory"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Clone)]
+struct Guarded {
+    budget: Arc<MemoryBudget>,
+    /// Who gets the rows, and may gather them.
+    above: Arc<str>,
+    /// Of a scan: bytes that the text of a batch may share with others.
+    shared: Option<usize>,
+}
+
+impl Around for Guarded {
+    fn execute(
+        &self,
+        operator: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let rows = operator.execute(partition, context)?;
+        Ok(Box::pin(GuardedRows { schema: rows.schema(), rows: Some(rows), guarded: self.clone() }))
+    }
+}
+
+struct GuardedRows {
+    /// None after its end.
+    rows: Option<SendableRecordBatchStream>,
+    schema: SchemaRef,
+    guarded: Guarded,
+}
+
+impl Stream for GuardedRows {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        let Some(rows) = &mut this.rows else { return Poll::Ready(None) };
+        match rows.poll_next_unpin(context) {
+            Poll::Ready(Some(Ok(batch))) => {
+                let Guarded { budget, above, shared } = &this.guarded;
+                if let Err(error) = budget.check_held(above) {
+                    this.rows = None;
+                    let error = DataFusionError::ResourcesExhausted(error.to_string());
+                    return Poll::Ready(Some(Err(error)));
+                }
+                Poll::Ready(Some(match *shared {
+                    Some(most) => dense(batch, most),
+                    None => Ok(batch),
+                }))
+            }
+            Poll::Ready(None) => {
+                this.rows = None;
+                Poll::Ready(None)
+            }
+            next => next,
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rows.as_ref().map_or((0, Some(0)), Stream::size_hint)
+    }
+}
+
+impl RecordBatchStream for GuardedRows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

@@ -1,0 +1,210 @@
+//! Accumulators whose size says what their state takes on its way out.
+//!
+//! A GROUP BY that spills, or hands its groups on, has each accumulator give its state as values of their own. One that
+//! holds a few numbers says so little of itself that a million fit into the memory for a hundred thousand: a list in an
+//! array in a value takes a thousand bytes. Functions that keep the state of all groups together give arrays, and are left as they are.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::{DataType, FieldRef};
+use datafusion_common::{Result, ScalarValue};
+use datafusion_expr::expr::{AggregateFunction, AggregateFunctionParams, WindowFunctionParams};
+use datafusion_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
+use datafusion_expr::udf_eq::UdfEq;
+use datafusion_expr::utils::AggregateOrderSensitivity;
+use datafusion_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator, ReversedUDAF,
+    SetMonotonicity, Signature, StatisticsArgs,
+};
+
+/// Bytes of a state's list as a value: the value, the array, its buffers and its elements' array.
+const LIST: usize = 768;
+/// Bytes of a state's other value.
+const VALUE: usize = 64;
+
+/// A session's aggregate functions, each with accumulators that count what their state takes.
+pub fn honest_aggregates<'a>(functions: impl IntoIterator<Item = &'a Arc<AggregateUDF>>) -> Vec<AggregateUDF> {
+    functions.into_iter().map(|inner| Honest { inner: Arc::clone(inner.inner()).into() }.into()).collect()
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Honest {
+    inner: UdfEq<Arc<dyn AggregateUDFImpl>>,
+}
+
+#[derive(Debug)]
+struct Counted {
+    inner: Box<dyn Accumulator>,
+    /// What its state takes as values, beside what is in it.
+    values: usize,
+}
+
+#[warn(clippy::missing_trait_methods)]
+impl Accumulator for Counted {
+    fn size(&self) -> usize {
+        self.inner.size() + self.values
+    }
+
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.inner.update_batch(values)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        self.inner.evaluate()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.inner.state()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.inner.merge_batch(states)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.inner.retract_batch(values)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.inner.supports_retract_batch()
+    }
+}
+
+#[warn(clippy::missing_trait_methods)] // All that is known of the function stays known.
+impl AggregateUDFImpl for Honest {
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        let state = self.inner.state_fields(StateFieldsArgs {
+            name: args.name,
+            input_fields: args.expr_fields,
+            return_field: Arc::clone(&args.return_field),
+            ordering_fields: &[],
+            is_distinct: args.is_distinct,
+        });
+        let size = |field: &FieldRef| if field.data_type().is_nested() { LIST } else { VALUE };
+        // Values in order are kept together with what they are ordered by.
+        let ordered = if args.order_bys.is_empty() { 0 } else { LIST };
+        let values = state?.iter().map(size).sum::<usize>() + ordered;
+        Ok(Box::new(Counted { inner: self.inner.accumulator(args)?, values }))
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        self.inner.create_sliding_accumulator(args)
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        self.inner.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
+        self.inner.create_groups_accumulator(args)
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn schema_name(&self, params: &AggregateFunctionParams) -> Result<String> {
+        self.inner.schema_name(params)
+    }
+
+    fn human_display(&self, params: &AggregateFunctionParams) -> Result<String> {
+        self.inner.human_display(params)
+    }
+
+    fn window_function_schema_name(&self, params: &WindowFunctionParams) -> Result<String> {
+        self.inner.window_function_schema_name(params)
+    }
+
+    fn display_name(&self, params: &AggregateFunctionParams) -> Result<String> {
+        self.inner.display_name(params)
+    }
+
+    fn window_function_display_name(&self, params: &WindowFunctionParams) -> Result<String> {
+        self.inner.window_function_display_name(params)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(arg_types)
+    }
+
+    fn return_field(&self, arg_fields: &[FieldRef]) -> Result<FieldRef> {
+        self.inner.return_field(arg_fields)
+    }
+
+    fn is_nullable(&self) -> bool {
+        self.inner.is_nullable()
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        self.inner.state_fields(args)
+    }
+
+    fn with_beneficial_ordering(self: Arc<Self>, beneficial: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        let ordered = Arc::clone(&*self.inner).with_beneficial_ordering(beneficial)?;
+        Ok(ordered.map(|inner| Arc::new(Self { inner: inner.into() }) as Arc<dyn AggregateUDFImpl>))
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.inner.order_sensitivity()
+    }
+
+    fn simplify(&self) -> Option<AggregateFunctionSimplification> {
+        self.inner.simplify()
+    }
+
+    fn simplify_expr_op_literal(
+        &self,
+        function: &AggregateFunction,
+        arg: &Expr,
+        operator: Operator,
+        literal: &Expr,
+        arg_is_left: bool,
+    ) -> Result<Option<Expr>> {
+        self.inner.simplify_expr_op_literal(function, arg, operator, literal, arg_is_left)
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        self.inner.reverse_expr()
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(arg_types)
+    }
+
+    fn is_descending(&self) -> Option<bool> {
+        self.inner.is_descending()
+    }
+
+    fn value_from_stats(&self, statistics: &StatisticsArgs<'_>) -> Option<ScalarValue> {
+        self.inner.value_from_stats(statistics)
+    }
+
+    fn default_value(&self, data_type: &DataType) -> Result<ScalarValue> {
+        self.inner.default_value(data_type)
+    }
+
+    fn supports_null_handling_clause(&self) -> bool {
+        self.inner.supports_null_handling_clause()
+    }
+
+    fn supports_within_group_clause(&self) -> bool {
+        self.inner.supports_within_group_clause()
+    }
+
+    fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
+        self.inner.set_monotonicity(data_type)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+}
