@@ -162,6 +162,7 @@ fn lacks_reader(_path: &Path, _error: &std::io::Error) -> bool {
 }
 
 #[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use std::io::Write;
     use std::sync::mpsc;

@@ -20,16 +20,22 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use super::meaning::PlinthDialect;
 use crate::error::{Failure, Result};
 
-/// Most levels that an expression has, most joins of a query and most names of a WITH.
+/// Most levels that an expression has, and most names of a WITH.
 const MOST: usize = 1_000;
 
+/// Most tables that a query joins: each join of a plan has a schema of all columns so far, so memory grows with the square.
+const MOST_TABLES: usize = 300;
+
+/// Most of UNION, EXCEPT and INTERSECT of several kinds that follow one another.
+const MOST_SETS: usize = 300;
+
 /// Most steps of a plan that follow one another: a level of a statement makes several, and views add theirs.
-const MOST_STEPS: usize = 4 * MOST;
+const MOST_STEPS: usize = 1_500;
 
 /// Most types within types.
 const MOST_TYPES: usize = 50;
 
-/// Tokens of which none can be so deep that any stack is too small.
+/// Tokens that no stack is too small to parse.
 const SHALLOW: usize = 200;
 
 /// Tokens of which some may be too deep for the stack of the thread that parses them.
@@ -53,7 +59,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Statement>> {
         return Err(Failure::new(format!("a type nests {types} deep, at most {MOST_TYPES} are taken")));
     }
     match bound {
-        ..=SHALLOW => parse_tokens(tokens),
+        ..=SHALLOW => shallow(parse_tokens(tokens)?),
         ..=BOTTOMLESS => std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("plinth-parse".to_owned()).stack_size(STACK);
             let parsing = thread.spawn_scoped(scope, || shallow(parse_tokens(tokens)?));
@@ -170,9 +176,9 @@ impl From<Deep> for Failure {
                 "an expression is more than {MOST} levels deep: compute parts of it in a subquery; chains of AND, OR and UNION may \
                  be longer, and IN (...) holds many values"
             ),
-            Deep::Joins(count) => format!("a query joins {count} tables, at most {MOST} are joined"),
+            Deep::Joins(count) => format!("a query joins {count} tables, at most {MOST_TABLES} are joined"),
             Deep::Sets(count) => format!(
-                "{count} of UNION, EXCEPT and INTERSECT follow one another, at most {MOST} of several kinds may"
+                "{count} of UNION, EXCEPT and INTERSECT follow one another, at most {MOST_SETS} of several kinds may"
             ),
             Deep::With(count) => format!("WITH names {count} queries, at most {MOST} are taken"),
         })
@@ -198,7 +204,7 @@ impl VisitorMut for Shallow {
             levels += 1;
             left = Some(further);
         }
-        if levels > MOST {
+        if levels > MOST_SETS {
             return ControlFlow::Break(Deep::Sets(levels));
         }
         ControlFlow::Continue(())
@@ -206,7 +212,7 @@ impl VisitorMut for Shallow {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Deep> {
         let tables: usize = select.from.iter().map(|from| from.joins.len() + 1).sum();
-        if tables > MOST { ControlFlow::Break(Deep::Joins(tables)) } else { ControlFlow::Continue(()) }
+        if tables > MOST_TABLES { ControlFlow::Break(Deep::Joins(tables)) } else { ControlFlow::Continue(()) }
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Deep> {

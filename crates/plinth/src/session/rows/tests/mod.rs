@@ -36,7 +36,8 @@ impl Db {
             .unwrap();
         let options = SessionOptions {
             db: Some(folder.to_path_buf()),
-            memory: 256 << 20,
+            // What is allocated is counted for the process, and tests run side by side in one.
+            memory: 8 << 30,
             threads: 2,
             io: IoOptions::default(),
             access,
