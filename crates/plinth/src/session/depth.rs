@@ -58,19 +58,21 @@ pub(super) fn parse(text: &str) -> Result<Vec<Statement>> {
     if types > MOST_TYPES {
         return Err(Failure::new(format!("a type nests {types} deep, at most {MOST_TYPES} are taken")));
     }
-    match bound {
-        ..=SHALLOW => shallow(parse_tokens(tokens)?),
-        ..=BOTTOMLESS => std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("plinth-parse".to_owned()).stack_size(STACK);
-            let parsing = thread.spawn_scoped(scope, || shallow(parse_tokens(tokens)?));
-            let parsing = parsing.map_err(|error| Failure::new(format!("can't start a thread: {error}")))?;
-            parsing.join().map_err(|_| Failure::new("the statement was given up: see above"))?
-        }),
-        _ => Err(Failure::new(format!(
+    if bound <= SHALLOW {
+        return shallow(parse_tokens(tokens)?);
+    }
+    if bound > BOTTOMLESS {
+        return Err(Failure::new(format!(
             "a chain of {bound} words and signs without a comma is too long, at most {BOTTOMLESS} are taken: IN (...) and \
              VALUES hold many values"
-        ))),
+        )));
     }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("plinth-parse".to_owned()).stack_size(STACK);
+        let parsing = thread.spawn_scoped(scope, || shallow(parse_tokens(tokens)?));
+        let parsing = parsing.map_err(|error| Failure::new(format!("can't start a thread: {error}")))?;
+        parsing.join().map_err(|_| Failure::new("the statement was given up: see above"))?
+    })
 }
 
 fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {

@@ -130,7 +130,7 @@ pub(crate) fn big_parquet(path: &Path, rows: u64) {
     while left > 0 {
         let step = left.min(100_000);
         left -= step;
-        let numbers: Int64Array = (0..step).map(|_| next() as i64).collect();
+        let numbers: Int64Array = (0..step).map(|_| next().cast_signed()).collect();
         let texts = StringArray::from_iter_values((0..step).map(|_| format!("{:016x}", next())));
         let columns: [(&str, ArrayRef); 2] = [("n", Arc::new(numbers)), ("t", Arc::new(texts))];
         let batch = RecordBatch::try_from_iter(columns).unwrap();

@@ -85,7 +85,7 @@ fn make(dir: &Dir, kind: &str, extension: &str) -> String {
         "loop" => symlink(&path, &path).unwrap(),
         "locked" => {
             std::fs::write(&path, "").unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o0)).unwrap();
         }
         _ => {}
     }
