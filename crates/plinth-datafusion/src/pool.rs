@@ -164,7 +164,7 @@ impl BudgetPool {
     fn share(&self, state: &State, parts: u64) -> u64 {
         let others = self.budget.in_use().saturating_sub(state.held);
         let left = self.budget.limit().saturating_sub(others);
-        (left / state.parts.max(1)).saturating_mul(parts)
+        left.saturating_mul(parts) / state.parts.max(1)
     }
 
     /// What a group of so many parts may hold that wants so much, once caches have given back what it lacks.
