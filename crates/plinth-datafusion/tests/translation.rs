@@ -129,7 +129,7 @@ fn leaf() -> impl Strategy<Value = String> {
         "i NOT IN (1, NULL, 3)",
         "i NOT IN (1, 2, 3, 4, 5, 6, 7)",
         "s NOT IN ('a', NULL)",
-        "f IN (0.0, 1.5)",
+        "f IN (-0.0, 0.0, 1.5)",
         "b IN (true, NULL)",
         "d IN (1.25, 2.5)",
         "day IN (DATE '2022-06-01', DATE '2022-07-02')",
