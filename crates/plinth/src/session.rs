@@ -58,6 +58,10 @@ pub(crate) use watch::{Done, Watch};
 /// Most bytes that a sort sets aside for merging what it spilled.
 const SORT_MERGING: usize = 10 << 20;
 
+/// Bytes after which an exchange between threads closes a file that it spills to: each batch has its own. Two files that are written
+/// to at a time are read one after the other, so a reader may wait for the next batch of one while its batch lies in the
+/// other, and the writers wait for the reader: the engine then waits for ever.
+const EXCHANGE_FILE: usize = 1;
 /// Most bytes of foreign rows that wait for a query.
 const AHEAD: usize = 64 << 20;
 
@@ -143,6 +147,7 @@ impl Session {
         let config = SessionConfig::new()
             .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
             .with_sort_spill_reservation_bytes(merging.min(SORT_MERGING))
+            .set_usize("datafusion.execution.max_spill_file_size_bytes", EXCHANGE_FILE)
             .with_target_partitions(options.threads)
             .with_batch_size(batch_rows(options))
             .with_create_default_catalog_and_schema(false)
