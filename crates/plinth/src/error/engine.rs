@@ -335,6 +335,7 @@ const WORDS: &[(&str, &str)] = &[
     (r#"(^|[^"'.\w])Timestamp\(\w+\)"#, "${1}TIMESTAMP"),
     (r#"(^|[^"'.\w])Interval\(\w+\)"#, "${1}INTERVAL"),
     (r#"(^|[^"'.\w])Decimal(?:32|64|128|256)\((\d+), (-?\d+)\)"#, "${1}DECIMAL($2, $3)"),
+    (r"\bDecimal(?:32|64|128|256) of precision\b", "DECIMAL of precision"),
 ];
 
 #[cfg(test)]
