@@ -1,5 +1,5 @@
 //! Text that keeps much more than itself: views keep the buffers whole that they were picked from. A batch of sorted rows has
-//! its text from all over; one of a scan may share a dictionary with all others. Whoever counts or gathers such batches has many
+//! its text from all over; one of a scan may share a dictionary with all others. An operator that counts or gathers such batches has many
 //! times their size.
 
 use std::sync::Arc;

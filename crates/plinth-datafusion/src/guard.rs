@@ -2,7 +2,7 @@
 //!
 //! Most operators ask the pool for what they gather, and spill or fail where it refuses. What they do not ask for (state of
 //! accumulators that is not counted, rows of windows, values on their way) the pool knows from the program's allocator, and has
-//! operators that can spill do so. Where none can, nobody would ask again: so there is a look at each batch that an operator gives.
+//! operators that can spill do so. Where none can, no operator would ask again: so there is a look at each batch that an operator gives.
 //!
 //! Text of a scan that shares a large dictionary is copied here, too: every batch of it would count for all of the dictionary.
 

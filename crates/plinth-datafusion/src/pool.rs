@@ -16,7 +16,7 @@ use plinth_io::{MemoryBudget, OutOfMemory, Reservation};
 /// so that what is spilled is few large runs. Those that can't spill get what is left, and else fail with an error that
 /// says which operator that was, how much it wanted and what to do.
 ///
-/// What is left is what nobody has reserved or, if that is less, what is not in use in truth ([`MemoryBudget::measure`]):
+/// What is left is what is not reserved or, if that is less, what is not in use in truth ([`MemoryBudget::measure`]):
 /// state that an operator does not ask memory for makes it spill all the same.
 #[derive(Debug)]
 pub struct BudgetPool {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{IoError, Result};
 
-/// How long a pipe may be without a reader: whoever is to read may be started a moment later.
+/// How long a pipe may be without a reader, which may be started a moment later.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Opens a regular file for reading.
@@ -74,7 +74,7 @@ pub fn text_of(from: impl Read, name: impl AsRef<Path>, most: u64) -> Result<Str
 /// Opens something for writing that is there and need not be a file: a device, a pipe, a descriptor of this process.
 ///
 /// # Errors
-/// If it can't be opened, or is a pipe that nobody has begun to read within a few seconds.
+/// If it can't be opened, or is a pipe without a reader within a few seconds.
 pub fn open_sink(path: impl AsRef<Path>) -> Result<File> {
     let path = path.as_ref();
     let failed = |e| IoError::os(path, "open", e);
@@ -148,7 +148,7 @@ pub(crate) fn wait_from_now_on(_file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether an error says that nobody reads a pipe.
+/// Whether an error says that a pipe has no reader.
 #[cfg(unix)]
 fn lacks_reader(path: &Path, error: &std::io::Error) -> bool {
     use std::os::unix::fs::FileTypeExt;

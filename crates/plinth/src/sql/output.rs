@@ -15,7 +15,7 @@ const HELD: usize = 1 << 16;
 /// A place for bytes.
 pub(crate) struct Output {
     sink: Sink,
-    /// What was written and is still here. What is written at once is handed on at once, so that whoever reads gets no part
+    /// What was written and is still here. What is written at once is handed on at once, so that a reader gets no part
     /// of a row that a failure cuts off.
     held: Vec<u8>,
     /// Something was handed on since the result began.
@@ -89,7 +89,7 @@ impl Output {
         Ok(())
     }
 
-    /// Forgets what is held of the result. Whether a part of it is with whoever reads already.
+    /// Forgets what is held of the result. Whether a part of it is with the reader already.
     pub(crate) fn forget(&mut self) -> bool {
         self.held.clear();
         self.sent && !self.is_provisional()
