@@ -1,6 +1,6 @@
 """Indexes and sorts by the exact type of a key, beside what they were chosen over and beside others' stores.
 
-The example programs of plinth-index and plinth-sort do the work: they run what is compared in turn, check every answer by a digest
+The example programs of plinth-index and plinth-core do the work: they run what is compared in turn, check every answer by a digest
 before they print a time, and print tables. `bench/keys` adds redb and LMDB, and DuckDB's ORDER BY is asked here.
 """
 
@@ -15,7 +15,7 @@ from .. import process
 from ..process import Failed
 from ..timing import say, verdict
 
-BUILD = "cargo build --release -p plinth-index -p plinth-sort --examples"
+BUILD = "cargo build --release -p plinth-index -p plinth-core --examples"
 PEERS = Path(__file__).parents[1] / "keys" / "target" / "release" / "keys"
 PARTS = ["insert", "lookup", "layouts", "nodes", "threads", "pools", "cold", "peers", "sort"]
 QUICK = 20_000
@@ -80,7 +80,7 @@ def peers(options, sizes):
 
 def duckdb_sorts(tables, rows, threads):
     """What DuckDB takes to write a column in order, less what it takes to write it as it is, beside the example's times."""
-    ours = {table["title"].split(":")[0]: dict(table["rows"])["plinth-sort"][0] for table in tables}
+    ours = {table["title"].split(":")[0]: dict(table["rows"])["plinth"][0] for table in tables}
     found = []
     for name, expression in COLUMNS.items():
         mine = next(each for title, each in ours.items() if title.startswith(name))
@@ -97,7 +97,7 @@ def duckdb_sorts(tables, rows, threads):
             raise Failed(f"keys: DuckDB's {name} are not in order")
         each = (statistics.median(spent[" order by k"]) - statistics.median(spent[""])) / rows * 1e9
         title = f"{name}: {rows} values, {threads} thread(s), ORDER BY"
-        line = [["plinth-sort", [mine, 1.0]], ["DuckDB 2.0, ORDER BY", [each, each / mine]]]
+        line = [["plinth", [mine, 1.0]], ["DuckDB 2.0, ORDER BY", [each, each / mine]]]
         found.append({"part": "sort", "title": title, "columns": ["ns each", "ratio"], "rows": line})
     return found
 
@@ -116,9 +116,9 @@ def verdicts(tables):
         if table["part"] == "sort" and "1 thread(s)" in table["title"]:
             for name, (_, ratio, *_) in rows.items():
                 if name.startswith("comparator called") and title.split(",")[-1] in (" random", "strings (24 bytes in common)"):
-                    told.append(verdict(f"sort of {title}, comparator called over plinth-sort", 1.25, None, ratio))
+                    told.append(verdict(f"sort of {title}, comparator called over plinth", 1.25, None, ratio))
                 if name.startswith("DuckDB"):
-                    told.append(verdict(f"sort of {title}, DuckDB's ORDER BY over plinth-sort", 1, None, ratio))
+                    told.append(verdict(f"sort of {title}, DuckDB's ORDER BY over plinth", 1, None, ratio))
         if table["part"] == "cold":
             lookups, reads, each, share = rows["batches of 256, 2 thread(s)"]
             told.append(verdict("larger than memory, reads a lookup", None, 2, each))

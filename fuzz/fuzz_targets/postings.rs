@@ -31,9 +31,9 @@ fuzz_target!(|data: &[u8]| {
     let mut code = 0;
     for row in 0..rows {
         if row % (1 << run) == 0 {
-            code = (random.next() % codes as u64 * (random.next() % codes as u64) / codes as u64) as usize;
+            code = (random.next_u64() % codes as u64 * (random.next_u64() % codes as u64) / codes as u64) as usize;
         }
-        if random.next() % 256 >= u64::from(nulls) {
+        if random.next_u64() % 256 >= u64::from(nulls) {
             lists[code].push(row << far);
         }
     }
@@ -54,7 +54,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let postings = open(&directory, groups.clone()).unwrap();
     for _ in 0..20 {
-        let (a, b) = (random.next() as u32 % (codes as u32 + 1), random.next() as u32 % (codes as u32 + 1));
+        let (a, b) = (random.next_u64() as u32 % (codes as u32 + 1), random.next_u64() as u32 % (codes as u32 + 1));
         let asked = Codes::run(a.min(b)..a.max(b));
         let expected = lists[a.min(b) as usize..a.max(b) as usize].concat();
         let mut found = Vec::new();

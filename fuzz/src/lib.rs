@@ -94,13 +94,13 @@ pub fn rows(physical: Physical, bytes: &mut Bytes<'_>) -> Vec<model::Row> {
             last = match shape % 6 {
                 0 => bytes.u64(),
                 1 => last.wrapping_add(step),
-                2 => last.wrapping_add(random.next() % step.max(1)),
+                2 => last.wrapping_add(random.next_u64() % step.max(1)),
                 3 if random.chance(3) => bytes.u64(),
-                4 => random.next() % step.max(1),
-                5 => random.next(),
+                4 => random.next_u64() % step.max(1),
+                5 => random.next_u64(),
                 _ => last,
             };
-            if random.next() % 256 < u64::from(nulls) && nulls > 16 {
+            if random.next_u64() % 256 < u64::from(nulls) && nulls > 16 {
                 return None;
             }
             Some(match physical {

@@ -8,7 +8,8 @@
 
 use std::time::Instant;
 
-use plinth_datafusion::{Coordinate, Level, distances};
+use plinth_core::simd::Level;
+use plinth_datafusion::{Coordinate, distances};
 
 /// As many as a batch of the engine has.
 const PAIRS: usize = 8_192;

@@ -62,12 +62,13 @@ pub use error::from_format;
 pub use foreign::ForeignTable;
 pub use format::{PlinthFormat, PlinthFormatFactory};
 #[doc(hidden)]
-pub use functions::{Coordinate, Level, distances};
+pub use functions::{Coordinate, distances};
 pub use functions::{aggregate_functions, scalar_functions};
 pub use guard::GuardMemory;
 pub use honest::honest_aggregates;
 pub use parquet::{ParquetScan, ParquetScans};
 pub use paths::PathTables;
+pub use plinth_core::simd::Level;
 pub use pool::BudgetPool;
 pub use predicate::{PredicateTranslator, can_own};
 pub use profile::{ProfileOperators, profile_tasks};

@@ -15,8 +15,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
+use plinth_core::random::Random;
+use plinth_core::simd::Level;
 use plinth_encoding::bitpack::mixed::{Mixed, Radix};
-use plinth_encoding::bitpack::{Kernel, VECTOR, bits_for, compare, pack, unpack, vector_len};
+use plinth_encoding::bitpack::{VECTOR, bits_for, compare, pack, unpack, vector_len};
 use plinth_encoding::{Block, Column, EncodeOptions, IntSet, Physical, Test, Values, encode};
 
 /// Rows of a block.
@@ -66,13 +68,8 @@ fn show(times: &[(f64, f64)]) {
 }
 
 fn noise(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
+    let mut random = Random(seed);
+    move || random.next_u64()
 }
 
 /// Codes of so many values, each as likely.
@@ -100,7 +97,7 @@ fn kernels(values: u64, rows: usize) {
     codes.chunks(VECTOR).for_each(|vector| pack(vector, 0, bits, &mut packed));
     let vectors =
         |rows: Range<usize>| packed.chunks_exact(vector_len(bits)).take(rows.end / VECTOR).skip(rows.start / VECTOR);
-    for kernel in [Kernel::Scalar, Kernel::best()] {
+    for kernel in [Level::Scalar, Level::best()] {
         print!("{:<44}", format!("{values} values, {rows} rows, {bits} bits, {kernel:?}"));
         let mut tasks: Vec<Task<'_>> = vec![
             Box::new(|rows| vectors(rows).for_each(touch)),
@@ -131,7 +128,7 @@ fn kernels(values: u64, rows: usize) {
             .skip(rows.start / VECTOR)
             .map(|(lows, fractions)| Mixed::new(radix, VECTOR, lows, fractions).unwrap())
     };
-    for kernel in [Kernel::Scalar, Kernel::best()] {
+    for kernel in [Level::Scalar, Level::best()] {
         print!("{:<44}", format!("{values} values, {rows} rows, {} bits, {kernel:?}", radix.bits()));
         let mut tasks: Vec<Task<'_>> = vec![
             Box::new(|rows| {

@@ -12,7 +12,9 @@ use std::ops::Bound;
 use std::time::Instant;
 
 use arrow_buffer::{Buffer, ScalarBuffer};
-use plinth_encoding::bitpack::{Kernel, Lane, VECTOR, compare, mask, pack, unpack, vector_len};
+use plinth_core::random::Random;
+use plinth_core::simd::Level;
+use plinth_encoding::bitpack::{Lane, VECTOR, compare, mask, pack, unpack, vector_len};
 use plinth_encoding::{Block, Column, Effort, EncodeOptions, Physical, Test, Values, encode, evaluate_column};
 
 /// Vectors in a block.
@@ -32,7 +34,7 @@ fn time(values: usize, mut run: impl FnMut()) -> f64 {
     best
 }
 
-fn unpack_time<T: Lane>(kernel: Kernel, packed: &[u8], bits: u8) -> f64 {
+fn unpack_time<T: Lane>(kernel: Level, packed: &[u8], bits: u8) -> f64 {
     let mut out = vec![T::default(); VECTORS * VECTOR];
     time(out.len(), || {
         for (vector, bytes) in out.chunks_exact_mut(VECTOR).zip(packed.chunks_exact(vector_len(bits))) {
@@ -43,13 +45,8 @@ fn unpack_time<T: Lane>(kernel: Kernel, packed: &[u8], bits: u8) -> f64 {
 }
 
 fn noise(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
+    let mut random = Random(seed);
+    move || random.next_u64()
 }
 
 fn text(values: &[String]) -> Column {
@@ -82,7 +79,7 @@ fn kernels() {
             let values: Vec<u64> = (0..VECTOR).map(|_| next() & mask(bits)).collect();
             pack(&values, 0, bits, &mut packed);
         }
-        for kernel in [Kernel::Scalar, Kernel::best()] {
+        for kernel in [Level::Scalar, Level::best()] {
             let compared = time(VECTORS * VECTOR, || {
                 for bytes in packed.chunks_exact(vector_len(bits)) {
                     black_box(compare(kernel, bytes, bits, mask(bits) / 4, mask(bits) / 3));

@@ -31,5 +31,11 @@ impl EncodingError {
     }
 }
 
+impl From<plinth_core::wire::WireError> for EncodingError {
+    fn from(error: plinth_core::wire::WireError) -> Self {
+        Self::corrupt(error.to_string())
+    }
+}
+
 /// The result of this crate's operations.
 pub type Result<T, E = EncodingError> = std::result::Result<T, E>;

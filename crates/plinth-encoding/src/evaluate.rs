@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
-use crate::bitpack::{self, Kernel};
+use crate::bitpack;
 use crate::bits::{self, map_bits};
 use crate::block::fixed::{holds_wide, wide_value};
 use crate::block::{strip, view_bytes};
@@ -16,6 +16,7 @@ use crate::floats::to_f64;
 use crate::ints::{IntKind, IntPredicate};
 use crate::strings::view;
 use crate::test::{Bounds, Test};
+use plinth_core::simd::Level;
 
 /// Evaluates a test on decoded values. Null rows are unknown.
 ///
@@ -194,7 +195,7 @@ fn floats<const W: usize>(values: &[[u8; W]], load: impl Fn([u8; W]) -> f64, tes
 
 /// Which values, after `load`, lie in `lo..=hi`.
 fn range<S: Copy, T: Copy + PartialOrd>(values: &[S], load: impl Fn(S) -> T, lo: T, hi: T) -> BooleanBuffer {
-    let words = bitpack::in_range(Kernel::best(), values, load, lo, hi);
+    let words = bitpack::in_range(Level::best(), values, load, lo, hi);
     BooleanBuffer::new(Buffer::from_vec(words), 0, values.len())
 }
 

@@ -49,7 +49,7 @@ impl RowCodec {
     pub fn from_schema_bytes(bytes: &[u8]) -> plinth_encoding::Result<Self> {
         let mut wire = WireReader::new(bytes);
         let tree = Tree::read(&mut wire)?;
-        wire.end()?;
+        wire.finish()?;
         Ok(Self::of(tree))
     }
 
@@ -110,7 +110,7 @@ impl RowCodec {
         for column in &self.tree.columns {
             read_streams(column, &mut wire, &mut streams.blocks)?;
         }
-        wire.end()?;
+        wire.finish()?;
         let columns = self
             .tree
             .columns
@@ -150,7 +150,7 @@ fn encode_stream(
 }
 
 fn read_streams(node: &Node, wire: &mut WireReader<'_>, blocks: &mut Vec<Block>) -> plinth_encoding::Result<()> {
-    let values = wire.varint_u32()?;
+    let values = wire.varint_32()?;
     if values > MOST_BLOCK_VALUES {
         return Err(EncodingError::corrupt(format!("column {:?}: {values} values at once", node.name)));
     }

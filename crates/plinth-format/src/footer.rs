@@ -2,6 +2,8 @@
 
 use plinth_encoding::EncodingError;
 
+use plinth_core::wire::WireError;
+
 use crate::error::{FormatError, Result};
 use crate::meta::{BLOCK_ENTRY, Section};
 use crate::types::Tree;
@@ -65,7 +67,7 @@ impl Footer {
         if block_rows == 0 || block_rows > MOST_BLOCK_ROWS {
             return Err(EncodingError::corrupt(format!("blocks of {block_rows} rows")));
         }
-        let row_groups = (0..wire.count(1)?).map(|_| wire.varint_u64()).collect::<plinth_encoding::Result<Vec<_>>>()?;
+        let row_groups = (0..wire.count(1)?).map(|_| wire.varint()).collect::<Result<Vec<_>, WireError>>()?;
         if row_groups
             .iter()
             .try_fold(0u64, |sum, &rows| sum.checked_add(rows))
@@ -73,7 +75,7 @@ impl Footer {
         {
             return Err(EncodingError::corrupt("more rows than can be counted"));
         }
-        if tree.streams().checked_mul(DIRECTORY_ENTRY) != Some(wire.remaining()) {
+        if tree.streams().checked_mul(DIRECTORY_ENTRY) != Some(wire.left()) {
             return Err(EncodingError::corrupt("the directory of streams has the wrong size"));
         }
         let streams = (0..tree.streams())
@@ -85,7 +87,7 @@ impl Footer {
                 Ok(section)
             })
             .collect::<plinth_encoding::Result<Vec<_>>>()?;
-        wire.end()?;
+        wire.finish()?;
         // Every block has an entry in its stream's metadata: rows nobody paid for would make a scan count without end.
         let blocks = row_groups.iter().fold(0, |sum: u64, rows| sum.saturating_add(rows.div_ceil(block_rows.into())));
         let room = streams.iter().map(|section| u64::from(section.len) / BLOCK_ENTRY).min().unwrap_or(0);

@@ -158,7 +158,7 @@ impl Section {
     }
 
     fn read(wire: &mut WireReader<'_>, file_len: u64) -> Result<Self> {
-        let section = Self { offset: wire.varint_u64()?, len: wire.varint_u32()?, checksum: wire.u64()? };
+        let section = Self { offset: wire.varint()?, len: wire.varint_32()?, checksum: wire.u64()? };
         inside(section.offset, section.len, file_len)?;
         Ok(section)
     }
@@ -250,7 +250,7 @@ impl StreamMeta {
 
     pub(crate) fn read(bytes: &[u8], shape: Shape<'_>, file_len: u64) -> Result<Self> {
         let wire = &mut WireReader::new(bytes);
-        let (nulls, values, value_bytes) = (wire.varint_u64()?, wire.varint_u64()?, wire.varint_u64()?);
+        let (nulls, values, value_bytes) = (wire.varint()?, wire.varint()?, wire.varint()?);
         let zone = read_zone(wire)?;
         let kind = wire.u8()?;
         if kind > 2 || (kind == 2 && !shape.one_value_a_row) {
@@ -264,7 +264,7 @@ impl StreamMeta {
             .iter()
             .map(|&rows| read_chunk(wire, rows, shape, file_len, dictionary.is_some()))
             .collect::<Result<Vec<_>>>()?;
-        wire.end()?;
+        wire.finish()?;
         let blocks = || chunks.iter().flat_map(|chunk: &ChunkMeta| &chunk.blocks);
         let counted = blocks().fold((0u64, 0u64), |(n, v), b| (n + u64::from(b.nulls), v + u64::from(b.values)));
         if counted != (nulls, values) {
@@ -276,7 +276,7 @@ impl StreamMeta {
 
 impl DictionaryMeta {
     fn read(wire: &mut WireReader<'_>, file_len: u64) -> Result<Self> {
-        let values = wire.varint_u32()?;
+        let values = wire.varint_32()?;
         let index = Section::read(wire, file_len)?;
         let blocks = (0..wire.count(10)?).map(|_| Section::read(wire, file_len)).collect::<Result<_>>()?;
         Ok(Self { values, index, blocks })
@@ -285,7 +285,7 @@ impl DictionaryMeta {
 
 impl PostingsMeta {
     fn read(wire: &mut WireReader<'_>, file_len: u64) -> Result<Self> {
-        let (offset, bytes) = (wire.varint_u64()?, wire.varint_u64()?);
+        let (offset, bytes) = (wire.varint()?, wire.varint()?);
         if offset.checked_add(bytes).is_none_or(|end| end > file_len) {
             return Err(EncodingError::corrupt("postings lie beyond the end of the file"));
         }
@@ -305,23 +305,23 @@ fn read_chunk(
         1 if dictionary => true,
         _ => return Err(EncodingError::corrupt("a chunk of codes without a dictionary")),
     };
-    let mut position = wire.varint_u64()?;
+    let mut position = wire.varint()?;
     let block_rows = u64::from(shape.block_rows);
     // What the entries take bounds what `rows` can make us allocate.
     let count = rows.div_ceil(block_rows);
-    if count > wire.remaining() as u64 / BLOCK_ENTRY {
+    if count > wire.left() as u64 / BLOCK_ENTRY {
         return Err(EncodingError::corrupt("fewer blocks than the row group's rows need"));
     }
     let mut blocks = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
     for i in 0..count {
-        let len = wire.varint_u32()?;
+        let len = wire.varint_32()?;
         let rows_here = (rows - i * block_rows).min(block_rows);
         let values = if shape.one_value_a_row {
             u32::try_from(rows_here).map_err(|_| EncodingError::corrupt("a block of too many rows"))?
         } else {
-            wire.varint_u32()?
+            wire.varint_32()?
         };
-        let nulls = wire.varint_u32()?;
+        let nulls = wire.varint_32()?;
         if values > MOST_BLOCK_VALUES || u64::from(values) * shape.value_width as u64 > MOST_BLOCK_BYTES {
             let what = format!("a block of {values} values of {} bytes; no writer makes such", shape.value_width);
             return Err(EncodingError::corrupt(what));
@@ -381,8 +381,8 @@ fn read_zone(wire: &mut WireReader<'_>) -> Result<Option<Zone>> {
     let (min, max, exact) = match wire.u8()? {
         0 => return Ok(None),
         1 => {
-            let min = wire.signed()?;
-            (Scalar::Int(min), Scalar::Int(min.wrapping_add(wire.varint()?.cast_signed())), (true, true))
+            let min = wire.signed_128()?;
+            (Scalar::Int(min), Scalar::Int(min.wrapping_add(wire.varint_128()?.cast_signed())), (true, true))
         }
         2 => (Scalar::Float(f64::from_bits(wire.u64()?)), Scalar::Float(f64::from_bits(wire.u64()?)), (true, true)),
         3 => {

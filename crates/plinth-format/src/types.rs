@@ -573,7 +573,7 @@ mod tests {
         let bytes = out.finish();
         let mut wire = WireReader::new(&bytes);
         let read = Tree::read(&mut wire).unwrap();
-        wire.end().unwrap();
+        wire.finish().unwrap();
         assert_eq!(read.arrow_schema(), tree.arrow_schema());
         assert_eq!(read.streams(), 11);
         assert_eq!(read.arrow_schema().field(0).data_type(), &DataType::Utf8View);

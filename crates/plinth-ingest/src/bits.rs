@@ -15,43 +15,10 @@ mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
+pub use plinth_core::simd::Level;
+
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 64;
-
-/// Which implementation runs. They give the same answers; the choice exists for tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Portable Rust.
-    Scalar,
-    /// 128-bit vectors, which every x86-64 has.
-    Sse2,
-    /// 256-bit vectors of x86-64.
-    Avx2,
-    /// 128-bit vectors, which every 64-bit ARM has.
-    Neon,
-}
-
-impl Level {
-    /// Those this machine has, the fastest last.
-    pub fn all() -> Vec<Self> {
-        let mut all = vec![Self::Scalar];
-        #[cfg(target_arch = "x86_64")]
-        {
-            all.push(Self::Sse2);
-            if avx2::available() {
-                all.push(Self::Avx2);
-            }
-        }
-        #[cfg(target_arch = "aarch64")]
-        all.push(Self::Neon);
-        all
-    }
-
-    /// The fastest this machine has.
-    pub(crate) fn best() -> Self {
-        Self::all().last().copied().unwrap_or(Self::Scalar)
-    }
-}
 
 /// Bitmaps of a block.
 struct Brackets {

@@ -6,7 +6,9 @@
 //! waits for memory that its own consumer holds.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use plinth_core::sync::lock;
 
 use crate::budget::{MemoryBudget, Reclaim, Reservation};
 use crate::engine::IoOptions;
@@ -163,7 +165,7 @@ impl Arena {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

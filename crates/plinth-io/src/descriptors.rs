@@ -8,8 +8,10 @@ use std::collections::VecDeque;
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::SystemTime;
+
+use plinth_core::sync::lock;
 
 use crate::error::{IoError, Result};
 use crate::regular;
@@ -212,10 +214,6 @@ impl Identity {
         let inode = (0, 0);
         Self { len: metadata.len(), modified: metadata.modified().ok(), inode }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Half of the descriptors that the process may have.

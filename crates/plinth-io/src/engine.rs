@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
+use plinth_core::sync::lock;
 use plinth_profile::{Profiler, Stage, scope};
 
 use crate::arena::{Arena, Held, Need};
@@ -381,7 +382,7 @@ impl Io {
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
-        self.0.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        lock(&self.0.threads).push(thread);
         Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! Reads under way: whoever asked looks, waits, or is woken.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
 use arrow_buffer::Buffer;
+use plinth_core::sync::{lock, wait};
 use plinth_profile::{Stage, scope};
 
 use crate::error::{IoError, Result};
@@ -54,7 +55,7 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -122,7 +123,7 @@ impl Reading {
         }
         let _wait = scope(Stage::Wait);
         while !state.is_done() {
-            state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.shared.done, state);
         }
     }
 

@@ -12,10 +12,11 @@ use std::io::{Error, ErrorKind};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use arrow_buffer::{Buffer, MutableBuffer};
+use plinth_core::sync::lock;
 
 use crate::engine::{Io, Request};
 use crate::error::{IoError, Result};
@@ -299,7 +300,7 @@ impl SimDisk {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.state)
     }
 
     /// What goes wrong from now on.

@@ -11,9 +11,10 @@ use std::fmt;
 use std::ops::{Deref, DerefMut, RangeTo};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_buffer::Buffer;
+use plinth_core::sync::lock;
 
 /// What slabs are aligned to and multiples of: a huge page.
 pub const HUGE_PAGE: usize = 2 << 20;
@@ -85,7 +86,7 @@ impl Slab {
         if len > self.len - self.used().min(self.len) {
             return None;
         }
-        let offset = self.free.lock().unwrap_or_else(PoisonError::into_inner).take(len)?;
+        let offset = lock(&self.free).take(len)?;
         self.used.fetch_add(len, Relaxed);
         Some(Extent { slab: Arc::clone(self), offset, len })
     }
@@ -220,7 +221,7 @@ impl fmt::Debug for Extent {
 
 impl Drop for Extent {
     fn drop(&mut self) {
-        self.slab.free.lock().unwrap_or_else(PoisonError::into_inner).give_back(self.offset, self.len);
+        lock(&self.slab.free).give_back(self.offset, self.len);
         self.slab.used.fetch_sub(self.len, Release);
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use arrow_buffer::Buffer;
+use plinth_core::sync::{lock, wait};
 use plinth_profile::{Profiler, Stage};
 
 use crate::error::{IoError, Result};
@@ -105,7 +106,7 @@ struct State {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Adds jobs; gives them back if nobody is there any more to do them.
@@ -172,7 +173,7 @@ pub(crate) fn read_one_by_one(queue: &Queue) {
             return;
         } else {
             state.asleep += 1;
-            state = queue.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&queue.more, state);
             state.asleep -= 1;
         }
     }

@@ -4,7 +4,9 @@
 //! no bus traffic. A block outlives its thread.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
+
+use plinth_core::sync::lock;
 
 use crate::anchor::{Anchor, Stage};
 use crate::clock::Faults;
@@ -160,7 +162,7 @@ impl Block {
 
     #[cold]
     fn keep_span(&self, node: u32, start: u64) -> u32 {
-        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spans = lock(&self.spans);
         match u32::try_from(spans.len()) {
             Ok(at) if at < NO_SPAN && spans.len() < self.span_limit => {
                 spans.push(Span { node, start, end: None });
@@ -176,7 +178,7 @@ impl Block {
     /// Notes where it ends.
     #[cold]
     pub(crate) fn end_span(&self, span: u32, end: u64) {
-        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spans = lock(&self.spans);
         if let Some(span) = usize::try_from(span).ok().and_then(|span| spans.get_mut(span)) {
             span.end = Some(end);
         }
@@ -187,13 +189,13 @@ impl Block {
         if span == NO_SPAN {
             return;
         }
-        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spans = lock(&self.spans);
         if let Some(span) = usize::try_from(span).ok().and_then(|span| spans.get_mut(span)) {
             span.node = node;
         }
     }
 
     pub(crate) fn spans(&self) -> Vec<Span> {
-        self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.spans).clone()
     }
 }

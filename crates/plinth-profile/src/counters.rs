@@ -2,7 +2,9 @@
 //!
 //! Virtual machines and containers often have no such counters; then a profile says so, and is otherwise the same.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use plinth_core::sync::lock;
 
 use crate::block::Tally;
 use crate::profile::Hardware;
@@ -23,7 +25,7 @@ impl Tallies {
         match machine::since() {
             Ok(counts) => self.counts.iter().zip(counts).for_each(|(tally, count)| tally.add(count)),
             Err(why) => {
-                self.refused.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+                lock(&self.refused).get_or_insert(why);
             }
         }
     }
@@ -39,7 +41,7 @@ pub(crate) fn skip() {
 pub(crate) fn sum<'a>(threads: impl Iterator<Item = &'a Tallies>) -> Hardware {
     let mut sum: Counts = [0; 3];
     for tallies in threads {
-        if let Some(why) = tallies.refused.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+        if let Some(why) = lock(&tallies.refused).clone() {
             return Hardware::Refused(why);
         }
         sum.iter_mut().zip(&tallies.counts).for_each(|(sum, tally)| *sum += tally.get());

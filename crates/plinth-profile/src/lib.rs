@@ -72,7 +72,6 @@ mod roofline;
 mod scope;
 #[cfg(feature = "tracing")]
 mod spans;
-mod units;
 
 pub use anchor::{Anchor, Moves, Part, Sleeps, Stage};
 pub use clock::{Clock, Faults, ManualClock};

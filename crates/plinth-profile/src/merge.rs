@@ -76,7 +76,7 @@ pub(crate) fn merge(shared: &Shared, blocks: &[Arc<Block>]) -> Profile {
     profile.cpu = cpu.map(Duration::from_nanos);
     profile.named = Duration::from_nanos(named);
     profile.other = Duration::from_nanos(cpu.map_or(0, |cpu| cpu - named));
-    let most = wall.saturating_mul(crate::units::count_of(shared.threads));
+    let most = wall.saturating_mul(plinth_core::units::count_of(shared.threads));
     profile.idle = Duration::from_nanos(cpu.map_or(0, |cpu| most.saturating_sub(cpu)));
     let rows = tree.rows(&mut profile, &names.labels);
     for (worker, (block, nodes)) in blocks.iter().zip(&places).enumerate() {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use crate::anchor::{Anchor, Part, Stage};
 use crate::clock::Faults;
 use crate::roofline::{Ceilings, Roofline};
-use crate::units::to_f64;
+use plinth_core::units::to_f64;
 
 /// Where the time and the bytes of a query or an import went.
 ///

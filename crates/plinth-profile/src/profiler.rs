@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
+
+use plinth_core::sync::lock;
 
 use crate::anchor::{Anchor, Stage};
 use crate::block::Block;
@@ -208,7 +210,7 @@ impl Profiler {
     pub fn snapshot(&self) -> Profile {
         let Some(shared) = &self.0 else { return Profile::default() };
         scope::flush(shared);
-        let blocks = shared.blocks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let blocks = lock(&shared.blocks).clone();
         merge::merge(shared, &blocks)
     }
 
@@ -225,7 +227,7 @@ impl Profiler {
 impl Shared {
     /// A block for a thread that has none.
     pub(crate) fn add_block(&self) -> Arc<Block> {
-        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut blocks = lock(&self.blocks);
         let name = std::thread::current().name().map_or_else(|| format!("thread {}", blocks.len()), str::to_owned);
         let block = Arc::new(Block::new(name, self.spans));
         blocks.push(block.clone());
@@ -237,7 +239,7 @@ impl Shared {
     }
 
     fn lock_names(&self) -> MutexGuard<'_, Names> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.names)
     }
 
     fn end(&self) {

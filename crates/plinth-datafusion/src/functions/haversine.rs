@@ -18,6 +18,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use datafusion_common::{Result, ScalarValue, internal_err, plan_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use plinth_core::simd::Level;
 
 /// The mean radius of the earth, in metres: (2a + b) / 3 of the ellipsoid WGS 84, to the decimetre.
 const EARTH: f64 = 6_371_008.8;
@@ -55,38 +56,12 @@ impl Coordinate<'_> {
     }
 }
 
-/// The instructions to compute with. All give the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Those every machine has.
-    Portable,
-    /// Vectors of four.
-    Avx2,
-}
-
-impl Level {
-    /// What this machine has, the best last.
-    pub fn all() -> Vec<Self> {
-        let mut all = vec![Self::Portable];
-        #[cfg(target_arch = "x86_64")]
-        if avx2::available() {
-            all.push(Self::Avx2);
-        }
-        all
-    }
-
-    /// The best this machine has.
-    fn best() -> Self {
-        Self::all().pop().unwrap_or(Self::Portable)
-    }
-}
-
 /// The distances between pairs of points, in the unit of the radius: latitudes and longitudes of the first points and of the
 /// second ones, in degrees, and the radius.
 pub fn distances(level: Level, inputs: &[Coordinate<'_>; 5], out: &mut [f64]) {
     match level {
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 if avx2::available() => avx2::distances(inputs, out),
+        Level::Avx2 if Level::Avx2.available() => avx2::distances(inputs, out),
         _ => blocks(inputs, out, one_by_one),
     }
 }

@@ -6,7 +6,7 @@ mod haversine;
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
 #[doc(hidden)]
-pub use haversine::{Coordinate, Level, distances};
+pub use haversine::{Coordinate, distances};
 
 /// `haversine`, to be registered with a session.
 pub fn scalar_functions() -> Vec<ScalarUDF> {

@@ -16,6 +16,7 @@
 //! `i * bits .. (i + 1) * bits` of the bytes, lowest bits of the first byte first, padded with zeros to a whole byte.
 
 use arrow_buffer::BooleanBuffer;
+use plinth_core::simd::Level;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -69,27 +70,6 @@ macro_rules! lane {
 }
 lane!(u8, u16, u32, u64);
 
-/// Which implementation runs. They give the same answers; the choice exists for tests and timings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kernel {
-    /// Portable Rust.
-    Scalar,
-    /// 256-bit vectors of x86-64.
-    Avx2,
-}
-
-impl Kernel {
-    /// The fastest this machine has.
-    #[inline]
-    pub fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            return Self::Avx2;
-        }
-        Self::Scalar
-    }
-}
-
 /// Bytes that `count` values take at `bits` bits a value.
 pub fn packed_len(count: usize, bits: u8) -> usize {
     let (vectors, rest) = (count / VECTOR, count % VECTOR);
@@ -114,11 +94,11 @@ pub fn mask(bits: u8) -> u64 {
 
 /// Appends `values`, at most one vector of them, each at most `bits` bits above `base`.
 pub fn pack<T: Lane>(values: &[T], base: T, bits: u8, out: &mut Vec<u8>) {
-    pack_by(Kernel::best(), values, |value| value.minus(base).widen(), bits, out);
+    pack_by(Level::best(), values, |value| value.minus(base).widen(), bits, out);
 }
 
 /// Appends what `load` makes of values, at most one vector of them: numbers of at most `bits` bits.
-fn pack_by<T: Copy>(kernel: Kernel, values: &[T], load: impl Fn(T) -> u64, bits: u8, out: &mut Vec<u8>) {
+fn pack_by<T: Copy>(kernel: Level, values: &[T], load: impl Fn(T) -> u64, bits: u8, out: &mut Vec<u8>) {
     if bits == 0 {
         return;
     }
@@ -132,14 +112,14 @@ fn pack_by<T: Copy>(kernel: Kernel, values: &[T], load: impl Fn(T) -> u64, bits:
     match kernel {
         _ if bits > 32 => scalar::pack64(vector, load, bits, out),
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 if is_x86_feature_detected!("avx2") => avx2::pack(vector, load, bits, out),
+        Level::Avx2 if Level::Avx2.available() => avx2::pack(vector, load, bits, out),
         _ => scalar::pack32(vector, load, bits, out),
     }
 }
 
 /// Unpacks a vector, or a tail of fewer values, and adds `base` to each. `bytes` holds at least
 /// `packed_len(out.len(), bits)` bytes (callers slice it so); where it does not, `out` is left as it is.
-pub fn unpack<T: Lane>(kernel: Kernel, bytes: &[u8], bits: u8, base: T, out: &mut [T]) {
+pub fn unpack<T: Lane>(kernel: Level, bytes: &[u8], bits: u8, base: T, out: &mut [T]) {
     if bits == 0 {
         out.fill(base);
         return;
@@ -151,18 +131,18 @@ pub fn unpack<T: Lane>(kernel: Kernel, bytes: &[u8], bits: u8, base: T, out: &mu
     let Some(bytes) = bytes.get(..vector_len(bits)) else { return };
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 if is_x86_feature_detected!("avx2") => avx2::unpack(bytes, bits, base, vector),
+        Level::Avx2 if Level::Avx2.available() => avx2::unpack(bytes, bits, base, vector),
         _ => scalar::unpack(bytes, bits, base, vector),
     }
 }
 
 /// Which values `v` of a full vector satisfy `v - lo <= span`, modulo `2^bits`'s word (32 bits for `bits <= 32`, else 64):
 /// bit `i % 64` of word `i / 64` for value `i`. False everywhere if `bytes` is too short or `bits` is zero.
-pub fn compare(kernel: Kernel, bytes: &[u8], bits: u8, lo: u64, span: u64) -> [u64; VECTOR / 64] {
+pub fn compare(kernel: Level, bytes: &[u8], bits: u8, lo: u64, span: u64) -> [u64; VECTOR / 64] {
     let Some(bytes) = bytes.get(..vector_len(bits)) else { return [0; VECTOR / 64] };
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 if is_x86_feature_detected!("avx2") => avx2::compare(bytes, bits, lo, span),
+        Level::Avx2 if Level::Avx2.available() => avx2::compare(bytes, bits, lo, span),
         _ => scalar::compare(bytes, bits, lo, span),
     }
 }
@@ -170,7 +150,7 @@ pub fn compare(kernel: Kernel, bytes: &[u8], bits: u8, lo: u64, span: u64) -> [u
 /// Which of any number of unpacked values, after `load`, lie in `lo..=hi`: a bit each, in words of 64.
 #[inline]
 pub(crate) fn in_range<S: Copy, T: Copy + PartialOrd>(
-    kernel: Kernel,
+    kernel: Level,
     values: &[S],
     load: impl Fn(S) -> T,
     lo: T,
@@ -178,16 +158,16 @@ pub(crate) fn in_range<S: Copy, T: Copy + PartialOrd>(
 ) -> Vec<u64> {
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 if is_x86_feature_detected!("avx2") => avx2::in_range(values, load, lo, hi),
+        Level::Avx2 if Level::Avx2.available() => avx2::in_range(values, load, lo, hi),
         _ => scalar::in_range(values, &load, lo, hi),
     }
 }
 
 /// Which codes' bits are set, a bit each in `out`, in words of 64; codes past the set's end are no members.
-pub(crate) fn members(kernel: Kernel, codes: &[u32], set: &BooleanBuffer, out: &mut [u64]) {
+pub(crate) fn members(kernel: Level, codes: &[u32], set: &BooleanBuffer, out: &mut [u64]) {
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        Kernel::Avx2 if is_x86_feature_detected!("avx2") => avx2::members(codes, set, out),
+        Level::Avx2 if Level::Avx2.available() => avx2::members(codes, set, out),
         _ => scalar::members(codes, set, out),
     }
 }

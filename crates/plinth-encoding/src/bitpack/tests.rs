@@ -1,21 +1,17 @@
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
+use plinth_core::random::Random;
+
 use super::*;
 
-/// A fixed pseudo-random sequence (splitmix64).
+/// A fixed pseudo-random sequence.
 pub(super) fn noise(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
+    let mut random = Random(seed);
+    move || random.next_u64()
 }
 
-pub(super) fn kernels() -> Vec<Kernel> {
-    vec![Kernel::Scalar, Kernel::best()]
+pub(super) fn kernels() -> Vec<Level> {
+    Level::all()
 }
 
 fn round_trip<T: Lane>(values: &[u64], bits: u8, base: T) {

@@ -3,7 +3,8 @@
 
 use std::cmp::Ordering;
 
-use crate::dictionary::wire::{Cursor, low_byte};
+use crate::dictionary::wire::low_byte;
+use plinth_core::wire::Reader;
 
 /// An alphabet has at most this many symbols: one bit less than a byte.
 const MOST: usize = 128;
@@ -113,9 +114,9 @@ impl Alphabet {
     }
 
     /// Reads what [`Alphabet::write`] wrote.
-    pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Self> {
-        let len = usize::from(cursor.byte()?);
-        let bytes = cursor.take(len)?;
+    pub(super) fn read(cursor: &mut Reader<'_>) -> Option<Self> {
+        let len = usize::from(cursor.u8().ok()?);
+        let bytes = cursor.take(len).ok()?;
         if bytes.is_sorted_by(|a, b| a < b) { Self::of(bytes) } else { None }
     }
 

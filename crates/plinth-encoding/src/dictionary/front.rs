@@ -10,8 +10,11 @@ use crate::dictionary::lengths;
 use crate::dictionary::prefix::{Code, CodeTable};
 use crate::dictionary::search::FrontBlock;
 use crate::dictionary::symbols::Symbols;
-use crate::dictionary::wire::{Cursor, OrCorrupt, common_prefix, corrupt, prefix8, put_varint};
+use crate::dictionary::wire::{OrCorrupt, corrupt, prefix8};
 use crate::error::Result;
+use crate::wire::wide;
+use plinth_core::key::common_prefix;
+use plinth_core::wire::{Reader, put_varint};
 
 /// How pieces of keys are written.
 pub(super) enum Coding {
@@ -44,8 +47,8 @@ pub(super) fn draft(keys: &[&[u8]], coding: &Coding) -> Draft {
     let mut draft = Draft { head: Vec::new(), lengths: Vec::new(), more: Vec::new(), pieces: Vec::new() };
     let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return draft };
     let common = common_prefix(first, last);
-    put_varint(&mut draft.head, keys.iter().map(|key| key.len()).sum());
-    put_varint(&mut draft.head, common);
+    put_varint(&mut draft.head, wide(keys.iter().map(|key| key.len()).sum()));
+    put_varint(&mut draft.head, wide(common));
     draft.head.extend_from_slice(&first[..common]);
 
     let mut pieces = Vec::with_capacity(keys.len());
@@ -151,16 +154,17 @@ impl Context {
     /// Reads a block of `len >= 1` keys. All lengths are checked here; what the keys are, when they are decoded.
     pub(super) fn open(&self, bytes: &Buffer, len: usize) -> Result<FrontBlock> {
         const CUT: &str = "a block of keys is cut short";
-        let mut cursor = Cursor::new(bytes);
-        let decoded = cursor.varint().or_corrupt(CUT)?;
-        let common = cursor.varint().and_then(|common| cursor.take(common)).or_corrupt(CUT)?;
+        let mut cursor = Reader::new(bytes);
+        let decoded = cursor.length().or_corrupt(CUT)?;
+        let common = cursor.length().and_then(|common| cursor.take(common)).or_corrupt(CUT)?;
         if common.len() > self.longest {
             return Err(corrupt("a block's common prefix is longer than the longest value"));
         }
         let mut nibbles = Vec::new();
         let end = self.code.decode(bytes, cursor.position(), len, &mut nibbles);
-        let mut cursor =
-            end.and_then(|end| Cursor::within(bytes, end, bytes.len())).or_corrupt("a block's lengths are damaged")?;
+        let mut cursor = end
+            .and_then(|end| Reader::within(bytes, end, bytes.len()).ok())
+            .or_corrupt("a block's lengths are damaged")?;
         let mut sizes = Vec::with_capacity(len);
         for &byte in &nibbles {
             sizes.push(lengths::take(byte, &mut cursor).or_corrupt(CUT)?);

@@ -7,9 +7,12 @@ use crate::dictionary::front::{Coding, Context, Pieces};
 use crate::dictionary::keys::{Numbers, key_width};
 use crate::dictionary::prefix::{Code, CodeTable};
 use crate::dictionary::symbols::{Symbols, write_symbols};
-use crate::dictionary::wire::{Cursor, OrCorrupt, common_prefix, corrupt, prefix8, put_varint};
+use crate::dictionary::wire::{OrCorrupt, corrupt, prefix8};
 use crate::dictionary::{BLOCK, FRONT, FRONT_FSST, FRONT_PACKED, INTEGERS, Sorted};
 use crate::error::Result;
+use crate::wire::wide;
+use plinth_core::key::common_prefix;
+use plinth_core::wire::{Reader, put_varint};
 
 /// Writes the index of `sorted`, front-coded in some way or, without, as integers.
 pub(super) fn write(sorted: &Sorted, front: Option<(&Coding, &Code)>) -> Vec<u8> {
@@ -19,10 +22,10 @@ pub(super) fn write(sorted: &Sorted, front: Option<(&Coding, &Code)>) -> Vec<u8>
         Some((Coding::Compressed(_), _)) => FRONT_FSST,
         Some((Coding::Packed(_), _)) => FRONT_PACKED,
     }];
-    put_varint(&mut out, sorted.len());
+    put_varint(&mut out, wide(sorted.len()));
     if let Some((coding, code)) = front {
-        put_varint(&mut out, sorted.key_bytes());
-        put_varint(&mut out, sorted.keys().map(<[u8]>::len).max().unwrap_or(0));
+        put_varint(&mut out, wide(sorted.key_bytes()));
+        put_varint(&mut out, wide(sorted.keys().map(<[u8]>::len).max().unwrap_or(0)));
         match coding {
             Coding::Plain => {}
             Coding::Compressed(compressor) => write_symbols(compressor, &mut out),
@@ -36,7 +39,7 @@ pub(super) fn write(sorted: &Sorted, front: Option<(&Coding, &Code)>) -> Vec<u8>
             out.extend_from_slice(key);
         } else {
             let separator = &key[..=common_prefix(sorted.key(rank - 1), key)];
-            put_varint(&mut out, separator.len());
+            put_varint(&mut out, wide(separator.len()));
             out.extend_from_slice(separator);
         }
     }
@@ -68,9 +71,9 @@ pub(super) struct Index {
 impl Index {
     pub(super) fn read(physical: Physical, bytes: &[u8]) -> Result<Self> {
         const CUT: &str = "the index is cut short";
-        let mut cursor = Cursor::new(bytes);
-        let form = cursor.byte().or_corrupt(CUT)?;
-        let len = cursor.varint().or_corrupt(CUT)?;
+        let mut cursor = Reader::new(bytes);
+        let form = cursor.u8().or_corrupt(CUT)?;
+        let len = cursor.length().or_corrupt(CUT)?;
         if u32::try_from(len).is_err() {
             return Err(corrupt("the index counts more values than codes reach"));
         }
@@ -87,8 +90,8 @@ impl Index {
                 Form::Integers(numbers)
             }
             (FRONT | FRONT_FSST | FRONT_PACKED, None) if physical != Physical::Bool => {
-                let total = cursor.varint().or_corrupt(CUT)?;
-                let longest = cursor.varint().or_corrupt(CUT)?;
+                let total = cursor.length().or_corrupt(CUT)?;
+                let longest = cursor.length().or_corrupt(CUT)?;
                 Self::check_sizes(physical, len, total, longest)?;
                 let pieces = match form {
                     FRONT => Some(Pieces::Plain),
@@ -97,7 +100,7 @@ impl Index {
                 };
                 let pieces = pieces.or_corrupt("the symbol table is damaged")?;
                 let (code, described) = CodeTable::read(cursor.rest()).or_corrupt("the code of lengths is damaged")?;
-                cursor.skip(described);
+                cursor.skip(described).or_corrupt(CUT)?;
                 Form::Front { context: Context { pieces, code, longest }, total }
             }
             _ => return Err(corrupt("the index is of a form this type does not have")),
@@ -107,7 +110,7 @@ impl Index {
         for _ in 1..blocks {
             let length = match &index.form {
                 Form::Integers(numbers) => numbers.width(),
-                Form::Front { .. } => cursor.varint().or_corrupt(CUT)?,
+                Form::Front { .. } => cursor.length().or_corrupt(CUT)?,
             };
             let separator = cursor.take(length).or_corrupt(CUT)?;
             let before = index.separator(index.starts.len() - 1);

@@ -3,9 +3,10 @@
 
 use arrow_buffer::Buffer;
 
-use crate::dictionary::wire::{Cursor, OrCorrupt, corrupt, low_byte, low_half};
+use crate::dictionary::wire::{OrCorrupt, corrupt, low_byte, low_half};
 use crate::dictionary::{BUCKET, Found};
 use crate::error::Result;
+use plinth_core::wire::Reader;
 
 /// Encodes up to [`super::BLOCK`] ascending numbers.
 pub(super) fn encode(numbers: &[u64]) -> Vec<u8> {
@@ -71,10 +72,10 @@ impl IntBlock {
     /// Opens a block of `len >= 1` numbers of which none may exceed `largest`.
     pub(super) fn open(bytes: Buffer, len: usize, largest: u64) -> Result<Self> {
         const CUT: &str = "a block of integers is cut short";
-        let mut cursor = Cursor::new(&bytes);
+        let mut cursor = Reader::new(&bytes);
         let buckets = len.div_ceil(BUCKET);
-        let first = cursor.number(8).or_corrupt(CUT)?;
-        let head_width = usize::from(cursor.byte().or_corrupt(CUT)?);
+        let first = cursor.int(8).or_corrupt(CUT)?;
+        let head_width = usize::from(cursor.u8().or_corrupt(CUT)?);
         if head_width > 8 || cursor.left() < (buckets - 1) * head_width + buckets {
             return Err(corrupt(CUT));
         }
@@ -82,7 +83,7 @@ impl IntBlock {
         heads.push(first);
         let mut before = first;
         for _ in 1..buckets {
-            let head = cursor.number(head_width).and_then(|more| first.checked_add(more));
+            let head = cursor.int(head_width).ok().and_then(|more| first.checked_add(more));
             let head = head.filter(|&head| head > before).or_corrupt("the buckets of a block are not in order")?;
             heads.push(head);
             before = head;

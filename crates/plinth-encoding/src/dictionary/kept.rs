@@ -2,8 +2,9 @@
 //! budget lets them.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use plinth_core::sync::lock;
 use plinth_io::{MemoryBudget, OutOfMemory, Reclaim, Reservation};
 
 use crate::dictionary::decoded::Decoded;
@@ -123,9 +124,4 @@ impl Reclaim for Dictionary {
         }
         given
     }
-}
-
-/// What these locks guard is whole at any moment.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

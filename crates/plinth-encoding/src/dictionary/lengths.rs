@@ -1,6 +1,8 @@
 //! The two lengths that front coding keeps of each key, in a byte and, where one does not fit, varints.
 
-use crate::dictionary::wire::{Cursor, low_byte, put_varint};
+use crate::dictionary::wire::low_byte;
+use crate::wire::wide;
+use plinth_core::wire::{Reader, put_varint};
 
 /// A nibble that says: a varint follows, to be added.
 const MORE: usize = 15;
@@ -11,20 +13,20 @@ pub(super) fn put(shared: usize, piece: usize, bytes: &mut Vec<u8>, more: &mut V
     bytes.push(low_byte(shared.min(MORE) | piece.min(MORE) << 4));
     for length in [shared, piece] {
         if let Some(rest) = length.checked_sub(MORE) {
-            put_varint(more, rest);
+            put_varint(more, wide(rest));
         }
     }
 }
 
 /// The shared length and the piece's that `byte` stands for, with what `more` has of them.
 #[inline]
-pub(super) fn take(byte: u8, more: &mut Cursor<'_>) -> Option<(usize, usize)> {
+pub(super) fn take(byte: u8, more: &mut Reader<'_>) -> Option<(usize, usize)> {
     let (mut shared, mut piece) = (usize::from(byte) & MORE, usize::from(byte) >> 4);
     if shared == MORE {
-        shared = shared.checked_add(more.varint()?)?;
+        shared = shared.checked_add(more.length().ok()?)?;
     }
     if piece == MORE {
-        piece = piece.checked_add(more.varint()?)?;
+        piece = piece.checked_add(more.length().ok()?)?;
     }
     Some((shared, piece))
 }
@@ -41,7 +43,7 @@ mod tests {
         fn lengths_come_back(lengths: Vec<(usize, usize)>) {
             let (mut bytes, mut more) = (Vec::new(), Vec::new());
             lengths.iter().for_each(|&(shared, piece)| put(shared, piece, &mut bytes, &mut more));
-            let mut cursor = Cursor::new(&more);
+            let mut cursor = Reader::new(&more);
             let read: Vec<_> = bytes.iter().map(|&byte| take(byte, &mut cursor).unwrap()).collect();
             prop_assert_eq!((read, cursor.left()), (lengths, 0));
         }

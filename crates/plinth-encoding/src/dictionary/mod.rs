@@ -210,11 +210,11 @@ fn choose_compressor(sorted: &Sorted, bits: usize) -> Option<Compressor> {
         let (start, end) = (bucket * BUCKET, sorted.len().min((bucket + 1) * BUCKET));
         let block = start / BLOCK * BLOCK;
         let last = sorted.len().min(block + BLOCK) - 1;
-        let common = wire::common_prefix(sorted.key(block), sorted.key(last));
+        let common = plinth_core::key::common_prefix(sorted.key(block), sorted.key(last));
         pieces.push(&sorted.key(start)[common..]);
         pieces.extend((start + 1..end).map(|rank| {
             let key = sorted.key(rank);
-            &key[wire::common_prefix(sorted.key(rank - 1), key)..]
+            &key[plinth_core::key::common_prefix(sorted.key(rank - 1), key)..]
         }));
     }
     let compressor = Compressor::train(&pieces);

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::dictionary::alphabet::{BitWriter, peek};
-use crate::dictionary::wire::{Cursor, low_byte, put_varint};
+use crate::dictionary::wire::low_byte;
+use crate::wire::wide;
+use plinth_core::wire::{Reader, put_varint};
 
 /// The longest code, in bits.
 const DEEPEST: u8 = 12;
@@ -40,7 +42,7 @@ impl Code {
             return;
         }
         let used: Vec<usize> = (0..256).filter(|&byte| self.0[byte] > 0).collect();
-        put_varint(out, used.len());
+        put_varint(out, wide(used.len()));
         out.extend(used.iter().map(|&byte| low_byte(byte)));
         out.extend(used.chunks(2).map(|two| two.iter().rev().fold(0, |both, &byte| both << 4 | self.0[byte])));
     }
@@ -109,13 +111,13 @@ pub(crate) struct CodeTable {
 impl CodeTable {
     /// Reads what [`Code::write`] wrote, and gives how many bytes it is.
     pub(crate) fn read(bytes: &[u8]) -> Option<(Self, usize)> {
-        let cursor = &mut Cursor::new(bytes);
-        let used = cursor.varint()?;
+        let cursor = &mut Reader::new(bytes);
+        let used = cursor.length().ok()?;
         let mut bits = [8; 256];
         if used > 0 {
             bits = [0; 256];
-            let bytes = cursor.take(used)?;
-            let nibbles = cursor.take(used.div_ceil(2))?;
+            let bytes = cursor.take(used).ok()?;
+            let nibbles = cursor.take(used.div_ceil(2)).ok()?;
             if !bytes.is_sorted_by(|a, b| a < b) {
                 return None;
             }

@@ -7,9 +7,11 @@ use crate::dictionary::front::{Context, Pieces};
 use crate::dictionary::lengths;
 use crate::dictionary::scratch::{STEP, Scratch};
 use crate::dictionary::symbols::Symbols;
-use crate::dictionary::wire::{Cursor, OrCorrupt, common_prefix, corrupt, low_half, prefix8};
+use crate::dictionary::wire::{OrCorrupt, corrupt, low_half, prefix8};
 use crate::dictionary::{BUCKET, Found};
 use crate::error::Result;
+use plinth_core::key::common_prefix;
+use plinth_core::wire::Reader;
 
 /// Neighbouring buckets that a search looks at together.
 const NEAR: usize = 16;
@@ -121,7 +123,7 @@ impl FrontBlock {
             at: at + BUCKET,
         };
         if bytes.iter().fold(false, |any, &byte| any | (byte & 15 == 15) | (byte >> 4 == 15)) {
-            let mut more = Cursor::within(&self.data, lengths.at, self.data.len()).or_corrupt(GONE)?;
+            let mut more = Reader::within(&self.data, lengths.at, self.data.len()).or_corrupt(GONE)?;
             for (i, &byte) in bytes.iter().enumerate() {
                 let (shared, piece) = lengths::take(byte, &mut more).or_corrupt(GONE)?;
                 // What does not fit was refused when the block was opened.

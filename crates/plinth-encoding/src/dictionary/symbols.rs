@@ -4,7 +4,8 @@
 
 use fsst::{Compressor, Symbol};
 
-use crate::dictionary::wire::{Cursor, low_byte};
+use crate::dictionary::wire::low_byte;
+use plinth_core::wire::Reader;
 
 /// The code before a byte that stands for itself.
 const ESCAPE: u8 = 255;
@@ -19,12 +20,12 @@ pub(super) struct Symbols {
 
 impl Symbols {
     /// Reads what [`write_symbols`] wrote.
-    pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Self> {
+    pub(super) fn read(cursor: &mut Reader<'_>) -> Option<Self> {
         let mut table = Self { symbols: [[0; 8]; 256], lengths: [0; 256] };
-        let lengths = usize::from(cursor.byte()?);
-        let lengths = cursor.take(lengths)?;
+        let lengths = usize::from(cursor.u8().ok()?);
+        let lengths = cursor.take(lengths).ok()?;
         for (code, &length) in lengths.iter().enumerate() {
-            let bytes = cursor.take(usize::from(length))?;
+            let bytes = cursor.take(usize::from(length)).ok()?;
             if bytes.is_empty() {
                 return None;
             }
@@ -109,7 +110,7 @@ mod tests {
             let compressor = Compressor::train(&values);
             let mut table = Vec::new();
             write_symbols(&compressor, &mut table);
-            let mut cursor = Cursor::new(&table);
+            let mut cursor = Reader::new(&table);
             let symbols = Symbols::read(&mut cursor).unwrap();
             prop_assert_eq!(cursor.left(), 0);
             for value in values {
@@ -125,7 +126,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_safe(table: Vec<u8>, codes: Vec<u8>) {
-            if let Some(symbols) = Symbols::read(&mut Cursor::new(&table)) {
+            if let Some(symbols) = Symbols::read(&mut Reader::new(&table)) {
                 let mut out = vec![0; Symbols::room(codes.len())];
                 let end = symbols.decode(&codes, &mut out, 0);
                 prop_assert!(end.is_none_or(|end| end <= 8 * codes.len()));

@@ -3,8 +3,9 @@
 use arrow_buffer::BooleanBuffer;
 
 use super::{IntKind, IntPredicate, bit};
-use crate::bitpack::{self, Kernel, Lane, VECTOR};
+use crate::bitpack::{self, Lane, VECTOR};
 use crate::bits::Words;
+use plinth_core::simd::Level;
 
 /// The answers for a full vector, a bit each.
 pub(super) type Answers = [u64; VECTOR / 64];
@@ -15,10 +16,10 @@ pub(super) trait Vector {
     fn most(&self) -> u64;
 
     /// Unpacks the values and adds `base` to each.
-    fn unpack<T: Lane>(&self, kernel: Kernel, base: T, out: &mut [T]);
+    fn unpack<T: Lane>(&self, kernel: Level, base: T, out: &mut [T]);
 
     /// Which offsets of a full vector are from `lo` to `lo + span`, at most [`Vector::most`].
-    fn compare(&self, kernel: Kernel, lo: u64, span: u64) -> Answers;
+    fn compare(&self, kernel: Level, lo: u64, span: u64) -> Answers;
 }
 
 /// The values a predicate holds for, of `len` in vectors, each with the base of its frame.
@@ -28,7 +29,7 @@ pub(super) fn evaluate<V: Vector>(
     vectors: impl Iterator<Item = (u64, V)>,
     predicate: IntPredicate<'_>,
 ) -> BooleanBuffer {
-    let kernel = Kernel::best();
+    let kernel = Level::best();
     let mut out = Words::zeros(len);
     let mut codes = [0_u32; VECTOR];
     for (i, (base, vector)) in vectors.enumerate() {
@@ -60,7 +61,7 @@ pub(super) fn evaluate<V: Vector>(
 /// Sets the bits of the values in a range.
 fn add_range<V: Vector>(
     vector: &V,
-    kernel: Kernel,
+    kernel: Level,
     base: i128,
     (lo, hi): (i128, i128),
     count: usize,
@@ -86,14 +87,7 @@ fn add_range<V: Vector>(
 
 /// Writes the answer of a function for each value, unpacked.
 #[inline(always)]
-fn each<V: Vector>(
-    vector: &V,
-    kernel: Kernel,
-    base: u64,
-    count: usize,
-    words: &mut [u64],
-    holds: impl Fn(u64) -> bool,
-) {
+fn each<V: Vector>(vector: &V, kernel: Level, base: u64, count: usize, words: &mut [u64], holds: impl Fn(u64) -> bool) {
     let mut values = [0_u64; VECTOR];
     let values = &mut values[..count];
     vector.unpack(kernel, base, values);

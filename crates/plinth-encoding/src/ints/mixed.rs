@@ -10,10 +10,11 @@ use arrow_buffer::{BooleanBuffer, Buffer};
 use super::fused::{self, Answers, Vector};
 use super::{IntKind, IntPredicate, Wanted, is_wanted, packed, vectors};
 use crate::bitpack::mixed::{self, Radix};
-use crate::bitpack::{Kernel, Lane, VECTOR, packed_len, vector_len};
+use crate::bitpack::{Lane, VECTOR, packed_len, vector_len};
 use crate::block::Encoding;
 use crate::error::{EncodingError, Result};
 use crate::wire::{Reader, put_int, put_varint};
+use plinth_core::simd::Level;
 
 /// A parsed node.
 #[derive(Clone, Debug)]
@@ -82,7 +83,7 @@ impl Mixed {
     }
 
     pub(super) fn decode<T: Lane>(&self, wanted: Wanted<'_>, out: &mut [T]) {
-        let kernel = Kernel::best();
+        let kernel = Level::best();
         let len = out.len();
         for (i, (vector, packed)) in out.chunks_mut(VECTOR).zip(self.vectors(len)).enumerate() {
             if is_wanted(wanted, i) {
@@ -101,12 +102,12 @@ impl Vector for mixed::Mixed<'_> {
         self.radix().most()
     }
 
-    fn unpack<T: Lane>(&self, kernel: Kernel, base: T, out: &mut [T]) {
+    fn unpack<T: Lane>(&self, kernel: Level, base: T, out: &mut [T]) {
         self.unpack(kernel, base, out);
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "within `most`, which is of 32 bits")]
-    fn compare(&self, kernel: Kernel, lo: u64, span: u64) -> Answers {
+    fn compare(&self, kernel: Level, lo: u64, span: u64) -> Answers {
         self.compare(kernel, lo as u32, span as u32)
     }
 }

@@ -9,10 +9,11 @@ use arrow_buffer::{BooleanBuffer, Buffer};
 
 use super::fused::{self, Answers, Vector};
 use super::{IntKind, IntPredicate, Wanted, is_wanted, vectors};
-use crate::bitpack::{self, Kernel, Lane, VECTOR, bits_for, mask, packed_len};
+use crate::bitpack::{self, Lane, VECTOR, bits_for, mask, packed_len};
 use crate::block::Encoding;
 use crate::error::{EncodingError, Result};
 use crate::wire::{Reader, put_int};
+use plinth_core::simd::Level;
 
 #[derive(Clone, Copy, Debug)]
 struct Frame {
@@ -137,7 +138,7 @@ impl Packed {
     }
 
     pub(super) fn decode<T: Lane>(&self, wanted: Wanted<'_>, out: &mut [T]) {
-        let kernel = Kernel::best();
+        let kernel = Level::best();
         let len = out.len();
         for (i, (vector, (frame, bytes))) in out.chunks_mut(VECTOR).zip(self.vectors(len)).enumerate() {
             if is_wanted(wanted, i) {
@@ -162,11 +163,11 @@ impl Vector for PackedVector<'_> {
         mask(self.bits)
     }
 
-    fn unpack<T: Lane>(&self, kernel: Kernel, base: T, out: &mut [T]) {
+    fn unpack<T: Lane>(&self, kernel: Level, base: T, out: &mut [T]) {
         bitpack::unpack(kernel, self.bytes, self.bits, base, out);
     }
 
-    fn compare(&self, kernel: Kernel, lo: u64, span: u64) -> Answers {
+    fn compare(&self, kernel: Level, lo: u64, span: u64) -> Answers {
         bitpack::compare(kernel, self.bytes, self.bits, lo, span)
     }
 }

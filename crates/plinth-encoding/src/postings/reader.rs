@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use arrow_buffer::Buffer;
+use plinth_core::sync::lock;
 use plinth_io::{MemoryBudget, Reclaim, Reservation};
 
 use super::directory::{Directory, Place};
@@ -292,9 +293,4 @@ impl Reclaim for Postings {
         }
         given
     }
-}
-
-/// What these locks guard is whole at any moment.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,21 +1,16 @@
 //! A plain model of columns: a value is its bytes, a column a list of them. Slow, and obviously right.
 
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use plinth_core::random::Random;
 use plinth_encoding::{Column, Physical, Test, Values};
 
 /// A value's little-endian bytes (a boolean's one byte), or null.
 pub(crate) type Row = Option<Vec<u8>>;
 
-/// A fixed pseudo-random sequence (splitmix64).
+/// A fixed pseudo-random sequence.
 pub(crate) fn noise(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
+    let mut random = Random(seed);
+    move || random.next_u64()
 }
 
 /// Builds a column. Null slots get garbage where the layout allows it, for encoders must not look at them.

@@ -8,10 +8,11 @@
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arrow_buffer::BooleanBuffer;
+use plinth_core::sync::lock;
 use plinth_encoding::expr::Expr;
 use plinth_profile::{Anchor, Profiler, Stage};
 
@@ -307,13 +308,13 @@ impl Learned {
 
     /// Tells how long a block took, for each of its rows, and whether it was decoded before it was filtered.
     pub(super) fn took(&self, rows: usize, took: Duration, dense: bool) {
-        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ways = lock(&self.ways);
         ways[usize::from(dense)].add(per_row(nanos(took), rows as u64));
     }
 
     /// Whether blocks are better decoded before they are filtered.
     fn is_dense(&self) -> bool {
-        let [after, before] = *self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        let [after, before] = *lock(&self.ways);
         match (after.interval(), before.interval()) {
             (Some((least, _)), Some((_, most))) => most < least,
             _ => false,

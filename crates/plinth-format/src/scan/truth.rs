@@ -4,9 +4,10 @@
 //! work, while the others wait for it.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use arrow_array::{Array, ArrayRef, new_null_array};
+use plinth_core::sync::lock;
 use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{ColumnFunction, Function};
 use plinth_encoding::{Mask, Result, Test};
@@ -157,8 +158,4 @@ impl Asked {
 pub(crate) fn answers(node: &Node, dictionary: &Dictionary, function: &Function) -> Result<Answers> {
     let masks = Asked::new(node, dictionary)?.all(node, dictionary, function)?;
     Ok(masks.map(|masks| Mask::concat(&masks)))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

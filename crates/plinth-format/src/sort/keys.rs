@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{DataType, Schema, SortOptions};
+use plinth_core::key::{HEAD, head};
 use rayon::prelude::*;
 
 use super::{SortKey, fail};
@@ -85,22 +86,6 @@ impl Keys {
 
     pub(super) fn len(&self) -> usize {
         self.0.num_rows()
-    }
-}
-
-/// Bytes of a head.
-pub(super) const HEAD: usize = 8;
-
-/// Eight bytes of a key from a place on, such that keys in order have heads in order.
-pub(super) fn head(key: &[u8], from: usize) -> u64 {
-    let rest = key.get(from..).unwrap_or_default();
-    match rest.first_chunk::<8>() {
-        Some(eight) => u64::from_be_bytes(*eight),
-        None => {
-            let mut eight = [0; 8];
-            eight[..rest.len()].copy_from_slice(rest);
-            u64::from_be_bytes(eight)
-        }
     }
 }
 

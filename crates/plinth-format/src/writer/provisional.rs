@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use arrow_buffer::{BooleanBuffer, NullBuffer};
-use plinth_encoding::bitpack::{self, Kernel, VECTOR, bits_for, pack, packed_len};
+use plinth_core::simd::Level;
+use plinth_encoding::bitpack::{self, VECTOR, bits_for, pack, packed_len};
 use plinth_io::Spool;
 
 use crate::error::Result;
@@ -73,7 +74,7 @@ impl SpooledBlock {
         let mut rest = bytes.as_slice();
         for vector in codes.chunks_mut(VECTOR) {
             let (these, others) = rest.split_at(packed_len(vector.len(), bits).min(rest.len()));
-            bitpack::unpack(Kernel::best(), these, bits, base, vector);
+            bitpack::unpack(Level::best(), these, bits, base, vector);
             rest = others;
         }
         let valid = || NullBuffer::new(BooleanBuffer::new(bytes.slice(packed_len(values, bits)), 0, values));

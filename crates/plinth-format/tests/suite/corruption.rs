@@ -85,7 +85,7 @@ fn damage_is_reported_with_column_block_and_offset() {
 #[test]
 fn hostile_metadata_with_valid_checksums_never_harms() {
     let good = example();
-    let checksum = |bytes: &[u8]| twox_hash::XxHash3_64::oneshot(bytes).to_le_bytes();
+    let checksum = |bytes: &[u8]| plinth_core::wire::checksum(bytes).to_le_bytes();
     let tail = good.len() - 52;
     let footer_at = u64::from_le_bytes(good[tail..tail + 8].try_into().unwrap()) as usize;
     let mut outcomes = [0, 0];

@@ -7,29 +7,8 @@ use arrow_array::types::*;
 use arrow_array::*;
 use arrow_buffer::{IntervalDayTime, IntervalMonthDayNano, NullBuffer, OffsetBuffer, i256};
 use arrow_schema::*;
+pub use plinth_core::random::Random;
 use plinth_format::{File, Writer, WriterOptions};
-
-/// A small generator, so that tests depend on nothing but themselves (splitmix64).
-#[derive(Clone)]
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    pub fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-}
 
 fn nulls(random: &mut Random, len: usize, percent: u64) -> Option<NullBuffer> {
     (percent > 0).then(|| (0..len).map(|_| !random.chance(percent)).collect())
@@ -132,17 +111,17 @@ pub fn array(random: &mut Random, data_type: &DataType, len: usize, percent: u64
     let n = nulls(random, len, percent);
     // Shapes that call for different encodings.
     let shape = random.below(5);
-    let base = random.next();
+    let base = random.next_u64();
     let mut last = base >> 20;
     let mut r = random.clone();
     let mut number = move || {
         last = match shape {
-            0 => r.next(),
+            0 => r.next_u64(),
             1 => r.below(100),
             2 => last + r.below(10),
             3 => {
                 if r.chance(2) {
-                    r.next()
+                    r.next_u64()
                 } else {
                     last
                 }
@@ -288,7 +267,7 @@ pub fn array(random: &mut Random, data_type: &DataType, len: usize, percent: u64
         }
         other => panic!("no generator for {other}"),
     };
-    random.next();
+    random.next_u64();
     result
 }
 

@@ -25,10 +25,10 @@ const MOST: usize = 20_000;
 fn table() -> RecordBatch {
     let mut random = Random(5);
     let sorted: Int64Array = (0..ROWS as i64).map(|i| Some(i / 3)).collect();
-    let noise: Int64Array = (0..ROWS).map(|_| (!random.chance(5)).then(|| random.next() as i64)).collect();
+    let noise: Int64Array = (0..ROWS).map(|_| (!random.chance(5)).then(|| random.next_u64() as i64)).collect();
     // Between the others, so that a scan of those is several reads.
     let padding: StringArray =
-        (0..ROWS).map(|_| Some((0..12).map(|_| format!("{:x}", random.next())).collect::<String>())).collect();
+        (0..ROWS).map(|_| Some((0..12).map(|_| format!("{:x}", random.next_u64())).collect::<String>())).collect();
     let text = StringArray::from(words(&mut random, ROWS, 40, 2));
     let inner: ArrayRef = Arc::new((0..ROWS).map(|_| Some(random.below(1000) as i32)).collect::<Int32Array>());
     let list = (0..ROWS).map(|i| (i % 7 != 0).then(|| (0..i % 4).map(|j| Some(j as i32)).collect::<Vec<_>>()));

@@ -76,7 +76,7 @@ pub struct Forged {
 }
 
 pub fn checksum(bytes: &[u8]) -> [u8; 8] {
-    twox_hash::XxHash3_64::oneshot(bytes).to_le_bytes()
+    plinth_core::wire::checksum(bytes).to_le_bytes()
 }
 
 impl Forged {

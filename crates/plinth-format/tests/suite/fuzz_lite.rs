@@ -83,7 +83,7 @@ fn resealed_mutations_are_errors_or_harmless() {
         let sample = sample(data_type, i as u64, effort);
         let mut random = Random(i as u64);
         for _ in 0..ROUNDS {
-            let result = exercise(&sample.mutated(&mut || random.next()));
+            let result = exercise(&sample.mutated(&mut || random.next_u64()));
             outcomes[usize::from(result.is_ok())] += 1;
             if let Err(error) = result {
                 let known =

@@ -9,16 +9,7 @@ use std::arch::x86_64::{
 
 use super::brackets::{Scan, Stop};
 use super::fields::{Ends, FieldScan};
-use super::{BLOCK, Kernel};
-
-pub(super) fn available() -> bool {
-    is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("pclmulqdq")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("lzcnt")
-        && is_x86_feature_detected!("popcnt")
-}
+use super::{BLOCK, Kernel, Level};
 
 /// Its methods are inlined into the function below, which has the features.
 struct Avx2;
@@ -88,7 +79,7 @@ fn scan_with(state: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: boo
 }
 
 pub(super) fn scan(state: &mut Scan, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
-    debug_assert!(available());
+    debug_assert!(Level::Avx2.available());
     // SAFETY: the level is chosen only where `available` says yes.
     unsafe { scan_with(state, bytes, from, goal, last) }
 }
@@ -111,7 +102,7 @@ pub(super) fn fields(
     last: bool,
     each: impl FnMut(usize, Ends) -> bool,
 ) -> usize {
-    debug_assert!(available());
+    debug_assert!(Level::Avx2.available());
     // SAFETY: the level is chosen only where `available` says yes.
     unsafe { fields_with(state, bytes, from, last, each) }
 }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::cell::{Cell, Order, Row};
 use super::histogram::Histogram;
-use super::random::Random;
 use super::target::{Target, noise, pieces, stamp};
 use super::{fio, float, nanoseconds};
 use crate::error::Result;
 use crate::slab::Extent;
+use plinth_core::random::Random;
 
 /// How long a cell is measured.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ impl Backend for Threads {
         let counted = std::thread::scope(|scope| {
             let mut workers = Vec::new();
             for (i, buffer) in buffers.into_iter().enumerate() {
-                let random = Random::new(window.seed.wrapping_add(i as u64));
+                let random = Random(window.seed.wrapping_add(i as u64));
                 let (file, offsets, clock) = (&file, &offsets, &clock);
                 let work = move || worker(file, offsets, random, buffer, clock, stop);
                 workers.push(std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, work));

@@ -5,11 +5,11 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use super::histogram::Histogram;
-use super::random::Random;
 use super::target::{Target, noise};
 use super::{float, nanoseconds, rate};
 use crate::error::Result;
 use crate::slab::PAGE;
+use plinth_core::random::Random;
 
 /// Reads past the page cache that a cache further down would answer faster than a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -77,7 +77,7 @@ impl CacheTest {
 
 /// The median latency of random 4 KiB reads within the first `bytes`, one at a time.
 fn median(file: &File, bytes: u64, time: Duration) -> std::io::Result<u64> {
-    let (mut buffers, mut random) = (noise(PAGE, 1)?, Random::new(11));
+    let (mut buffers, mut random) = (noise(PAGE, 1)?, Random(11));
     let mut histogram = Histogram::default();
     let started = Instant::now();
     while histogram.count() == 0 || started.elapsed() < time {

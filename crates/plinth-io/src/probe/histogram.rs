@@ -92,15 +92,15 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::random::Random;
+    use plinth_core::random::Random;
 
     #[test]
     fn percentiles_are_those_of_the_sorted_values_to_within_a_bucket() {
-        let mut random = Random::new(3);
+        let mut random = Random(3);
         for spread in [1, 6, 20, 40, 63] {
             let (mut values, mut one, mut two) = (Vec::new(), Histogram::default(), Histogram::default());
             for i in 0..5_000 {
-                let v = random.next() >> (63 - random.below(spread + 1));
+                let v = random.next_u64() >> (63 - random.below(spread + 1));
                 values.push(v);
                 if i % 3 == 0 { one.record(v) } else { two.record(v) }
             }

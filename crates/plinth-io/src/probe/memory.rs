@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, OFlags, fadvise};
 
-use super::random::Random;
 use super::rate;
 use super::target::Target;
 use crate::error::Result;
+use plinth_core::random::Random;
 
 /// Bytes a second of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -52,7 +52,7 @@ impl MemorySpeeds {
         });
         from.clear();
         let mut block = vec![0; 64 << 10];
-        Random::new(5).fill(&mut block);
+        Random(5).fill(&mut block);
         let checksum = speed(block.len() as u64 * 16, each, |_| {
             for _ in 0..16 {
                 black_box(twox_hash::XxHash3_64::oneshot(black_box(&block)));

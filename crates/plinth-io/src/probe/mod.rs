@@ -29,7 +29,6 @@ mod laws;
 #[cfg(target_os = "linux")]
 mod memory;
 #[cfg(target_os = "linux")]
-mod random;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]

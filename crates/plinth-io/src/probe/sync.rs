@@ -8,10 +8,10 @@ use rustix::fs::OFlags;
 use super::cell::Latency;
 use super::histogram::Histogram;
 use super::nanoseconds;
-use super::random::Random;
 use super::target::{Target, noise, stamp};
 use crate::error::Result;
 use crate::slab::PAGE;
+use plinth_core::random::Random;
 
 /// A way to make 4 KiB durable, and what it takes, write and sync together.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl SyncCost {
 fn cost(target: &Target, method: &'static str, flags: OFlags, whole: Option<bool>, time: Duration) -> Result<SyncCost> {
     let failed = |e| target.failed(&format!("measure {method}"), e);
     let file = target.open(flags).map_err(failed)?;
-    let (mut buffers, mut random) = (noise(PAGE, 1).map_err(failed)?, Random::new(9));
+    let (mut buffers, mut random) = (noise(PAGE, 1).map_err(failed)?, Random(9));
     let pages = (target.byte_len() / PAGE as u64).max(1);
     let mut histogram = Histogram::default();
     let started = Instant::now();

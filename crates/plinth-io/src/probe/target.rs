@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs};
 
 use super::float;
-use super::random::Random;
 use crate::atomic::AtomicFile;
 use crate::error::{IoError, Result};
 use crate::slab::{Extent, PAGE, Slab};
+use plinth_core::random::Random;
 
 const CHUNK: usize = 1 << 20;
 
@@ -25,7 +25,7 @@ pub(super) fn pieces(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
 
 /// Such pieces of random bytes.
 pub(super) fn noise(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
-    let (mut pieces, mut random) = (pieces(len, count)?, Random::new(1));
+    let (mut pieces, mut random) = (pieces(len, count)?, Random(1));
     pieces.iter_mut().for_each(|piece| random.fill(piece));
     Ok(pieces)
 }
@@ -34,7 +34,7 @@ pub(super) fn noise(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
 pub(super) fn stamp(bytes: &mut [u8], random: &mut Random) {
     for page in bytes.chunks_mut(PAGE) {
         if let Some(head) = page.first_chunk_mut::<8>() {
-            *head = random.next().to_le_bytes();
+            *head = random.next_u64().to_le_bytes();
         }
     }
 }
@@ -81,7 +81,7 @@ impl Target {
         let direct = target.open(OFlags::DIRECT);
         target.direct = direct.is_ok();
         let to = direct.unwrap_or(open);
-        let mut random = Random::new(bytes);
+        let mut random = Random(bytes);
         let mut buffers = noise(CHUNK, 1).map_err(|e| failed("get memory to probe it", e))?;
         let started = Instant::now();
         while target.bytes < bytes && (target.bytes < 16 << 20 || started.elapsed() < time) {

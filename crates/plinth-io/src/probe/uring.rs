@@ -7,10 +7,10 @@ use std::time::Instant;
 use super::backend::{Backend, Clock, Offsets, Tally, Window, buffers};
 use super::cell::{Cell, Row};
 use super::fio;
-use super::random::Random;
 use super::target::{Target, stamp};
 use crate::error::Result;
 use crate::ring::{Direction, Ring, Transfer};
+use plinth_core::random::Random;
 
 /// One thread and one ring with registered huge pages, past the page cache where the file system allows it.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl Backend for Uring {
             // Where memory can't be pinned, each request pins its own.
             let _ = ring.register(extent.slab());
         }
-        let (offsets, mut random) = (Offsets::new(cell, target), Random::new(window.seed));
+        let (offsets, mut random) = (Offsets::new(cell, target), Random(window.seed));
         let (mut tally, mut failure) = (Tally::default(), None);
         let clock = Clock::start(window);
         loop {

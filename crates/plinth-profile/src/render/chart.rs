@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::html::escape;
 use crate::profile::Profile;
 use crate::roofline::{Limit, Resource, Roofline};
-use crate::units;
+use plinth_core::units;
 
 const WIDTH: f64 = 1100.0;
 const LEFT: f64 = 90.0;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::html::{colour, escape};
 use crate::anchor::Stage;
 use crate::profile::{Profile, Row};
-use crate::units;
+use plinth_core::units;
 
 const WIDTH: f64 = 1100.0;
 const LINE: f64 = 22.0;
@@ -52,7 +52,7 @@ fn bar(out: &mut String, row: &Row, start: f64, y: f64, whole: f64) {
     let mut about = format!("{name}: {} with below, {} itself", units::time(row.total), units::time(row.time));
     let _ = write!(about, ", {}", units::percent(row.total_share));
     if row.hits > 0 {
-        let _ = write!(about, ", {} times", units::count(row.hits));
+        let _ = write!(about, ", {} times", units::short_count(row.hits));
     }
     if let Some(speed) = row.bytes_per_second() {
         let _ = write!(about, ", {} at {}", units::bytes(row.bytes), units::speed(speed));

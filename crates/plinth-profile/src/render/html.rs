@@ -6,7 +6,7 @@ use super::{chart, flame, text};
 use crate::anchor::Stage;
 use crate::profile::Profile;
 use crate::roofline::Roofline;
-use crate::units;
+use plinth_core::units;
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --ink: #1d2733; --quiet: #5b6875; --paper: #fff; --line: #dde3e9; --label: #16202b;
@@ -61,11 +61,11 @@ impl Profile {
                 share(row.share),
                 share(row.total_share),
                 units::time(row.cpu),
-                some(row.hits, units::count(row.hits)),
-                some(row.rows, units::count(row.rows)),
+                some(row.hits, units::short_count(row.hits)),
+                some(row.rows, units::short_count(row.rows)),
                 some(row.bytes, units::bytes(row.bytes)),
                 row.bytes_per_second().map_or(String::new(), units::speed),
-                some(faults, units::count(faults)),
+                some(faults, units::short_count(faults)),
             ]
         });
         table(&mut out, &head, rows);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::anchor::Part;
 use crate::profile::{Hardware, Profile, Row};
 use crate::roofline::{Bound, Limit, Origin, Roofline};
-use crate::units::nanoseconds;
+use plinth_core::units::nanoseconds;
 
 /// It grows when a field changes its meaning.
 const VERSION: u32 = 1;

@@ -2,7 +2,7 @@
 
 use crate::profile::{Hardware, Profile, Row};
 use crate::roofline::{Limit, Origin, Resource, Roofline};
-use crate::units;
+use plinth_core::units;
 
 /// Names are cut at so many characters, so that the numbers keep their places.
 const NAME: usize = 46;
@@ -50,7 +50,7 @@ impl Profile {
             }
         }
         let mut lines = vec![first];
-        let faults = |n| units::count(n);
+        let faults = |n| units::short_count(n);
         let mut second = vec![format!("waited for storage {}", units::time(self.waited))];
         if !self.paused.is_zero() {
             second.push(format!("tasks suspended for it {}", units::time(self.paused)));
@@ -58,10 +58,10 @@ impl Profile {
         second.push(format!("page faults {} minor, {} major", faults(self.faults.minor), faults(self.faults.major)));
         if let Hardware::Counted { cycles, instructions, cache_misses } = self.hardware {
             let per_cycle = units::to_f64(instructions) / units::to_f64(cycles.max(1));
-            let misses = units::count(cache_misses);
+            let misses = units::short_count(cache_misses);
             second.push(format!(
                 "{} cycles, {per_cycle:.2} instructions a cycle, {misses} cache misses",
-                units::count(cycles)
+                units::short_count(cycles)
             ));
         }
         lines.push(second.join("; "));
@@ -71,7 +71,7 @@ impl Profile {
         if self.folded > 0 {
             lines.push(format!(
                 "{} scopes were charged to those around them: too many paths",
-                units::count(self.folded)
+                units::short_count(self.folded)
             ));
         }
         lines
@@ -103,8 +103,8 @@ fn line(row: &Row) -> Vec<String> {
         units::time(row.time),
         share(row.share),
         share(row.total_share),
-        some(row.hits, units::count(row.hits)),
-        some(row.rows, units::count(row.rows)),
+        some(row.hits, units::short_count(row.hits)),
+        some(row.rows, units::short_count(row.rows)),
         some(row.bytes, units::bytes(row.bytes)),
         row.bytes_per_second().map_or(String::new(), units::speed),
     ]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::profile::Profile;
-use crate::units::nanoseconds;
+use plinth_core::units::nanoseconds;
 
 impl Profile {
     /// The recorded scopes as complete events ("X"), each on its thread's track. Without any

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use super::ceilings::{Ceiling, Ceilings, Origin};
-use crate::units::{count_of, to_f64};
+use plinth_core::units::{count_of, to_f64};
 
 /// Words each thread reads: more than its caches hold.
 const WORDS: usize = 8 << 20;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::anchor::{Moves, Part, Stage};
 use crate::profile::Profile;
-use crate::units::{count_of, to_f64};
+use plinth_core::units::{count_of, to_f64};
 
 pub use ceilings::{Ceiling, Ceilings, Origin};
 pub use verdict::Bound;
@@ -111,7 +111,7 @@ impl Roofline {
         limits.retain(|limit| limit.moved > 0 || limit.unmeasured > 0);
         if let Some(cpu) = profile.cpu {
             let processor = Ceiling { per_second: 1e9, by_thread: true, origin: Origin::Clock };
-            limits.push(limit(Resource::Processor, crate::units::nanoseconds(cpu), Some(processor)));
+            limits.push(limit(Resource::Processor, plinth_core::units::nanoseconds(cpu), Some(processor)));
         }
         let (bound, verdict) = verdict::verdict(profile, &limits);
         Self { limits, bound, verdict, note: ceilings.note.clone() }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Limit, Origin, Resource};
 use crate::anchor::{Sleeps, Stage};
 use crate::profile::Profile;
-use crate::units::{count_of, percent, to_f64};
+use plinth_core::units::{count_of, percent, to_f64};
 
 /// A limit so near is what bounds the query.
 const NEAR: f64 = 0.75;

@@ -157,7 +157,7 @@ impl Keys {
     pub(crate) fn in_order(&self, rows: Vec<u32>) -> Vec<u32> {
         let key = |at: u32| rows.get(at as usize).map_or(&[][..], |&row| self.get(row as usize));
         let len = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-        let order = plinth_sort::order_bytes(len, key);
+        let order = plinth_core::sort::order_bytes(len, key);
         order.into_iter().filter_map(|at| rows.get(at as usize).copied()).collect()
     }
 

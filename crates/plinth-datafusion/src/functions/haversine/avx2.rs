@@ -8,17 +8,15 @@ use std::arch::x86_64::{
 };
 use std::ops::{Add, Mul, Sub};
 
+use plinth_core::simd::Level;
+
 use super::kernel::angles;
 use super::vector::Vector;
 use super::{BLOCK, Coordinate, blocks, one_by_one};
 
-pub(super) fn available() -> bool {
-    is_x86_feature_detected!("avx2")
-}
-
-/// See [`super::distances`]. Only where it is [`available`].
+/// See [`super::distances`]. Only where there is AVX2.
 pub(super) fn distances(inputs: &[Coordinate<'_>; 5], out: &mut [f64]) {
-    debug_assert!(available());
+    debug_assert!(Level::Avx2.available());
     // SAFETY: the caller has asked whether there is AVX2.
     unsafe { with_avx2(inputs, out) }
 }

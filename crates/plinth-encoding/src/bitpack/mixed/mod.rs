@@ -26,7 +26,8 @@
 mod avx2;
 mod scalar;
 
-use super::{Kernel, Lane, VECTOR, bits_for, mask, packed_len};
+use super::{Lane, VECTOR, bits_for, mask, packed_len};
+use plinth_core::simd::Level;
 
 /// Words of the answers for a vector.
 const WORDS: usize = VECTOR / 64;
@@ -113,7 +114,7 @@ impl Radix {
     /// Appends the low parts and the fractions of `values`, at most one vector, none more than [`Radix::most`] above `base`.
     pub fn pack<T: Lane>(self, values: &[T], base: T, lows: &mut Vec<u8>, fractions: &mut Vec<u8>) {
         let low_mask = mask(self.low_bits);
-        super::pack_by(Kernel::best(), values, |value| value.minus(base).widen() & low_mask, self.low_bits, lows);
+        super::pack_by(Level::best(), values, |value| value.minus(base).widen() & low_mask, self.low_bits, lows);
         let groups = self.groups(values.len());
         let mut numbers = [0_u64; VECTOR / 2];
         let numbers = &mut numbers[..groups.min(VECTOR / 2)];
@@ -196,7 +197,7 @@ impl<'a> Mixed<'a> {
     }
 
     /// Unpacks as many values as were packed and adds `base` to each.
-    pub fn unpack<T: Lane>(&self, kernel: Kernel, base: T, out: &mut [T]) {
+    pub fn unpack<T: Lane>(&self, kernel: Level, base: T, out: &mut [T]) {
         if let Ok(vector) = <&mut [T; VECTOR]>::try_from(&mut *out)
             && let Some(vector) = (vector as &mut dyn std::any::Any).downcast_mut::<[u32; VECTOR]>()
         {
@@ -212,17 +213,17 @@ impl<'a> Mixed<'a> {
         }
     }
 
-    fn unpack32(&self, kernel: Kernel, base: u32, out: &mut [u32]) {
+    fn unpack32(&self, kernel: Level, base: u32, out: &mut [u32]) {
         super::unpack(kernel, self.lows, self.radix.low_bits, base, out);
         match (kernel, <&mut [u32; VECTOR]>::try_from(&mut *out)) {
             #[cfg(target_arch = "x86_64")]
-            (Kernel::Avx2, Ok(vector)) if is_x86_feature_detected!("avx2") => avx2::add_highs(self, vector),
+            (Level::Avx2, Ok(vector)) if Level::Avx2.available() => avx2::add_highs(self, vector),
             _ => scalar::add_highs(self, out),
         }
     }
 
     /// Which values `v` of a full vector satisfy `v - lo <= span`, modulo 2^32: bit `i % 64` of word `i / 64` for value `i`.
-    pub fn compare(&self, kernel: Kernel, lo: u32, span: u32) -> [u64; WORDS] {
+    pub fn compare(&self, kernel: Level, lo: u32, span: u32) -> [u64; WORDS] {
         // Few low parts fit a narrow range, and where they don't, the high ones need not be known.
         if u64::from(span) < (1 << self.radix.low_bits) / 32
             && let Some(hits) = self.compare_lows_first(kernel, lo, span)
@@ -233,14 +234,14 @@ impl<'a> Mixed<'a> {
         super::unpack(kernel, self.lows, self.radix.low_bits, 0_u32.wrapping_sub(lo), &mut values);
         match kernel {
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2 if is_x86_feature_detected!("avx2") => avx2::compare(self, &values, span),
+            Level::Avx2 if Level::Avx2.available() => avx2::compare(self, &values, span),
             _ => scalar::compare(self, &mut values, span),
         }
     }
 
     /// As [`Mixed::compare`]; none if so many values fit by their low parts that to ask each for its high one takes longer.
     #[allow(clippy::cast_possible_truncation, reason = "masked to at most 31 bits")]
-    fn compare_lows_first(&self, kernel: Kernel, lo: u32, span: u32) -> Option<[u64; WORDS]> {
+    fn compare_lows_first(&self, kernel: Level, lo: u32, span: u32) -> Option<[u64; WORDS]> {
         let low_mask = mask(self.radix.low_bits) as u32;
         let (from, to) = (lo & low_mask, lo.wrapping_add(span) & low_mask);
         let compare =

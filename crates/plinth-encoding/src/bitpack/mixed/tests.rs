@@ -60,7 +60,7 @@ fn every_number_of_few_small_digits_comes_back() {
                 });
                 let (lows, fractions) = packed(radix, &values);
                 let mut out = vec![0_u32; values.len()];
-                Mixed::new(radix, values.len(), &lows, &fractions).unwrap().unpack(Kernel::Scalar, 0, &mut out);
+                Mixed::new(radix, values.len(), &lows, &fractions).unwrap().unpack(Level::Scalar, 0, &mut out);
                 assert!(out.iter().zip(&values).all(|(&out, &value)| u64::from(out) == value), "{number} of {radix:?}");
             }
         }

@@ -1,7 +1,6 @@
 //! Sorting by the exact type of what is sorted.
 //!
-//! A comparison that is compiled in costs a fraction of one that is called, so [`sort`] is compiled for each type, and
-//! [`sort_by_rank`] for each pair of closures. On one thread that is all there is to gain, and the standard library sorts
+//! A comparison that is compiled in costs a fraction of one that is called, so [`sort`] is compiled for each type. On one thread that is all there is to gain, and the standard library sorts
 //! (ipnsort). With threads (those of the caller's rayon pool), what is sorted already, backwards, or made of long runs is
 //! found out first and costs a pass or a merge (driftsort). Everything else is scattered once into buckets by the leading
 //! bits that differ: each thread scatters a part of the input into a buffer of its own, and gathers and sorts some of the
@@ -12,9 +11,9 @@
 
 mod scatter;
 
-use std::cmp::Ordering;
-
 use rayon::prelude::*;
+
+use crate::key::{HEAD, common_prefix, head};
 
 /// What can be scattered: values whose order a number follows.
 pub trait Sortable: Copy + Ord + Send + Sync {
@@ -57,25 +56,13 @@ pub fn sort<T: Sortable>(values: &mut [T]) {
     scatter::sort(values, |value| value.rank(), T::cmp, |bucket| bucket.sort_unstable(), |runs| runs.sort());
 }
 
-/// Sorts by an order that a number follows: `rank` never falls when values rise by `compare`, and the more values it tells apart the
-/// better. Values that compare equal come out in any order.
-pub fn sort_by_rank<T, R, C>(values: &mut [T], rank: R, compare: C)
-where
-    T: Copy + Send + Sync,
-    R: Fn(&T) -> u64 + Sync,
-    C: Fn(&T, &T) -> Ordering + Sync,
-{
-    let bucket = |bucket: &mut [T]| bucket.sort_unstable_by(&compare);
-    scatter::sort(values, |value| rank(value), |a, b| compare(a, b), bucket, |runs| runs.sort_by(&compare));
-}
-
 /// The order of byte strings: their places, such that what is at the first of them comes first; equal ones keep their order.
 /// `key` gives the string at a place.
 ///
 /// Strings are told apart by eight bytes, behind what all have in common, that lie beside their places; of those that agree
 /// in these the next eight are fetched, and few of them are looked up.
 pub fn order_bytes<'k>(len: u32, key: impl Fn(u32) -> &'k [u8] + Sync) -> Vec<u32> {
-    let common = common_prefix(len, &key);
+    let common = shared_prefix(len, &key);
     let mut heads: Vec<(u64, u32)> = (0..len).map(|at| (head(key(at), common), at)).collect();
     order_heads(&mut heads, common, LEVELS, &key);
     heads.into_iter().map(|(_, at)| at).collect()
@@ -109,25 +96,8 @@ fn order_heads<'k>(heads: &mut [(u64, u32)], from: usize, levels: u32, key: &(im
     });
 }
 
-/// Bytes of a head.
-const HEAD: usize = 8;
-
-/// Eight bytes of a key from a place on as a number, zeros where there are none: keys in order have heads in order.
-#[inline]
-pub fn head(key: &[u8], from: usize) -> u64 {
-    let rest = key.get(from..).unwrap_or_default();
-    if let Some(eight) = rest.first_chunk::<8>() {
-        return u64::from_be_bytes(*eight);
-    }
-    let mut eight = [0; 8];
-    for (to, byte) in eight.iter_mut().zip(rest) {
-        *to = *byte;
-    }
-    u64::from_be_bytes(eight)
-}
-
 /// How many first bytes all have in common.
-fn common_prefix<'k>(len: u32, key: &impl Fn(u32) -> &'k [u8]) -> usize {
+fn shared_prefix<'k>(len: u32, key: &impl Fn(u32) -> &'k [u8]) -> usize {
     if len == 0 {
         return 0;
     }
@@ -139,7 +109,7 @@ fn common_prefix<'k>(len: u32, key: &impl Fn(u32) -> &'k [u8]) -> usize {
         }
         let other = key(at);
         if other.get(..common) != first.get(..common) {
-            common = first.iter().zip(other).take(common).take_while(|(a, b)| a == b).count();
+            common = common.min(common_prefix(first, other));
         }
     }
     common

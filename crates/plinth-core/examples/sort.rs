@@ -1,5 +1,5 @@
 //! Sorting by exact types beside a comparator that is called, the standard library and radix sorts:
-//! `cargo run --release -p plinth-sort --example sort -- [ROWS] [THREADS] [--json]`.
+//! `cargo run --release -p plinth-core --example sort -- [ROWS] [THREADS] [--json]`.
 //!
 //! All rivals of a line run in turn, several times; what they return is compared before a time is printed. Without THREADS
 //! times are of the processor, else of the clock.
@@ -9,7 +9,8 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::hint::black_box;
 
-use plinth_sort::{Sortable, order_bytes, sort};
+use plinth_core::key::head;
+use plinth_core::sort::{Sortable, order_bytes, sort};
 use rayon::prelude::*;
 use rdst::{RadixKey, RadixSort};
 use rustix::time::{ClockId, clock_gettime};
@@ -81,7 +82,7 @@ fn compare<T: Clone + PartialEq + Debug>(title: &str, threads: usize, input: &[T
 
 /// The rivals that any type has.
 fn plain<'a, T: Sortable + Debug>(threads: usize) -> Vec<Rival<'a, T>> {
-    let mut rivals: Vec<Rival<'a, T>> = vec![("plinth-sort", Box::new(|v| sort(v)))];
+    let mut rivals: Vec<Rival<'a, T>> = vec![("plinth", Box::new(|v| sort(v)))];
     if threads == 1 {
         rivals.push(("comparator called (sort_unstable_by)", Box::new(|v| v.sort_unstable_by(called::<T>()))));
         rivals.push(("sort_unstable (std)", Box::new(|v| v.sort_unstable())));
@@ -188,14 +189,13 @@ fn strings(threads: usize, random: &[u64]) {
     let callback: &(dyn Fn(&u32, &u32) -> Ordering + Sync) = black_box(&by_bytes);
     let len = u32::try_from(random.len()).unwrap();
     let rivals: Vec<Rival<'_, u32>> = vec![
-        ("plinth-sort", Box::new(|v| *v = order_bytes(len, key))),
+        ("plinth", Box::new(|v| *v = order_bytes(len, key))),
         ("comparator called", Box::new(|v| v.par_sort_unstable_by(callback))),
         ("comparator compiled in", Box::new(|v| v.par_sort_unstable_by(by_bytes))),
         (
             "8-byte heads, rayon",
             Box::new(|v| {
-                let mut heads: Vec<(u64, u32)> =
-                    v.iter().map(|at| (plinth_sort::head(key(*at), prefix.len()), *at)).collect();
+                let mut heads: Vec<(u64, u32)> = v.iter().map(|at| (head(key(*at), prefix.len()), *at)).collect();
                 heads.par_sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| by_bytes(&a.1, &b.1)));
                 *v = heads.into_iter().map(|(_, at)| at).collect();
             }),

@@ -1,0 +1,17 @@
+//! The floor: small mechanisms that several crates need, each written once.
+//!
+//! - [`wire`]: the bytes of files, written and read with every length checked.
+//! - [`key`]: byte strings that compare as values do, and their first eight bytes as a number.
+//! - [`sort`](mod@sort): sorts by exact type.
+//! - [`simd`]: which instruction sets this machine has.
+//! - [`units`]: sizes, rates and times as people read them.
+//! - [`sync`]: locks that a panic elsewhere does not break.
+//! - [`random`]: pseudo-random numbers for tests, benchmarks and made-up data.
+
+pub mod key;
+pub mod random;
+pub mod simd;
+pub mod sort;
+pub mod sync;
+pub mod units;
+pub mod wire;
