@@ -1,4 +1,4 @@
-"""Whether engines answer alike: no time is printed of an answer nobody checked."""
+"""Whether engines answer alike: no time is printed of an answer that was not checked."""
 
 import datetime
 import decimal

@@ -1,6 +1,6 @@
 """Text into files: Plinth's program, DuckDB's CREATE TABLE AS, and Polars and pyarrow into Parquet, over the same CSV or NDJSON, in turn.
 
-Each file that was written is asked the same; whoever answers otherwise than Plinth has no time.
+Each file that was written is asked the same; an engine that answers otherwise than Plinth has no time.
 """
 
 import csv

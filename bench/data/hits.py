@@ -23,7 +23,7 @@ PIECE = 250_000
 ROW_GROUP = 1_000_000
 ROWS_OF_SESSION = 4
 
-# Shares of a session's texts that stay the sample's own, and that are nobody else's; the others are shared, few of
+# Shares of a session's texts that stay the sample's own, and of no other; the others are shared, few of
 # them often.
 TEXTS = {"page": (0.30, 0.36), "title": (0.70, 0.10), "referer": (0.30, 0.40), "phrase": (0.20, 0.65)}
 SHARED = 1 << 20

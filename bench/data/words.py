@@ -170,7 +170,7 @@ class Census:
 
 
 def census(text):
-    """Counts the words of a text, whoever made it."""
+    """Counts the words of a text, generated or not."""
     whole, some = None, []
 
     def merged():

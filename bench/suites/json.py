@@ -1,6 +1,6 @@
 """JSON into columns: the reference document, `{"pairs":[{"x0":..},...]}`, and the same pairs a line each; text into files.
 
-The example program `json` makes them from a seed, and beside them the mean of the distances and a digest of each column. Whoever reads
+The example program `json` makes them from a seed, and beside them the mean of the distances and a digest of each column. A way that reads
 other bits has no time. Ways to read take turns, a process each. `import` has those pairs, rows of a log (`data/logs.py`) and TPC-H's
 lineitem as CSV made files of; `memory` is what the import of a large document holds.
 """

@@ -114,7 +114,7 @@ fn by_simdjson(path: &str, columns: &mut Columns, room: usize) -> Result<usize, 
         columns[at].as_mut_ptr()
     });
     let path = CString::new(path)?;
-    // SAFETY: the columns have so much room, and nobody else touches them.
+    // SAFETY: the columns have so much room, and no other thread touches them.
     let rows = unsafe { ondemand_pairs(path.as_ptr(), to.as_ptr(), room) };
     usize::try_from(rows).map_err(|_| "no document of so many pairs".into())
 }

@@ -1,6 +1,6 @@
 """From text to a file and back, by ever more threads, in turn with peers; the bytes must be those of one thread.
 
-So many threads have so many cores: whoever reads ahead on a thread of its own beside them does not get a core more for it.
+So many threads have so many cores: a thread that reads ahead beside them gets no core more.
 """
 
 import hashlib

@@ -9,7 +9,7 @@ from ...data.floor import floor
 from ...data.words import to_parquet
 from ...timing import say
 
-# (bits a row, what): figures of others, at 140 million rows and 976 thousand words, that nobody measured here.
+# (bits a row, what): figures of others, at 140 million rows and 976 thousand words, that were not measured here.
 QUOTED = [(24.35, "earlier codec, quoted at 140 M rows, 976 k words"), (27.7, "WinRAR, quoted likewise")]
 PARQUET = {
     "Parquet snappy, pyarrow's defaults": {"compression": "snappy"},

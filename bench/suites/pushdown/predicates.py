@@ -14,7 +14,7 @@ GROUP = 1 << 20
 
 def make(target, rows, seed):
     """A million rows a row group: `seq` grows; `r` and `q` are random, `p` is `r` but for one row in ten; `u` is as rare as `r` but in
-    runs; text that repeats and text that does not; a struct, a list; and numbers and text that nobody filters."""
+    runs; text that repeats and text that does not; a struct, a list; and numbers and text that no predicate filters."""
     target.parent.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(seed)
     partial, writer = target.with_name(target.name + ".partial"), None

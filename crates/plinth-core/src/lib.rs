@@ -6,6 +6,7 @@
 //! - [`simd`]: which instruction sets this machine has.
 //! - [`units`]: sizes, rates and times as people read them.
 //! - [`sync`]: locks that a panic elsewhere does not break.
+//! - [`text`]: text that can be shown.
 //! - [`random`]: pseudo-random numbers for tests, benchmarks and made-up data.
 
 pub mod key;
@@ -13,5 +14,6 @@ pub mod random;
 pub mod simd;
 pub mod sort;
 pub mod sync;
+pub mod text;
 pub mod units;
 pub mod wire;

@@ -54,12 +54,12 @@
 //! # }
 //! ```
 //!
-//! A [`store::Table`] can be written to: rows that survive a power failure once a commit returns, snapshots, reads by key.
+//! A [`rowstore::Table`] can be written to: rows that survive a power failure once a commit returns, snapshots, reads by key.
 //!
 //! ```no_run
 //! # use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 //! # use std::sync::Arc;
-//! use plinth::store::{Table, TableOptions};
+//! use plinth::rowstore::{Table, TableOptions};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
@@ -81,7 +81,8 @@
 //!
 //! The feature `tracing` makes each stage a span of the `tracing` crate, too.
 //!
-//! Parquet comes in through [`ingest`]. SQL is the command-line program's part: `plinth sql`.
+//! A folder of files is one [`table`]. Parquet, CSV and JSON come in through [`ingest`]. SQL is the part of the crate `plinth-sql`, which
+//! brings a query engine; this one has none.
 
 pub use plinth_encoding::expr;
 pub use plinth_encoding::{Effort, EncodingError};
@@ -89,4 +90,5 @@ pub use plinth_format::*;
 pub use plinth_ingest as ingest;
 pub use plinth_io::{Io, IoMode, IoOptions, MemoryBudget};
 pub use plinth_profile as profile;
-pub use plinth_table::store;
+pub use plinth_table as table;
+pub use plinth_table::store as rowstore;

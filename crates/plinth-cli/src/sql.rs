@@ -1,0 +1,273 @@
+//! `plinth sql`: statements in, rows out.
+
+pub(crate) mod gather;
+pub(crate) mod grid;
+pub(crate) mod output;
+mod pager;
+pub(crate) mod print;
+mod text;
+
+pub(crate) use pager::command as pager_command;
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+use plinth_io::regular;
+use plinth_profile::{Profile, Profiler, Stage};
+use plinth_sql::{Params, Session, SessionOptions, Statement, parse};
+
+use crate::cli::{Format, SqlArgs, Timings};
+use crate::error::{Failure, Result};
+use crate::profile::Profiling;
+use crate::progress::QueryProgress;
+use crate::session::{self, block_on};
+use crate::{interrupt, screen, shell, units};
+use gather::Limits;
+use grid::Paint;
+pub(crate) use output::Output;
+use print::Look;
+pub(crate) use print::Printer;
+
+/// Rows a table shows on a terminal that has no pager: half of them the first, half the last.
+pub(crate) const SCREEN_ROWS: usize = 40;
+/// Rows a table shows elsewhere: their widths must be known before the first is printed.
+const TABLE_ROWS: usize = 10_000;
+
+/// Bytes of statements that are read at once: they are in memory several times before the first of them runs.
+const STATEMENTS: u64 = 1 << 30;
+
+/// Runs the command.
+pub(crate) fn run(args: &SqlArgs) -> Result {
+    let options = SessionOptions {
+        db: args.db.clone(),
+        io: args.io.options(args.db.as_deref()).map_err(Failure::new)?,
+        access: args.access.into(),
+        ..session::options(args.memory, args.threads)
+    };
+    let given = !args.command.is_empty() || args.file.is_some();
+    if !given && std::io::stdin().is_terminal() {
+        if args.repeat > 1 || args.timings.is_some() {
+            return Err(Failure::new("--repeat and --timings need statements: give them with -c or -f"));
+        }
+        return shell::run(args, &options);
+    }
+    let statements = parse(&read_statements(args)?)?;
+    interrupt::listen()?;
+    let terminal = std::io::stdout().is_terminal() && args.output.is_none();
+    let format = default_format(args.format, args.output.as_deref());
+    let out = match &args.output {
+        Some(path) => Output::file(path)?,
+        None => Output::stdout(),
+    };
+    let device = || args.io.device(args.db.as_deref()).map_err(Failure::new);
+    let batch = Batch {
+        profiling: args.profile.profiling(options.threads, device)?,
+        params: Params::new(args.param.iter().cloned()),
+        repeat: args.repeat,
+        summary: terminal && args.timings.is_none() && format == Format::Table,
+        look: look(terminal, "--format csv or json prints all"),
+    };
+    refuse_binary(format, &out)?;
+    let mut printer = Printer::new(format, out);
+    let result = block_on(options.threads, batch.run(&options, statements, &mut printer));
+    let (seconds, profile) = match result {
+        // The writer below wraps the error of a closed pipe until it can't be told apart.
+        Err(Failure::Message(_)) if printer.output().is_broken() => return Err(Failure::BrokenPipe),
+        other => other?,
+    };
+    printer.finish()?;
+    if let (Some(profiling), Some(profile)) = (&batch.profiling, profile) {
+        profiling.show(profile)?;
+    }
+    if let Some(Timings::Json) = args.timings {
+        screen::say(timings(&seconds));
+    }
+    Ok(())
+}
+
+/// Statements that run one after the other, without anybody there to answer.
+struct Batch {
+    params: Params,
+    profiling: Option<Profiling>,
+    repeat: u32,
+    summary: bool,
+    look: Look,
+}
+
+impl Batch {
+    async fn run(
+        &self,
+        options: &SessionOptions,
+        statements: Vec<Statement>,
+        printer: &mut Printer,
+    ) -> Result<(Vec<Duration>, Option<Profile>)> {
+        let session = Arc::new(Session::new(options)?);
+        let (mut seconds, mut profile) = (Vec::new(), None);
+        let last = statements.len().saturating_sub(1);
+        for (at, statement) in statements.into_iter().enumerate() {
+            let runs = if at == last { self.repeat } else { 1 };
+            for run in 1..=runs {
+                let started = Instant::now();
+                let profiler = profiler(&session, &statement, self.profiling.as_ref());
+                let rows = if run == runs {
+                    let rows = print(&session, statement.clone(), &self.params, &profiler, printer, &self.look);
+                    rows.await?.unwrap_or(0)
+                } else {
+                    let mut stream = session.start(statement.clone(), &self.params, &profiler).await?;
+                    let mut rows = 0;
+                    while let Some(batch) = stream.next().await {
+                        rows += batch?.num_rows() as u64;
+                    }
+                    rows
+                };
+                let elapsed = started.elapsed();
+                profile = session.profiled(&profiler);
+                if at == last {
+                    seconds.push(elapsed);
+                }
+                if self.summary && run == runs {
+                    screen::say(format_args!("{} in {}", units::counted(rows, "row"), units::duration(elapsed)));
+                }
+            }
+        }
+        Ok((seconds, profile))
+    }
+}
+
+/// What records a statement: what the command line asks for, or the session.
+pub(crate) fn profiler(session: &Session, statement: &Statement, profiling: Option<&Profiling>) -> Profiler {
+    profiling.map_or_else(|| session.profiler(statement), |profiling| profiling.start(statement.to_string()))
+}
+
+/// Runs a statement and prints its rows; a bar shows how far it is if it takes long. Returns how many rows came, if any could.
+pub(crate) async fn print(
+    session: &Arc<Session>,
+    statement: Statement,
+    params: &Params,
+    profiler: &Profiler,
+    printer: &mut Printer,
+    look: &Look,
+) -> Result<Option<u64>> {
+    let watched = Arc::clone(session);
+    let progress = QueryProgress::new(move || watched.progress());
+    let writes = writes(&statement);
+    let result = async {
+        let stream = session.start(statement, params, profiler).await?;
+        if writes && printer.holds_one() {
+            drain(stream).await
+        } else {
+            printer.print(stream, look, &|| progress.clear()).await
+        }
+    };
+    let result = profiler.around(Stage::Output, result).await;
+    session.forget_progress();
+    result
+}
+
+/// Whether a statement writes rows elsewhere, and answers how many.
+fn writes(statement: &Statement) -> bool {
+    use datafusion::sql::sqlparser::ast;
+    match statement {
+        Statement::CopyTo(_) => true,
+        Statement::Statement(statement) => {
+            matches!(
+                statement.as_ref(),
+                ast::Statement::CreateTable(_)
+                    | ast::Statement::Insert(_)
+                    | ast::Statement::Update(_)
+                    | ast::Statement::Delete(_)
+                    | ast::Statement::Merge(_)
+                    | ast::Statement::Truncate(_)
+            )
+        }
+        _ => false,
+    }
+}
+
+/// Runs a statement for what it does alone.
+async fn drain(mut stream: SendableRecordBatchStream) -> Result<Option<u64>> {
+    while let Some(batch) = stream.next().await {
+        batch?;
+    }
+    Ok(None)
+}
+
+/// The format asked for, else what suits the place rows go to.
+pub(crate) fn default_format(asked: Option<Format>, output: Option<&Path>) -> Format {
+    let elsewhere = output.is_some() || !std::io::stdout().is_terminal();
+    let default = if elsewhere { Format::Csv } else { Format::Table };
+    asked.or_else(|| output.and_then(output::format_of)).unwrap_or(default)
+}
+
+/// How tables look on standard output, if that is a terminal, and elsewhere.
+pub(crate) fn look(terminal: bool, hint: &'static str) -> Look {
+    let half = SCREEN_ROWS / 2;
+    let pipe = Limits { first: TABLE_ROWS, last: 0 };
+    Look {
+        width: if terminal { terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)) } else { None },
+        limits: if terminal { Limits { first: half, last: half } } else { pipe },
+        paint: Paint { on: terminal && colours() },
+        vertical: false,
+        pager: None,
+        hint,
+    }
+}
+
+/// Whether terminals are to show colours.
+pub(crate) fn colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Parquet would fill a terminal with rubbish.
+pub(crate) fn refuse_binary(format: Format, out: &Output) -> Result {
+    if format == Format::Parquet && out.is_stdout() && std::io::stdout().is_terminal() {
+        return Err(Failure::new(
+            "Parquet is nothing for a terminal: give a file with --output, in the shell with \\o",
+        ));
+    }
+    Ok(())
+}
+
+fn timings(seconds: &[Duration]) -> String {
+    let seconds: Vec<f64> = seconds.iter().map(Duration::as_secs_f64).collect();
+    serde_json::json!({ "seconds": seconds }).to_string()
+}
+
+fn read_statements(args: &SqlArgs) -> Result<String> {
+    let mut parts = args.command.clone();
+    if let Some(path) = &args.file {
+        parts.push(read_script(path)?);
+    }
+    if args.command.is_empty() && args.file.is_none() {
+        parts.push(regular::text_of(std::io::stdin(), "standard input", STATEMENTS).map_err(Failure::new)?);
+    }
+    // A part may or may not end with its semicolon, and may end in a comment.
+    Ok(parts.join("\n;\n"))
+}
+
+/// The statements of a file, or of something that was opened for this process: `/dev/stdin`, `<(a command)`. Any other
+/// pipe might never be written to.
+pub(crate) fn read_script(path: &Path) -> Result<String> {
+    let opened = ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder));
+    if opened || path == Path::new("/dev/stdin") {
+        let file = std::fs::File::open(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+        return regular::text_of(file, path, STATEMENTS).map_err(Failure::new);
+    }
+    regular::read_text(path, STATEMENTS).map_err(Failure::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timings_are_one_object() {
+        let text = timings(&[Duration::from_millis(1_500), Duration::from_millis(250)]);
+        assert_eq!(text, r#"{"seconds":[1.5,0.25]}"#);
+    }
+}

@@ -1,0 +1,28 @@
+//! The program from outside: what it prints, how it exits, what it leaves behind.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    reason = "tests"
+)]
+
+mod cli;
+mod common;
+mod duckdb;
+mod files;
+mod lookup;
+mod meaning;
+#[cfg(target_os = "linux")]
+mod memory;
+mod messages;
+#[cfg(target_os = "linux")]
+mod paths;
+#[cfg(target_os = "linux")]
+mod probe;
+mod profile;
+mod read;
+#[cfg(unix)]
+mod shell;
+mod sql;

@@ -1,0 +1,290 @@
+//! The tables of a session: files of a folder by their stems, and what statements register.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use datafusion::catalog::{SchemaProvider, TableProvider, UrlTableFactory};
+use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::datasource::TableType;
+use plinth_datafusion::{FileOptions, PlinthTable, StoreTable, Stores, from_format};
+use plinth_table::TableFolder;
+use plinth_table::store::Table;
+
+use super::engine;
+use crate::error::SqlError;
+use plinth_core::sync::lock;
+use plinth_io::regular::kind_of;
+
+/// Files other than Plinth's that are tables of a folder.
+const OTHER_EXTENSIONS: [&str; 3] = ["parquet", "csv", "json"];
+
+/// A schema whose tables are the files of a folder. The folder is listed anew each time, so that files that come and go
+/// are seen; open tables are kept while their files stay as they were.
+pub(crate) struct Database {
+    folder: Option<PathBuf>,
+    options: FileOptions,
+    stores: Arc<Stores>,
+    path_tables: OnceLock<Arc<dyn UrlTableFactory>>,
+    registered: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
+    open: Mutex<HashMap<String, Arc<PlinthTable>>>,
+}
+
+/// What a name stands for in the folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// A Plinth file.
+    Plinth(Vec<PathBuf>),
+    /// A folder of Plinth files.
+    Folder(PathBuf),
+    /// A folder that is a writable table.
+    Store(PathBuf),
+    /// Another file.
+    Other(PathBuf),
+    /// Several things of equal right.
+    Ambiguous(Vec<PathBuf>),
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// The tables of a folder, or of none, and how their files are opened and written.
+    pub(crate) fn new(folder: Option<&Path>, options: FileOptions, stores: Arc<Stores>) -> Result<Self, SqlError> {
+        let folder = match folder {
+            Some(folder) => {
+                let absolute =
+                    folder.canonicalize().map_err(|e| SqlError::new(format!("--db {}: {e}", folder.display())))?;
+                expect_folder(folder).map_err(|e| SqlError::new(format!("--db {e}")))?;
+                Some(absolute)
+            }
+            None => None,
+        };
+        let (path_tables, registered, open) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        Ok(Self { folder, options, stores, path_tables, registered, open })
+    }
+
+    /// Tells how to open files other than Plinth's.
+    pub(crate) fn set_path_tables(&self, tables: Arc<dyn UrlTableFactory>) {
+        // Set once, by the session that owns this.
+        let _ = self.path_tables.set(tables);
+    }
+
+    /// The folder new tables go to.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// What a name stands for among the files: exactly, else ignoring case if one alone fits.
+    pub(crate) fn find(&self, name: &str) -> Result<Option<Entry>> {
+        let mut entries = self.entries()?;
+        if let Some(entry) = entries.remove(name) {
+            return Ok(Some(entry));
+        }
+        let mut fitting = entries.into_iter().filter(|(stem, _)| stem.eq_ignore_ascii_case(name));
+        match (fitting.next(), fitting.next()) {
+            (Some((_, entry)), None) => Ok(Some(entry)),
+            (Some((a, _)), Some((b, _))) => {
+                exec_err!("table {name:?} may be {a:?} or {b:?}: write the name in double quotes")
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a statement registered this name.
+    pub(crate) fn is_registered(&self, name: &str) -> bool {
+        lock(&self.registered).contains_key(name)
+    }
+
+    /// An error if a name is that of files: SQL does not delete them.
+    pub(crate) fn refuse_drop(&self, name: &str) -> Result<()> {
+        let paths = match self.find(name)? {
+            Some(Entry::Plinth(paths) | Entry::Ambiguous(paths)) => paths,
+            Some(Entry::Folder(path) | Entry::Other(path)) => vec![path],
+            Some(Entry::Store(_)) | None => return Ok(()),
+        };
+        let first = paths.first().map(|p| p.display().to_string()).unwrap_or_default();
+        let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
+        exec_err!("DROP TABLE {name}: would delete {first}{more}, which SQL does not do; delete it yourself")
+    }
+
+    /// The folders that are writable tables.
+    pub(crate) fn stores(&self) -> Result<Vec<PathBuf>> {
+        let folders = self.entries()?.into_values();
+        Ok(folders.filter_map(|entry| if let Entry::Store(folder) = entry { Some(folder) } else { None }).collect())
+    }
+
+    fn entries(&self) -> Result<BTreeMap<String, Entry>> {
+        let mut entries = BTreeMap::new();
+        let Some(folder) = &self.folder else { return Ok(entries) };
+        let mut others: Vec<(String, PathBuf)> = Vec::new();
+        for path in list(folder)? {
+            let Some(stem) = path.file_stem().and_then(|s| s.to_str()).map(str::to_owned) else { continue };
+            let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+            if path.is_dir() {
+                // The name of a folder has no extension to leave out.
+                let name = path.file_name().and_then(|n| n.to_str()).unwrap_or(&stem).to_owned();
+                if Table::is_table(&path) {
+                    add(&mut entries, name, &path, Entry::Store(path.clone()));
+                } else if TableFolder::new(&path).has_files().map_err(from_format)? {
+                    add(&mut entries, name, &path, Entry::Folder(path.clone()));
+                }
+            } else if extension == "plinth" {
+                add(&mut entries, stem, &path, Entry::Plinth(vec![path.clone()]));
+            } else if OTHER_EXTENSIONS.contains(&extension) {
+                others.push((stem, path));
+            }
+        }
+        // A Plinth table goes before other files of its name.
+        let taken: Vec<String> = entries.keys().cloned().collect();
+        for (stem, path) in others {
+            if taken.binary_search(&stem).is_err() {
+                add(&mut entries, stem, &path, Entry::Other(path.clone()));
+            }
+        }
+        Ok(entries)
+    }
+
+    async fn open(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(table) = lock(&self.registered).get(name) {
+            return Ok(Some(Arc::clone(table)));
+        }
+        let before = lock(&self.open).get(name).cloned();
+        let unchanged = |table: &Arc<PlinthTable>, folder: Option<&Path>, file: Option<&Path>| {
+            table.folder() == folder
+                && (folder.is_some() || table.files().map(|(path, _)| path).eq(file))
+                && table.is_current().unwrap_or(false)
+        };
+        let table = match self.find(name)? {
+            None => return Ok(None),
+            Some(Entry::Ambiguous(paths)) => {
+                let paths: Vec<_> = paths.iter().map(|p| format!("'{}'", p.display())).collect();
+                return exec_err!("table {name:?} may be any of {}: name the file instead", paths.join(", "));
+            }
+            Some(Entry::Other(path)) => {
+                let Some(tables) = self.path_tables.get() else { return Ok(None) };
+                return tables.try_new(&path.display().to_string()).await;
+            }
+            Some(Entry::Store(folder)) => return Ok(Some(Arc::new(StoreTable::open(&self.stores, &folder)?))),
+            Some(Entry::Folder(folder)) => match before {
+                Some(table) if unchanged(&table, Some(&folder), None) => table,
+                before => engine::open_folder(folder, before.as_deref(), &self.options)?,
+            },
+            Some(Entry::Plinth(files)) => match before {
+                Some(table) if unchanged(&table, None, files.first().map(PathBuf::as_path)) => table,
+                _ => engine::open(files, &self.options)?,
+            },
+        };
+        lock(&self.open).insert(name.to_owned(), Arc::clone(&table));
+        Ok(Some(table))
+    }
+}
+
+/// An error if a path is not that of a folder, which says what it is.
+///
+/// # Errors
+/// If it is something else, is not there, or can't be looked at.
+pub fn expect_folder(path: &Path) -> Result<(), SqlError> {
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(metadata) => {
+            let kind = kind_of(metadata.file_type()).unwrap_or("a file");
+            Err(SqlError::new(format!("{}: is {kind}, not a folder", path.display())))
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            Err(SqlError::new(format!("{}: no such folder", path.display())))
+        }
+        Err(e) => Err(SqlError::new(format!("{}: cannot be opened: {e}", path.display()))),
+    }
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |e: std::io::Error| DataFusionError::Execution(format!("{}: can't list: {e}", folder.display()));
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.file_name().and_then(|n| n.to_str()).is_some_and(|name| !name.starts_with('.')) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn add(entries: &mut BTreeMap<String, Entry>, name: String, path: &Path, entry: Entry) {
+    let entry = match entries.remove(&name) {
+        None => entry,
+        Some(Entry::Ambiguous(mut paths)) => {
+            paths.push(path.to_path_buf());
+            Entry::Ambiguous(paths)
+        }
+        Some(Entry::Other(first) | Entry::Folder(first) | Entry::Store(first)) => {
+            Entry::Ambiguous(vec![first, path.to_path_buf()])
+        }
+        Some(Entry::Plinth(files)) => {
+            let first = files.into_iter().next().unwrap_or_default();
+            Entry::Ambiguous(vec![first, path.to_path_buf()])
+        }
+    };
+    entries.insert(name, entry);
+}
+
+impl SchemaProvider for Database {
+    fn table_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = lock(&self.registered).keys().cloned().collect();
+        names.extend(self.entries().unwrap_or_default().into_keys());
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    // `async_trait`'s signature, written out: the future holds no `Expr` for the compiler to prove `Send` of.
+    fn table<'a, 'b, 'c>(
+        &'a self,
+        name: &'b str,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<Arc<dyn TableProvider>>>> + Send + 'c>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        Box::pin(self.open(name))
+    }
+
+    fn table_type<'a, 'b, 'c>(
+        &'a self,
+        name: &'b str,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<TableType>>> + Send + 'c>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        let registered = lock(&self.registered).get(name).map(|table| table.table_type());
+        let result = match registered {
+            Some(table_type) => Ok(Some(table_type)),
+            None => self.find(name).map(|entry| entry.map(|_| TableType::Base)),
+        };
+        Box::pin(std::future::ready(result))
+    }
+
+    fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(lock(&self.registered).insert(name, table))
+    }
+
+    fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(table) = lock(&self.registered).remove(name) {
+            return Ok(Some(table));
+        }
+        self.refuse_drop(name)?;
+        Ok(None)
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.is_registered(name) || self.find(name).is_ok_and(|entry| entry.is_some())
+    }
+}

@@ -1,0 +1,129 @@
+//! What sessions use of `plinth-datafusion`, in one place.
+
+use std::any::Any;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use datafusion::catalog::{TableProvider, UrlTableFactory};
+use datafusion::common::Result;
+use datafusion::datasource::file_format::FileFormatFactory;
+use datafusion::datasource::listing::ListingTable;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+use plinth_datafusion::{FileOptions, PathTables, PlinthFormatFactory, PlinthTable, StoreTable, Stores};
+use plinth_format::{FileSummary, WriterOptions};
+use plinth_ingest::SourceOptions;
+use plinth_table::store::TableOptions;
+
+use crate::error::SqlError;
+
+/// Opens Plinth files as one table.
+pub(crate) fn open(files: Vec<PathBuf>, options: &FileOptions) -> Result<Arc<PlinthTable>> {
+    PlinthTable::open_with(files, options).map(Arc::new)
+}
+
+/// Opens a folder of Plinth files, of which `before` may have some open.
+pub(crate) fn open_folder(
+    folder: PathBuf,
+    before: Option<&PlinthTable>,
+    options: &FileOptions,
+) -> Result<Arc<PlinthTable>> {
+    PlinthTable::open_folder_with(folder, before, options).map(Arc::new)
+}
+
+/// Tables by path: `FROM 'x.plinth'`, `FROM 'x.csv'`, and what `others` knows.
+pub(crate) fn path_tables(
+    others: Arc<dyn UrlTableFactory>,
+    options: FileOptions,
+    text: SourceOptions,
+    stores: &Arc<Stores>,
+) -> Arc<dyn UrlTableFactory> {
+    Arc::new(PathTables::new(others).with_options(options).with_text(text).with_stores(Arc::clone(stores)))
+}
+
+/// Has the errors of a factory say what could not be opened.
+#[derive(Debug)]
+pub(crate) struct Naming(pub(crate) Arc<dyn UrlTableFactory>);
+
+impl UrlTableFactory for Naming {
+    // `async_trait`'s signature, written out.
+    fn try_new<'a, 'b, 'c>(
+        &'a self,
+        url: &'b str,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<Arc<dyn TableProvider>>>> + Send + 'c>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        Box::pin(async move { self.0.try_new(url).await.map_err(|e| naming(url, SqlError::from(e)).into()) })
+    }
+}
+
+/// A failure that says what it is about.
+pub(crate) fn naming(name: &str, failure: SqlError) -> SqlError {
+    match failure {
+        SqlError::Message(what) if !what.contains(name) => SqlError::new(format!("{name}: {what}")),
+        other => other,
+    }
+}
+
+/// How writable tables are opened: what they keep is a small part of the memory.
+pub(crate) fn store_options(files: &FileOptions, memory: u64) -> TableOptions {
+    let defaults = TableOptions::default();
+    let share = (memory / 16).max(1 << 20);
+    TableOptions {
+        cache_bytes: defaults.cache_bytes.min(share),
+        merge_bytes: defaults.merge_bytes.min(share),
+        import_bytes: defaults.import_bytes.min(share),
+        writer: files.writer.clone(),
+        open: files.open.clone(),
+        ..defaults
+    }
+}
+
+/// The file format for `COPY TO` and `STORED AS`.
+pub(crate) fn format_factory(options: FileOptions) -> Arc<dyn FileFormatFactory> {
+    Arc::new(PlinthFormatFactory::with_options(options))
+}
+
+/// Whether a table is made of Plinth files.
+pub(crate) fn is_plinth(table: &Arc<dyn TableProvider>) -> bool {
+    let any: &dyn Any = table.as_ref();
+    any.is::<PlinthTable>()
+        || any.downcast_ref::<ListingTable>().is_some_and(|t| t.options().format.get_ext().ends_with("plinth"))
+}
+
+/// Whether a table can be written to.
+pub(crate) fn is_store(table: &Arc<dyn TableProvider>) -> bool {
+    let any: &dyn Any = table.as_ref();
+    any.is::<StoreTable>()
+}
+
+/// The folder of Plinth files that a table is.
+pub(crate) fn folder(table: &Arc<dyn TableProvider>) -> Option<PathBuf> {
+    let any: &dyn Any = table.as_ref();
+    any.downcast_ref::<PlinthTable>()?.folder().map(Path::to_path_buf)
+}
+
+/// The Plinth files a table is made of, if it is: how many, their rows and their bytes.
+pub fn plinth_files(table: &Arc<dyn TableProvider>) -> Option<(u64, u64, u64)> {
+    let any: &dyn Any = table.as_ref();
+    if let Some(table) = any.downcast_ref::<StoreTable>() {
+        return table.size().ok();
+    }
+    let table = any.downcast_ref::<PlinthTable>()?;
+    let (files, bytes) = table.files().fold((0, 0), |(n, bytes), (_, file)| (n + 1, bytes + file.byte_len()));
+    Some((files, table.num_rows(), bytes))
+}
+
+/// Writes what a plan produces to a Plinth file.
+pub(crate) async fn write(
+    plan: &Arc<dyn ExecutionPlan>,
+    context: &TaskContext,
+    path: &Path,
+    options: WriterOptions,
+) -> Result<FileSummary> {
+    plinth_datafusion::write_plan(plan, context, path, options).await
+}

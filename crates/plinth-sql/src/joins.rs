@@ -1,0 +1,85 @@
+//! Joins whose sides are too large for the memory there is.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, SortOptions};
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+
+/// Bytes that a hash table adds to each row.
+const ENTRY: u64 = 16;
+/// Bytes assumed of values of no fixed width.
+const TEXT: u64 = 32;
+
+/// Joins by sorting and merging, which can spill to disk, where the build side of a hash join, which can't, would take more
+/// than a quarter of the memory as far as statistics tell.
+///
+/// Its place is between the rule that chooses the build side and the one that sorts what must be in order.
+#[derive(Debug)]
+pub(crate) struct JoinsWithin {
+    memory: u64,
+}
+
+/// The rules of an optimizer with [`JoinsWithin`] so many bytes among them.
+pub(crate) fn with_joins_within(
+    memory: u64,
+    mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
+) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    if let Some(at) = rules.iter().position(|rule| rule.name() == "join_selection") {
+        rules.insert(at + 1, Arc::new(JoinsWithin { memory }));
+    }
+    rules
+}
+
+impl JoinsWithin {
+    fn replace(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+        let any: &dyn std::any::Any = plan.as_ref();
+        let Some(join) = any.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(plan)) };
+        // What a merge can't do.
+        if join.null_aware || join.projection.is_some() || join.on().is_empty() {
+            return Ok(Transformed::no(plan));
+        }
+        if bytes(join.left().as_ref()).is_none_or(|build| build <= self.memory / 4) {
+            return Ok(Transformed::no(plan));
+        }
+        let merge = SortMergeJoinExec::try_new(
+            Arc::clone(join.left()),
+            Arc::clone(join.right()),
+            join.on().to_vec(),
+            join.filter().cloned(),
+            *join.join_type(),
+            vec![SortOptions::default(); join.on().len()],
+            join.null_equality(),
+        );
+        // Keys of a type that has no order stay hashed.
+        Ok(merge.map_or_else(|_| Transformed::no(Arc::clone(&plan)), |merge| Transformed::yes(Arc::new(merge))))
+    }
+}
+
+/// What a hash table of a plan's rows takes, as far as their number is known.
+fn bytes(plan: &dyn ExecutionPlan) -> Option<u64> {
+    let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new()).ok()?;
+    let rows = *statistics.num_rows.get_value()? as u64;
+    let width = |data_type: &DataType| data_type.primitive_width().map_or(TEXT, |bytes| bytes as u64);
+    let width: u64 = plan.schema().fields().iter().map(|field| width(field.data_type())).sum();
+    Some(rows.saturating_mul(width + ENTRY))
+}
+
+impl PhysicalOptimizerRule for JoinsWithin {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|plan| self.replace(plan)).data()
+    }
+
+    fn name(&self) -> &'static str {
+        "joins_within_memory"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}

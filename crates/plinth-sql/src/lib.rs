@@ -1,0 +1,53 @@
+//! SQL over Plinth, Parquet, CSV and JSON files, and over tables that can be written to.
+//!
+//! A [`Session`] answers statements asynchronously; a [`Connection`] is one with threads of its own:
+//!
+//! ```no_run
+//! use plinth_sql::{Connection, SessionOptions};
+//!
+//! # fn main() -> plinth_sql::Result {
+//! let mut connection = Connection::open(&SessionOptions { memory: 1 << 30, ..SessionOptions::default() })?;
+//! for batch in connection.query("SELECT URL, count(*) FROM 'hits.plinth' GROUP BY URL ORDER BY 2 DESC LIMIT 10")? {
+//!     println!("{} rows", batch?.num_rows());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The engine below is DataFusion; [`Session::context`] gives what it knows. What SQL means where the engine answers otherwise is a
+//! matter of rules here (`meaning`, `numbers`; docs/design/sql-exactness.md).
+
+mod cut;
+mod database;
+mod dense;
+mod depth;
+mod each;
+mod engine;
+mod error;
+mod interrupt;
+mod joins;
+mod meaning;
+mod numbers;
+mod params;
+mod profiles;
+mod read;
+mod rows;
+mod run;
+mod runtime;
+mod session;
+mod source;
+mod statements;
+mod stop;
+mod watch;
+
+pub use database::expect_folder;
+pub use datafusion::sql::parser::Statement;
+pub use engine::plinth_files;
+pub use error::{Result, SqlError, one_line};
+pub use interrupt::{Interrupt, Running};
+pub use params::Params;
+pub use runtime::{Connection, Rows, block_on};
+pub use session::{Session, SessionOptions};
+pub use source::{OnError, parse_character, parse_mark, parse_sample, parse_schema, rejects};
+pub use statements::parse;
+pub use watch::Done;

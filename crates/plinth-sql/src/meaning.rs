@@ -1,0 +1,45 @@
+//! What SQL means, where the engine below answers otherwise: rules of our own, before its optimizer sees a plan.
+//!
+//! docs/sql-exactness.md lists what is mended here, and what is refused.
+
+mod dates;
+mod dialect;
+mod expressions;
+mod extremes;
+mod marks;
+mod multisets;
+mod nearest;
+mod once;
+mod quantified;
+mod recursion;
+mod windows;
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::session_state::SessionState;
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+
+pub(crate) use dialect::PlinthDialect;
+pub(crate) use windows::resolve_windows;
+
+/// Rules for plans whose types have been told.
+pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    vec![Arc::new(expressions::Expressions), Arc::new(multisets::Multisets), Arc::new(quantified::Quantified)]
+}
+
+/// A rule for plans that are about to run.
+pub(crate) fn recursion_rule() -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
+    Arc::new(recursion::OneByOne)
+}
+
+/// Functions and operators that take the place of others.
+pub(crate) fn register(state: &mut SessionState) -> Result<()> {
+    state.register_expr_planner(Arc::new(dates::DatesAndHours))?;
+    for function in extremes::functions() {
+        state.register_udaf(Arc::new(function))?;
+    }
+    Ok(())
+}

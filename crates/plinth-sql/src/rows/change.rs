@@ -1,0 +1,95 @@
+//! UPDATE and DELETE.
+
+use datafusion::common::{Result, exec_err};
+use datafusion::sql::sqlparser::ast::{
+    Delete, Expr, FromTable, Ident, TableFactor, TableWithJoins, Update, UpdateTableFromKind,
+};
+
+use super::query::{alone, assigned, column, named, select};
+use super::write::{Changes, keys_of, rows_of};
+use super::{Target, refuse};
+use crate::{Params, Session};
+
+impl Session {
+    /// UPDATE: the rows as they are to be, beside what tells those that they replace.
+    pub(super) async fn update(&self, target: Target, alias: Ident, update: Update, params: &Params) -> Result<u64> {
+        let statement = format!("UPDATE {}", target.name);
+        refuse(&statement, update.returning.is_some() || update.output.is_some(), "RETURNING")?;
+        refuse(&statement, update.or.is_some(), "OR")?;
+        refuse(&statement, !update.order_by.is_empty() || update.limit.is_some(), "ORDER BY and LIMIT")?;
+        refuse(&statement, !update.table.joins.is_empty(), "a join before SET (FROM after SET joins)")?;
+        let others = match update.from {
+            None => Vec::new(),
+            Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) => tables,
+        };
+        let set = assigned(update.assignments)?;
+        self.replace_rows(&statement, target, &alias, set, others, update.selection, params).await
+    }
+
+    /// Replaces the rows that are selected.
+    #[allow(clippy::too_many_arguments, reason = "the parts of a statement")]
+    async fn replace_rows(
+        &self,
+        statement: &str,
+        target: Target,
+        alias: &Ident,
+        set: Vec<(String, Expr)>,
+        others: Vec<TableWithJoins>,
+        selection: Option<Expr>,
+        params: &Params,
+    ) -> Result<u64> {
+        let writing = self.stores.write(target.table.folder())?;
+        let (old, types) = target.row_columns()?;
+        let scratch = self.scratch(target.stored()?)?;
+        let mut items: Vec<_> =
+            old.iter().enumerate().map(|(i, name)| named(column(alias, name), format!("_k{i}"))).collect();
+        items.extend(target.new_values(statement, alias, set)?);
+        let mut from = vec![alone(scratch.as_table(alias)?)];
+        from.extend(others);
+        let types: Vec<_> = types.into_iter().chain(target.types()).collect();
+        let stream = self.query(select(items, from, selection)?, &types, params).await?;
+        let gathered = self.gather(stream).await?;
+        drop(scratch);
+        let (rows, count, schema, statement) = (gathered.rows, old.len(), target.schema(), statement.to_owned());
+        self.apply(writing, gathered, move |batches, transaction| {
+            let mut changes = Changes { once: true, ..Changes::default() };
+            for batch in batches {
+                changes.gone.push(keys_of(&batch, count)?);
+                changes.come.push(rows_of(&statement, &batch, count..batch.num_columns(), &schema)?);
+            }
+            changes.apply(&statement, transaction)?;
+            Ok(rows)
+        })
+        .await
+    }
+
+    /// DELETE: what tells the rows that go.
+    pub(super) async fn delete(&self, target: Target, alias: Ident, delete: Delete, params: &Params) -> Result<u64> {
+        let statement = format!("DELETE FROM {}", target.name);
+        refuse(&statement, delete.returning.is_some() || delete.output.is_some(), "RETURNING")?;
+        let writing = self.stores.write(target.table.folder())?;
+        let (old, types) = target.row_columns()?;
+        let scratch = self.scratch(target.stored()?)?;
+        let items = old.iter().enumerate().map(|(i, name)| named(column(&alias, name), format!("_k{i}"))).collect();
+        let mut from = vec![alone(scratch.as_table(&alias)?)];
+        from.extend(delete.using.unwrap_or_default());
+        let mut query = select(items, from, delete.selection)?;
+        super::query::limit(&mut query, delete.order_by, delete.limit)?;
+        let stream = self.query(query, &types, params).await?;
+        let gathered = self.gather(stream).await?;
+        drop(scratch);
+        self.apply(writing, gathered, move |batches, transaction| {
+            Changes { gone: batches, ..Changes::default() }.apply(&statement, transaction)
+        })
+        .await
+    }
+}
+
+/// The one table that a DELETE is from, and its other name.
+pub(super) fn deleted_from(delete: &Delete) -> Result<&TableFactor> {
+    let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
+    match tables.as_slice() {
+        [TableWithJoins { relation, joins }] if joins.is_empty() && delete.tables.is_empty() => Ok(relation),
+        _ => exec_err!("DELETE: from one table at a time; USING names others that it depends on"),
+    }
+}

@@ -1,0 +1,91 @@
+//! A statement on its way: work on the runtime's threads, rows in the caller's.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::error::{DataFusionError, Result as EngineResult};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
+use datafusion::sql::parser::Statement;
+use futures::channel::{mpsc, oneshot};
+use futures::{FutureExt, SinkExt, Stream, StreamExt};
+use plinth_profile::{Profiler, Stage};
+
+use crate::error::{Result, SqlError};
+use crate::{Params, Session};
+
+/// Batches that wait for their reader.
+const AHEAD: usize = 2;
+
+impl Session {
+    /// Starts a statement on the runtime's threads and hands its rows over. The thread that waits for them does none of the work,
+    /// and so hears the user at any moment; dropping the stream ends the work.
+    ///
+    /// # Errors
+    /// If the statement is refused, or fails before its rows come.
+    pub async fn start(
+        self: &Arc<Self>,
+        statement: Statement,
+        params: &Params,
+        profiler: &Profiler,
+    ) -> Result<SendableRecordBatchStream> {
+        let (session, params, profiler) = (Arc::clone(self), params.clone(), profiler.clone());
+        let (started, schema) = oneshot::channel();
+        let (mut sender, batches) = mpsc::channel(AHEAD);
+        // Planning is not handing over rows, though it happens on the way.
+        profiler.part_of(Stage::Plan.into(), None);
+        let output = profiler.clone();
+        let work = async move {
+            let mut stream = match profiler.around(Stage::Plan, session.execute_with(statement, &params)).await {
+                Ok(stream) => stream,
+                Err(error) => return drop(started.send(Err(error))),
+            };
+            if started.send(Ok(stream.schema())).is_err() {
+                return;
+            }
+            while let Some(batch) = stream.next().await {
+                if sender.send(batch).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let task = SpawnedTask::spawn(async move { output.around(Stage::Output, work).await });
+        match schema.await {
+            Ok(schema) => Ok(Box::pin(Rows { schema: schema?, batches, task: Some(task) })),
+            // The panic hook has told what happened.
+            Err(_) => Err(SqlError::new(PANICKED)),
+        }
+    }
+}
+
+const PANICKED: &str = "the statement was given up: see above";
+
+struct Rows {
+    schema: SchemaRef,
+    batches: mpsc::Receiver<EngineResult<RecordBatch>>,
+    /// Asked when the batches end, whether it came to its end too.
+    task: Option<SpawnedTask<()>>,
+}
+
+impl Stream for Rows {
+    type Item = EngineResult<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(batch) = std::task::ready!(self.batches.poll_next_unpin(context)) {
+            return Poll::Ready(Some(batch));
+        }
+        let Some(task) = &mut self.task else { return Poll::Ready(None) };
+        let ended = std::task::ready!(task.poll_unpin(context));
+        self.task = None;
+        Poll::Ready(ended.is_err().then(|| Err(DataFusionError::Execution(PANICKED.to_owned()))))
+    }
+}
+
+impl RecordBatchStream for Rows {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

@@ -1,0 +1,270 @@
+//! A session: the engine with Plinth files in it, its rules, its memory.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use datafusion::catalog::{
+    CatalogProvider, CatalogProviderList, DynamicFileCatalog, MemoryCatalogProvider, MemoryCatalogProviderList,
+    MemorySchemaProvider, UrlTableFactory,
+};
+use datafusion::datasource::dynamic_file::DynamicListTableFactory;
+use datafusion::datasource::provider::DefaultTableFactory;
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::disk_manager::DiskManagerBuilder;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionState;
+use datafusion::optimizer::Analyzer;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::sql::sqlparser::ast;
+use datafusion_session::SessionStore;
+use plinth_datafusion::{
+    BudgetPool, FileOptions, GuardMemory, NamelessSpills, ParquetScans, PlinthConfig, ProfileOperators, Stores,
+    WindowsByPartition, bounded_functions, honest_aggregates, profile_tasks,
+};
+use plinth_format::{Access, OpenOptions, WriterOptions};
+use plinth_ingest::SourceOptions;
+use plinth_io::{Io, IoOptions, MemoryBudget};
+
+use crate::database::Database;
+use crate::error::Result;
+use crate::interrupt::Interrupt;
+use crate::profiles::Profiles;
+use crate::watch::{Done, Watch};
+use crate::{cut, dense, engine, joins, meaning, numbers, read, rows};
+
+/// Most bytes that a sort sets aside for merging what it spilled.
+const SORT_MERGING: usize = 10 << 20;
+
+/// Bytes after which an exchange between threads closes a file that it spills to: each batch has its own. Two files that are written
+/// to at a time are read one after the other, so a reader may wait for the next batch of one while its batch lies in the
+/// other, and the writers wait for the reader: the engine then waits for ever.
+const EXCHANGE_FILE: usize = 1;
+/// Most bytes of foreign rows that wait for a query.
+const AHEAD: usize = 64 << 20;
+
+/// Rows of a batch of the engine where memory does not matter.
+const BATCH_ROWS: u64 = 8192;
+/// Fewer cost more than they save.
+const FEWEST_ROWS: u64 = 512;
+/// Bytes of the memory of a thread for each row of a batch: what is spilled and merged takes several batches of each run.
+const FOR_EACH_ROW: u64 = 16 << 10;
+
+/// Rows of a batch of the engine: within little memory fewer, as a power of two.
+fn batch_rows(options: &SessionOptions) -> usize {
+    let rows = options.memory / (options.threads.max(1) as u64 * FOR_EACH_ROW);
+    let rows = rows.clamp(FEWEST_ROWS, BATCH_ROWS);
+    usize::try_from(1_u64 << rows.ilog2()).unwrap_or(8192)
+}
+
+/// How to set up a session.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// A folder whose files are tables, or none: then files are named by path.
+    pub db: Option<PathBuf>,
+    /// Bytes that operators, writers and what is kept of files may use together.
+    pub memory: u64,
+    /// Partitions of a query, and threads of the writer.
+    pub threads: usize,
+    /// How blocks are read.
+    pub io: IoOptions,
+    /// How rows are found by values of columns with an index.
+    pub access: Access,
+    /// The request to stop that statements listen to.
+    pub interrupt: Interrupt,
+    /// Bytes that the process holds ([`plinth_io::mapped_bytes`] among them), where its allocator counts them: then the limit holds
+    /// for what no operator asks for, too.
+    pub allocated: Option<fn() -> u64>,
+}
+
+impl Default for SessionOptions {
+    /// No folder, a quarter of the machine's memory, all of its cores.
+    fn default() -> Self {
+        Self {
+            db: None,
+            memory: plinth_io::default_memory(),
+            threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            io: IoOptions::default(),
+            access: Access::Auto,
+            interrupt: Interrupt::default(),
+            allocated: None,
+        }
+    }
+}
+
+/// Answers SQL, asynchronously; [`Connection`](crate::Connection) does for callers that are not. Statements may run side by side.
+pub struct Session {
+    pub(crate) context: SessionContext,
+    pub(crate) database: Arc<Database>,
+    pub(crate) files: FileOptions,
+    pub(crate) stores: Arc<Stores>,
+    /// What statements read beside the tables that they name.
+    pub(crate) scratch: Arc<MemorySchemaProvider>,
+    /// Prepared statements, as they were written.
+    pub(crate) prepared: Mutex<HashMap<String, ast::Statement>>,
+    watch: Arc<Watch>,
+    pub(crate) profiles: Arc<Profiles>,
+    pub(crate) threads: usize,
+    pub(crate) interrupt: Interrupt,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("database", &self.database).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Sets up a session.
+    ///
+    /// # Errors
+    /// If `db` is not a folder that can be read.
+    pub fn new(options: &SessionOptions) -> Result<Self> {
+        let budget = MemoryBudget::new(options.memory);
+        if let Some(allocated) = options.allocated {
+            budget.measure(allocated);
+        }
+        let writer =
+            WriterOptions { threads: options.threads, cancelled: options.interrupt.flag(), ..WriterOptions::default() };
+        let files = FileOptions {
+            open: OpenOptions { io: Io::new(&budget, options.io.clone()), access: options.access },
+            // The rest is for the query that makes the rows, which may have to sort them.
+            writer: writer.charged_to(&budget, options.memory / 4, options.threads),
+        };
+        let stores = Arc::new(Stores::new(engine::store_options(&files, options.memory)));
+        let database = Arc::new(Database::new(options.db.as_deref(), files.clone(), Arc::clone(&stores))?);
+        let schema = MemoryCatalogProvider::new();
+        schema.register_schema("public", Arc::clone(&database) as _)?;
+        let scratch = Arc::new(MemorySchemaProvider::new());
+        schema.register_schema(rows::SCRATCH, Arc::clone(&scratch) as _)?;
+        let catalogs = MemoryCatalogProviderList::new();
+        catalogs.register_catalog("datafusion".to_owned(), Arc::new(schema));
+        let by_path = Arc::new(DynamicListTableFactory::new(SessionStore::new()));
+        let ahead_bytes = usize::try_from(options.memory / 8).unwrap_or(usize::MAX).min(AHEAD);
+        let reader = read::ReadFunctions { threads: options.threads, ahead_bytes };
+        let text = reader.within(SourceOptions::default());
+        let tables: Arc<dyn UrlTableFactory> =
+            engine::path_tables(Arc::new(engine::Naming(Arc::clone(&by_path) as _)), files.clone(), text, &stores);
+        database.set_path_tables(Arc::clone(&tables));
+        let catalogs = Arc::new(DynamicFileCatalog::new(Arc::new(catalogs), tables));
+
+        // What each sort sets aside for merging must leave room to sort in: several run side by side.
+        let merging = usize::try_from(options.memory / 64).unwrap_or(usize::MAX) / options.threads.max(1);
+        // IS TRUE is never NULL, which the engine knows of its logical plans alone, and fails of the difference.
+        let config = SessionConfig::new()
+            .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
+            .with_sort_spill_reservation_bytes(merging.min(SORT_MERGING))
+            .set_usize("datafusion.execution.max_spill_file_size_bytes", EXCHANGE_FILE)
+            .with_target_partitions(options.threads)
+            .with_batch_size(batch_rows(options))
+            .with_create_default_catalog_and_schema(false)
+            .with_default_catalog_and_schema("datafusion", "public")
+            .with_information_schema(true)
+            .with_option_extension(PlinthConfig::default());
+        let spills =
+            DiskManagerBuilder::default().with_temp_file_factory(Arc::new(NamelessSpills::new(std::env::temp_dir())));
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(BudgetPool::new(Arc::clone(&budget))))
+            .with_disk_manager_builder(spills)
+            .build_arc()?;
+        let watch = Arc::new(Watch::new(options.interrupt.clone()));
+        let mut rules = joins::with_joins_within(options.memory, PhysicalOptimizer::default().rules);
+        // Before filters look for scans that take them.
+        rules.insert(0, Arc::new(ParquetScans::new(files.open.clone())));
+        rules.push(meaning::recursion_rule());
+        rules.push(Arc::new(cut::CutBatches::within(options.memory)));
+        rules.push(Arc::new(WindowsByPartition));
+        rules.push(Arc::new(dense::DenseSorts));
+        rules.push(Arc::clone(&watch) as _);
+        rules.push(Arc::new(GuardMemory::new(Arc::clone(&budget))));
+        rules.push(Arc::new(ProfileOperators));
+        // Tasks that operators spawn count as theirs, unless another library follows the tasks of this process already.
+        let _ = profile_tasks();
+        let mut analysis = Analyzer::new().rules;
+        // Before types are made to meet: a DECIMAL beside a double would become one.
+        analysis.insert(0, Arc::new(numbers::ExactNumbers));
+        let builder = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(runtime)
+            .with_default_features()
+            .with_analyzer_rules(analysis)
+            .with_optimizer_rule(Arc::new(numbers::BothZeros))
+            .with_physical_optimizer_rules(rules)
+            .with_catalog_list(catalogs);
+        let mut state: SessionState =
+            meaning::rules().into_iter().fold(builder, |b, rule| b.with_analyzer_rule(rule)).build();
+        meaning::register(&mut state)?;
+        state.register_relation_planner(Arc::new(reader))?;
+        state.register_udf(Arc::new(numbers::Number::default().into()))?;
+        for function in plinth_datafusion::scalar_functions() {
+            state.register_udf(Arc::new(function))?;
+        }
+        for function in plinth_datafusion::aggregate_functions() {
+            state.register_udaf(Arc::new(function))?;
+        }
+        for function in bounded_functions(state.scalar_functions().clone().values(), &budget) {
+            state.register_udf(Arc::new(function))?;
+        }
+        for function in honest_aggregates(state.aggregate_functions().clone().values()) {
+            state.register_udaf(Arc::new(function))?;
+        }
+        state.register_file_format(engine::format_factory(files.clone()), true)?;
+        state.table_factories_mut().insert("PLINTH".to_owned(), Arc::new(DefaultTableFactory::new()));
+        let context = SessionContext::new_with_state(state);
+        by_path.session_store().with_state(context.state_weak_ref());
+        let profiles = Arc::<Profiles>::default();
+        context.register_udtf("plinth_profile", Arc::clone(&profiles) as _);
+        let (prepared, threads, interrupt) = (Mutex::default(), options.threads, options.interrupt.clone());
+        Ok(Self { context, database, files, stores, scratch, prepared, watch, profiles, threads, interrupt })
+    }
+
+    /// The engine's session: its tables and functions.
+    pub fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// The names of tables that need no path.
+    pub fn table_names(&self) -> Vec<String> {
+        use datafusion::catalog::SchemaProvider;
+        self.database.table_names()
+    }
+
+    /// What stops its statements.
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    /// How far the statement is that was planned last. None if there is none.
+    pub fn progress(&self) -> Option<Done> {
+        self.watch.done()
+    }
+
+    /// Lets go of the plan whose progress was asked for.
+    pub fn forget_progress(&self) {
+        self.watch.forget();
+    }
+
+    /// Makes a table of Parquet files known by a name.
+    ///
+    /// # Errors
+    /// If they can't be read.
+    pub async fn register_parquet(&self, name: &str, files: &[PathBuf]) -> Result {
+        let paths: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+        // Any extension: the caller knows what the files are.
+        let options = ParquetReadOptions::default().file_extension("");
+        let frame = self.context.read_parquet(paths, options).await?;
+        self.context.register_table(name, frame.into_view())?;
+        Ok(())
+    }
+
+    /// Makes a Plinth file known by a name.
+    ///
+    /// # Errors
+    /// If it can't be opened.
+    pub fn register_plinth(&self, name: &str, file: PathBuf) -> Result {
+        self.context.register_table(name, engine::open(vec![file], &self.files)?)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! Options of foreign files as users write them: the same words in SQL and on a command line.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::FutureExt;
+use plinth_ingest::{Mark, Misfits, Rejects, Sample, Unknown};
+use plinth_io::regular;
+
+use crate::error::{Result, SqlError};
+
+/// Bytes that a file with columns and their types may have.
+const SCHEMA: u64 = 16 << 20;
+
+/// What becomes of text that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnError {
+    /// The first bad record ends the import.
+    Fail,
+    /// Bad records are left out and written to a file.
+    Skip,
+    /// Values that a given type does not hold become NULL; what is broken is as with the others.
+    Null,
+}
+
+impl OnError {
+    /// By its word.
+    ///
+    /// # Errors
+    /// What is expected, if it is none.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "fail" => Ok(Self::Fail),
+            "skip" => Ok(Self::Skip),
+            "null" => Ok(Self::Null),
+            _ => Err("fail, skip or null is expected".to_owned()),
+        }
+    }
+}
+
+/// What becomes of keys that the columns lack, by its word.
+pub(crate) fn parse_unknown(text: &str) -> Result<Unknown, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "error" => Ok(Unknown::Error),
+        "report" => Ok(Unknown::Report),
+        "extra" => Ok(Unknown::Extra),
+        _ => Err("error, report or extra is expected".to_owned()),
+    }
+}
+
+/// What follows from `on_error`, the file for bad records, and how many there may be.
+///
+/// # Errors
+/// If they exclude each other.
+pub fn rejects(on_error: Option<OnError>, to: Option<PathBuf>, max: Option<u64>) -> Result<(Rejects, Misfits)> {
+    if on_error == Some(OnError::Skip) && to.is_none() {
+        return Err(SqlError::new("--on-error skip: say with --rejects FILE where bad records go"));
+    }
+    let rejects = match to {
+        Some(_) if on_error == Some(OnError::Fail) => {
+            return Err(SqlError::new("--on-error fail leaves nothing for --rejects"));
+        }
+        Some(to) => Rejects::Collect { to, max },
+        None => Rejects::Error,
+    };
+    Ok((rejects, if on_error == Some(OnError::Null) { Misfits::Null } else { Misfits::Reject }))
+}
+
+/// How many rows types are inferred from: a number, or `all`.
+///
+/// # Errors
+/// What is expected, if it is neither.
+pub fn parse_sample(text: &str) -> Result<Sample, String> {
+    match text.parse() {
+        _ if text == "all" => Ok(Sample::Everything),
+        Ok(0) | Err(_) => Err("a number of rows or \"all\" is expected".to_owned()),
+        Ok(rows) => Ok(Sample::Rows(rows)),
+    }
+}
+
+/// An ASCII character, or `\t`.
+///
+/// # Errors
+/// What is expected, if it is neither.
+pub fn parse_character(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        _ if text == "\\t" => Ok(b'\t'),
+        [character] if !matches!(character, b'\n' | b'\r') => Ok(*character),
+        _ => Err("one ASCII character is expected, or \\t".to_owned()),
+    }
+}
+
+/// A character that quotes or escapes, or `none`.
+///
+/// # Errors
+/// What is expected, if it is neither.
+pub fn parse_mark(text: &str) -> Result<Mark, String> {
+    if text == "none" { Ok(Mark::None) } else { parse_character(text).map(Mark::Byte) }
+}
+
+/// Columns and types as in CREATE TABLE; a name of a file stands for what it holds.
+///
+/// # Errors
+/// If they are not columns and types, or the file can't be read.
+pub fn parse_schema(text: &str) -> Result<SchemaRef> {
+    let fail = |what: &str| {
+        SqlError::new(format!("--schema: {what}; columns and types are expected, such as \"id BIGINT, name TEXT\""))
+    };
+    let columns = if Path::new(text).is_file() {
+        regular::read_text(text, SCHEMA).map_err(|e| SqlError::new(format!("--schema {e}")))?
+    } else {
+        text.to_owned()
+    };
+    let columns = columns.trim().trim_end_matches(';').trim();
+    // In parentheses or not.
+    let columns = columns.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(columns);
+    // What TIMESTAMP WITH TIME ZONE means.
+    let config = SessionConfig::new().set_str("datafusion.execution.time_zone", "UTC");
+    let statement = format!("CREATE EXTERNAL TABLE t ({columns}\n) STORED AS CSV LOCATION 'none'");
+    // It looks no table up, so there is nothing to wait for.
+    let state = SessionContext::new_with_config(config).state();
+    let plan = state.create_logical_plan(&statement).now_or_never().ok_or_else(|| fail("not columns"))?;
+    let plan = plan.map_err(|e| match e.into() {
+        SqlError::Message(what) => fail(&what),
+        other => other,
+    })?;
+    let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) = plan else { return Err(fail("not columns")) };
+    if table.schema.fields().is_empty() {
+        return Err(fail("no columns"));
+    }
+    Ok(Arc::clone(table.schema.inner()))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::{DataType, TimeUnit};
+
+    use super::*;
+
+    #[test]
+    fn columns_are_as_in_create_table() {
+        let schema = parse_schema(
+            "(id BIGINT NOT NULL, \"Name\" TEXT, at TIMESTAMP WITH TIME ZONE, d DECIMAL(10, 2), tags INT[])",
+        )
+        .unwrap();
+        let types: Vec<_> =
+            schema.fields().iter().map(|f| (f.name().as_str(), f.data_type().clone(), f.is_nullable())).collect();
+        assert_eq!(types[0], ("id", DataType::Int64, false));
+        assert_eq!(types[1], ("Name", DataType::Utf8View, true));
+        assert_eq!(types[2], ("at", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())), true));
+        assert_eq!(types[3], ("d", DataType::Decimal128(10, 2), true));
+        assert!(matches!(types[4].1, DataType::List(_)));
+    }
+
+    #[test]
+    fn what_is_no_schema_is_said() {
+        for text in ["", "id", "id BIGINT, id TEXT", "id NONSENSE", "id INT) STORED AS CSV LOCATION 'x'; --"] {
+            let Err(SqlError::Message(what)) = parse_schema(text) else { panic!("{text}") };
+            assert!(what.starts_with("--schema: ") && !what.contains('\n'), "{what}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! From statement to stream: what DataFusion would do wrong with files is refused or done here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{TableReference, exec_err};
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::source_as_provider;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{
+    CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, Statement as PlannedStatement, WriteOp,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{self, Expr};
+use plinth_format::WriterOptions;
+use plinth_io::regular;
+
+use super::database::Entry;
+use super::meaning::resolve_windows;
+use super::numbers::keep_digits;
+use super::rows::{Created, Done, constraints, normal, refuse_options};
+use super::{Params, Session, depth, engine};
+use crate::error::{Result, SqlError};
+use crate::interrupt::Interrupt;
+
+/// Splits a text into statements.
+///
+/// # Errors
+/// If any of them is not SQL, or too deep: none is run then.
+pub fn parse(text: &str) -> Result<Vec<Statement>> {
+    depth::parse(text)
+}
+
+/// Takes `CLUSTER BY a, b` out of a CREATE TABLE, which DataFusion does not know: the columns.
+fn take_cluster(statement: &mut Statement) -> Result<Vec<String>, DataFusionError> {
+    let Statement::Statement(statement) = statement else { return Ok(Vec::new()) };
+    let ast::Statement::CreateTable(create) = statement.as_mut() else { return Ok(Vec::new()) };
+    let Some(columns) = create.cluster_by.take() else { return Ok(Vec::new()) };
+    let (ast::WrappedCollection::NoWrapping(columns) | ast::WrappedCollection::Parentheses(columns)) = columns;
+    let mut names = Vec::new();
+    let mut waiting: Vec<Expr> = columns.into_iter().rev().collect();
+    while let Some(column) = waiting.pop() {
+        match column {
+            Expr::Identifier(name) => names.push(normal(&name)),
+            Expr::Nested(inner) => waiting.push(*inner),
+            Expr::Tuple(inner) => waiting.extend(inner.into_iter().rev()),
+            other => return exec_err!("CREATE TABLE {}: CLUSTER BY {other}: is no column", create.name),
+        }
+    }
+    Ok(names)
+}
+
+impl Session {
+    /// Plans and starts a statement. Rows come as the stream is polled; statements without rows are over when this
+    /// returns.
+    ///
+    /// # Errors
+    /// If the statement is refused or fails.
+    pub async fn execute(&self, statement: Statement) -> Result<SendableRecordBatchStream> {
+        self.execute_with(statement, &Params::default()).await
+    }
+
+    /// As [`Session::execute`], with values for the statement's parameters.
+    ///
+    /// # Errors
+    /// As [`Session::execute`].
+    pub async fn execute_with(&self, mut statement: Statement, params: &Params) -> Result<SendableRecordBatchStream> {
+        self.stores.begin_statement();
+        if let Some(prepared) = self.prepared_statement(&statement)? {
+            statement = prepared;
+        }
+        keep_digits(&mut statement);
+        refuse_options(&statement)?;
+        resolve_windows(&mut statement)?;
+        match self.change_rows(&statement, params).await.map_err(explain_missing)? {
+            Some(Done::Rows(rows)) => return Ok(count_stream(Some(rows))?),
+            Some(Done::Nothing) => return Ok(count_stream(None)?),
+            None => {}
+        }
+        let cluster = take_cluster(&mut statement)?;
+        let plan = self.context.state().statement_to_plan(statement).await.map_err(explain_missing)?;
+        depth::check(&plan)?;
+        refuse_changes(&plan, &self.interrupt)?;
+        let plan = params.bind(plan)?;
+        match &plan {
+            LogicalPlan::Copy(copy) => {
+                // A finished file is renamed to it, whatever is there.
+                expect_file(&copy.output_url)?;
+                self.interrupt.writes_into(folder_of(&copy.output_url));
+            }
+            LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => {
+                create.locations.iter().try_for_each(|location| expect_file(location))?;
+            }
+            _ => {}
+        }
+        match plan {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if self.is_file_table(&create.name) => {
+                Ok(self.create_table(create, cluster).await?)
+            }
+            _ if !cluster.is_empty() => {
+                Err(SqlError::new("CLUSTER BY: only tables of files have an order; open a folder with --db"))
+            }
+            LogicalPlan::Ddl(DdlStatement::DropTable(drop)) if self.is_file_table(&drop.name) => {
+                if let Some(Entry::Store(folder)) = self.database.find(drop.name.table())? {
+                    self.drop_store(&folder).await?;
+                    return Ok(count_stream(None)?);
+                }
+                // DataFusion swallows the refusal, and with IF EXISTS reports success.
+                self.database.refuse_drop(drop.name.table())?;
+                let plan = LogicalPlan::Ddl(DdlStatement::DropTable(drop));
+                Ok(self.context.execute_logical_plan(plan).await?.execute_stream().await?)
+            }
+            plan @ (LogicalPlan::Copy(_) | LogicalPlan::Dml(_)) => {
+                Ok(DataFrame::new(self.state_for_writing(), plan).execute_stream().await?)
+            }
+            plan => {
+                let about = subject(&plan);
+                let run = async { self.context.execute_logical_plan(plan).await?.execute_stream().await };
+                Ok(run.await.map_err(|e| about.iter().fold(SqlError::from(e), |e, name| engine::naming(name, e)))?)
+            }
+        }
+    }
+
+    /// Partitions get neighbouring rows, so that what is written keeps their order, rather than batches in turn.
+    fn state_for_writing(&self) -> SessionState {
+        let mut state = self.context.state();
+        state.config_mut().options_mut().optimizer.enable_round_robin_repartition = false;
+        state
+    }
+
+    fn is_file_table(&self, name: &TableReference) -> bool {
+        let default = |part: Option<&str>, expected: &str| part.is_none_or(|part| part == expected);
+        self.database.folder().is_some()
+            && default(name.catalog(), "datafusion")
+            && default(name.schema(), "public")
+            && !self.database.is_registered(name.table())
+    }
+
+    /// `CREATE TABLE name AS SELECT`: DataFusion would gather all rows in memory; they go straight into a file here.
+    async fn create_table(
+        &self,
+        create: CreateMemoryTable,
+        cluster: Vec<String>,
+    ) -> Result<SendableRecordBatchStream, DataFusionError> {
+        let CreateMemoryTable {
+            name,
+            input,
+            if_not_exists,
+            or_replace,
+            constraints: declared,
+            temporary,
+            column_defaults,
+        } = create;
+        let name = name.table();
+        if temporary {
+            return exec_err!("CREATE TEMPORARY TABLE {name}: not supported");
+        }
+        if !column_defaults.is_empty() {
+            return exec_err!("CREATE TABLE {name}: defaults are not supported");
+        }
+        let created = Created { cluster, ..constraints(name, &declared, input.schema().as_arrow())? };
+        let ordered = !(created.key.is_empty() && created.unique.is_empty() && created.cluster.is_empty());
+        let store = ordered || matches!(input.as_ref(), LogicalPlan::EmptyRelation(_));
+        let Some(path) = self.database.folder().and_then(|folder| file_of(folder, name)) else {
+            return exec_err!("CREATE TABLE {name:?}: the name can't be that of a file");
+        };
+        match (self.database.find(name)?, if_not_exists, or_replace) {
+            (Some(_), true, true) => {
+                return exec_err!("CREATE TABLE {name}: IF NOT EXISTS and OR REPLACE exclude each other");
+            }
+            (Some(_), true, false) => return count_stream(None),
+            (Some(_), false, false) => {
+                return exec_err!("CREATE TABLE {name}: already exists; CREATE OR REPLACE TABLE replaces it");
+            }
+            (Some(Entry::Plinth(files)), _, true) if files == [path.clone()] && !store => {}
+            (Some(_), _, true) if store => {
+                return exec_err!("CREATE OR REPLACE TABLE {name}: DROP TABLE first");
+            }
+            (Some(_), _, true) => {
+                return exec_err!("CREATE OR REPLACE TABLE {name}: only a single .plinth file can be replaced");
+            }
+            (None, ..) => {}
+        }
+        check_unique_columns(name, &input)?;
+        if store {
+            let folder = path.with_extension("");
+            return count_stream(self.create_store(name, &folder, created, Arc::unwrap_or_clone(input)).await?);
+        }
+        let frame = DataFrame::new(self.state_for_writing(), Arc::unwrap_or_clone(input));
+        let context = frame.task_ctx();
+        let plan = frame.create_physical_plan().await?;
+        let options = WriterOptions { replace: or_replace, ..self.files.writer.clone() };
+        self.interrupt.writes_into(folder_of(&path.display().to_string()));
+        let summary = engine::write(&plan, &context, &path, options).await?;
+        count_stream(Some(summary.rows))
+    }
+}
+
+/// Says of a table that is not there what the user can make of it.
+fn explain_missing(error: DataFusionError) -> SqlError {
+    let SqlError::Message(text) = SqlError::from(error) else { return SqlError::Interrupted };
+    let name = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
+    // In another schema than the one that paths are in.
+    let elsewhere = name.and_then(|name| name.strip_prefix("datafusion."));
+    SqlError::Message(match elsewhere.or(name) {
+        Some(url) if url.contains("://") => format!("{url}: only files of this machine can be read"),
+        Some(path) if elsewhere.is_none() && path.contains(['/', '.', '*']) => format!("{path}: no such file"),
+        // Spelled out already.
+        Some(name) => format!("no table \"{name}\"; SHOW TABLES lists what there is, FROM 'path' reads a file"),
+        None => text,
+    })
+}
+
+/// The file of a new table. A name that leads elsewhere, or that a listing would hide, has none.
+fn file_of(folder: &Path, name: &str) -> Option<PathBuf> {
+    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
+    plain.then(|| folder.join(format!("{name}.plinth")))
+}
+
+/// What a statement is about that the engine's errors do not name.
+fn subject(plan: &LogicalPlan) -> Option<String> {
+    match plan {
+        LogicalPlan::Statement(PlannedStatement::SetVariable(set)) => Some(set.variable.clone()),
+        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => create.locations.first().cloned(),
+        _ => None,
+    }
+}
+
+/// An error if a path named in SQL leads to a pipe or a device: the engine would wait for it, or replace it.
+fn expect_file(path: &str) -> Result<(), DataFusionError> {
+    let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
+    if path.is_dir() { Ok(()) } else { regular::check(path).map_err(|e| DataFusionError::External(Box::new(e))) }
+}
+
+/// The folder of a file named in SQL.
+fn folder_of(path: &str) -> PathBuf {
+    match Path::new(path.strip_prefix("file://").unwrap_or(path)).parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+fn check_unique_columns(name: &str, input: &LogicalPlan) -> Result<(), DataFusionError> {
+    let mut seen = std::collections::HashSet::new();
+    for field in input.schema().fields() {
+        if !seen.insert(field.name()) {
+            return exec_err!(
+                "CREATE TABLE {name}: column {:?} occurs twice; give one of them another name",
+                field.name()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What writing statements answer: how many rows they wrote, or nothing.
+fn count_stream(rows: Option<u64>) -> Result<SendableRecordBatchStream, DataFusionError> {
+    let batch = match rows {
+        Some(rows) => {
+            let count: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
+            RecordBatch::try_from_iter([("count", count)])?
+        }
+        None => RecordBatch::new_empty(Arc::new(arrow_schema::Schema::empty())),
+    };
+    let schema = batch.schema();
+    let batches = futures::stream::iter(rows.map(|_| Ok(batch)));
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+}
+
+/// Refuses statements that would change tables in place, wherever in a plan they stand (`EXPLAIN ANALYZE` runs them too).
+///
+/// This looks at the plan before optimisation: DataFusion 55 takes the rows to delete or update from the filters of the
+/// optimised plan, and deletes everything where the optimiser turned the filter into something else.
+fn refuse_changes(plan: &LogicalPlan, interrupt: &Interrupt) -> Result<(), DataFusionError> {
+    plan.apply(|node| {
+        if let LogicalPlan::Dml(dml) = node {
+            refuse_change(dml, interrupt)?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+fn refuse_change(dml: &DmlStatement, interrupt: &Interrupt) -> Result<(), DataFusionError> {
+    let name = &dml.table_name;
+    if engine::is_store(&source_as_provider(&dml.target)?) {
+        // Run by itself, it does not come here.
+        return exec_err!(
+            "{} {name}: is run, not explained; EXPLAIN a SELECT with the same FROM and WHERE",
+            dml.op.name()
+        );
+    }
+    match &dml.op {
+        WriteOp::Insert(_) | WriteOp::Ctas => {
+            let table = source_as_provider(&dml.target)?;
+            match engine::folder(&table) {
+                // The further file is written there.
+                Some(folder) => interrupt.writes_into(folder),
+                None if engine::is_plinth(&table) => {
+                    return exec_err!(
+                        "INSERT INTO {name}: a Plinth file is not changed once written; rows can be added to a folder of \
+                         files, which is one table (plinth import --append makes one)"
+                    );
+                }
+                None => {}
+            }
+            Ok(())
+        }
+        op => exec_err!(
+            "{} {name}: tables of files can't be changed in place, only ones that were made with CREATE TABLE and their columns; \
+             write another with CREATE TABLE ... AS SELECT or COPY ... TO",
+            match op {
+                WriteOp::Delete => "DELETE FROM",
+                WriteOp::Update => "UPDATE",
+                WriteOp::Truncate => "TRUNCATE",
+                _ => "MERGE INTO",
+            }
+        ),
+    }
+}
