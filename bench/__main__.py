@@ -121,7 +121,7 @@ def parse():
     parser.add_argument("--clustered", action="store_true", help="its pairs are near a few places [default: anywhere]")
     for name, rows, what in (("rows", 1_000_000, "keys of the suite keys"), ("many", 100_000_000, "keys of its largest lookups"), ("sorted", 10_000_000, "rows of its sorts")):
         parser.add_argument(f"--keys-{name}", type=positive, default=rows, help=f"{what} [default: {rows}]")
-    parser.add_argument("--docs", type=Path, help="a folder of pages whose figures (of io, dictionary, json and keys) are replaced")
+    parser.add_argument("--docs", type=Path, help="the folder docs, whose figures (of measured/SUITE.md) are replaced")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--axes",
@@ -204,7 +204,7 @@ def main():
             table.write_text(report.markdown(suite))
             print(table.read_text())
             if options.docs:
-                say(report.fill(options.docs / f"{name}.md", name, table.read_text()))
+                say(report.fill(options.docs / "measured" / f"{name}.md", name, table.read_text()))
     say(f"figures in {options.folder / 'figures.json'}, the page is {options.folder / 'report.html'}")
     shutil.rmtree(options.folder / "scratch", ignore_errors=True)
     sys.exit(1 if failed else 0)

@@ -1,4 +1,4 @@
-"""What pages of the guide take from a suite: its figures as Markdown, between two marks."""
+"""Figures of a suite as Markdown, for the pages of docs/measured: between two marks."""
 
 import re
 

@@ -1,6 +1,6 @@
 //! What SQL means, where the engine below answers otherwise: rules of our own, before its optimizer sees a plan.
 //!
-//! docs/sql-exactness.md lists what is mended here, and what is refused.
+//! docs/design/sql-exactness.md lists what is mended here, and what is refused.
 
 mod dates;
 mod dialect;
