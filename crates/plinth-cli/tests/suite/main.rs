@@ -10,6 +10,8 @@
 
 mod cli;
 mod common;
+#[cfg(unix)]
+mod docs;
 mod duckdb;
 mod files;
 mod lookup;
