@@ -337,6 +337,26 @@ fn commands_with_output_stand_in_pages_that_run() {
 }
 
 #[test]
+fn paths_in_the_architecture_exist() {
+    let text = read("ARCHITECTURE.md");
+    let paths: Vec<&str> = text.split('`').skip(1).step_by(2).filter(|name| name.contains('/')).collect();
+    let paths = paths.into_iter().filter(|name| !name.contains(' ') && !name.starts_with(['-', '.']));
+    let (mut seen, mut missing) = (0, Vec::new());
+    for path in paths {
+        let (first, _) = path.split_once('/').unwrap();
+        let folder = if first.starts_with("plinth") { "crates" } else { "" };
+        // Paths within a crate are in the section about it.
+        if first.starts_with("plinth") || ["bench", "docs", "fuzz", "tests", "xtask"].contains(&first) {
+            seen += 1;
+            if !root().join(folder).join(path).exists() {
+                missing.push(path);
+            }
+        }
+    }
+    assert!(seen > 80 && missing.is_empty(), "{seen} paths, missing: {missing:#?}");
+}
+
+#[test]
 fn exceptions_are_of_use() {
     for (page, start, _) in NOT_RUN {
         assert!(read(page).lines().any(|line| line.starts_with(start)), "{page} has no {start}");
