@@ -27,27 +27,27 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Turn Parquet, CSV and JSON files into a Plinth file
+    /// Import Parquet, CSV and JSON files into a Plinth file
     Import(Box<ImportArgs>),
-    /// Write a Plinth table, or foreign files, as Parquet, CSV, TSV or NDJSON
+    /// Export a Plinth table, or foreign files, to Parquet, CSV, TSV or NDJSON
     #[command(visible_alias = "convert")]
     Export(Box<ExportArgs>),
-    /// Answer SQL over Plinth, Parquet, CSV and JSON files
+    /// Run SQL over Plinth, Parquet, CSV and JSON files
     Sql(SqlArgs),
-    /// Make tables that can be written to
+    /// Make writable tables
     #[command(subcommand)]
     Table(TableCommand),
-    /// Show where a Plinth file's bytes are, or what a writable table consists of
+    /// Show the columns, encodings and bytes of a Plinth file, or the parts of a writable table
     Inspect(InspectArgs),
     /// Find values of a column in a Plinth file, and the rows that hold them
     Lookup(LookupArgs),
     /// Check every checksum of Plinth files and writable tables, and decode every block
     Verify(VerifyArgs),
-    /// Rewrite the many files of a table's folder as fewer, larger ones
+    /// Merge the files of a table's folder into fewer, larger ones
     Compact(CompactArgs),
-    /// Measure what the device under a folder can do, and write a profile that readers use
+    /// Measure the device under a folder, and write a profile that readers use
     Probe(ProbeArgs),
-    /// Try it: make sample data (or take yours) and compare with Parquet
+    /// Compare sample data, or your own, with Parquet: sizes and times
     Demo(DemoArgs),
 }
 
@@ -71,37 +71,37 @@ pub(crate) struct ImportArgs {
     /// or - for standard input
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// The file to write
+    /// Output file
     #[arg(long, value_name = "FILE.plinth", required_unless_present = "append")]
     pub(crate) to: Option<PathBuf>,
-    /// A folder of Plinth files, which is one table, to add a file to
+    /// Folder of Plinth files (one table) to add a file to
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["to", "replace"])]
     pub(crate) append: Option<PathBuf>,
     /// Replace the output if it exists
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Sort the rows by these columns; COLUMN:desc from the largest value to the smallest
+    /// Columns to sort by; COLUMN:desc for descending order
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', value_parser = parse_sort_key)]
     pub(crate) sort_by: Vec<SortKey>,
-    /// Columns whose values are to lead to their rows at once: each gets a list of rows for each of its values
+    /// Columns to index, for searching: each gets postings, the rows of each of its values
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub(crate) index: Vec<String>,
-    /// The columns of JSON rows and the paths to their values, such as id,name=$.user.name,city=user.address.city [default: the keys]
+    /// Columns of JSON rows and the paths to their values, such as id,name=$.user.name,city=user.address.city [default: the keys]
     #[arg(long, value_name = "NAME=PATH,...", value_delimiter = ',', value_parser = parse_path)]
     pub(crate) columns: Vec<(String, String)>,
-    /// Values as they are: nothing to decode when they are read, in a file as large as memory
+    /// No encoding: nothing to decode on reads, in a file as large as the values in memory
     #[arg(long, conflicts_with_all = ["fast", "compact"])]
     pub(crate) plain: bool,
-    /// Import faster, into a larger file
+    /// Faster import, larger file
     #[arg(long, conflicts_with = "compact")]
     pub(crate) fast: bool,
-    /// Make the file smaller, at the cost of time
+    /// Smaller file, slower import
     #[arg(long)]
     pub(crate) compact: bool,
     /// Threads that decode and encode [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
-    /// Most memory, such as 512MB or 2GiB [default: a quarter of the machine's]
+    /// Memory limit, such as 512MB or 2GiB [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
     /// No progress bar and no summary
@@ -118,13 +118,13 @@ pub(crate) struct ExportArgs {
     /// Plinth files, or a folder of them; or files that import reads, or - for standard input
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// The file to write, whose name says the format and, for text, a compression (events.csv.gz); - for standard output
+    /// Output file; its extension chooses the format and, for text, a compression (events.csv.gz); - for standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) to: PathBuf,
-    /// The format, whatever the name of the file
+    /// Output format, whatever the extension
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to_format: Option<ForeignFormat>,
-    /// The columns to write [default: all]
+    /// Columns to write [default: all]
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
     /// Replace the output if it exists
@@ -133,7 +133,7 @@ pub(crate) struct ExportArgs {
     /// Threads that read foreign files [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
-    /// Most memory, such as 512MB or 2GiB [default: a quarter of the machine's]
+    /// Memory limit, such as 512MB or 2GiB [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
     /// No progress bar and no summary
@@ -143,88 +143,88 @@ pub(crate) struct ExportArgs {
     pub(crate) source: SourceArgs,
 }
 
-/// How foreign files are read.
+/// Options of foreign files.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "How the input is read")]
+#[command(next_help_heading = "Input options")]
 pub(crate) struct SourceArgs {
-    /// The format, whatever the names of the files
+    /// Input format, whatever the extensions
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<ForeignFormat>,
-    /// The columns and their types as in CREATE TABLE, such as "id BIGINT, name TEXT", or a file that holds them
+    /// Columns and types as in CREATE TABLE, such as "id BIGINT, name TEXT", or a file with them [default: inferred]
     #[arg(long, value_name = "COLUMNS")]
     pub(crate) schema: Option<String>,
-    /// Pass over columns of the input that --schema lacks
+    /// Skip columns of the input that --schema lacks
     #[arg(long, requires = "schema")]
     pub(crate) ignore_extra: bool,
-    /// Rows that types are inferred from, or "all" [default: 20000]
+    /// Rows to infer types from, or "all" [default: 20000]
     #[arg(long, value_name = "ROWS", value_parser = parse_sample)]
     pub(crate) sample: Option<Sample>,
-    /// Where the rows are in a JSON document: the path to an array, such as data.rows, $.data.rows[*] or /data/rows
+    /// Path to the array of rows in a JSON document, such as data.rows, $.data.rows[*] or /data/rows
     #[arg(long, value_name = "PATH")]
     pub(crate) root: Option<String>,
-    /// What becomes of keys of JSON that the columns lack [default: error, after a second look at all rows]
+    /// Handling of JSON keys that the columns lack [default: error, after a second look at all rows]
     #[arg(long, value_name = "WHAT", conflicts_with = "ignore_extra")]
     pub(crate) unknown: Option<UnknownKeys>,
-    /// The most bytes a record of text may have, such as 64MB
+    /// Largest record of text, such as 64MB
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) max_record: Option<u64>,
-    /// What separates the fields of CSV [default: told from the file]
+    /// Delimiter of CSV fields [default: detected from the file]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_character)]
     pub(crate) delimiter: Option<u8>,
-    /// What encloses fields of CSV, or "none" [default: told from the file]
+    /// Quote character of CSV, or "none" [default: detected from the file]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_mark)]
     pub(crate) quote: Option<Mark>,
-    /// What quotes within quotes come after, beside another quote, or "none" [default: told from the file]
+    /// Escape character of CSV, beside a doubled quote, or "none" [default: detected from the file]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_mark)]
     pub(crate) escape: Option<Mark>,
-    /// The first line of CSV holds the names [default: told from the file]
+    /// Column names in the first line of CSV [default: detected from the file]
     #[arg(long, conflicts_with = "no_header")]
     pub(crate) header: bool,
-    /// The first line of CSV holds no names
+    /// No column names in the first line of CSV
     #[arg(long)]
     pub(crate) no_header: bool,
-    /// What stands between groups of three digits of the numbers of CSV
+    /// Thousands separator of CSV numbers [default: none]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_character)]
     pub(crate) thousands: Option<u8>,
-    /// What the fractions of the numbers of CSV come after [default: .]
+    /// Decimal separator of CSV numbers [default: .]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_character)]
     pub(crate) decimal: Option<u8>,
-    /// A field of CSV that stands for NULL, such as NA; may be given more than once [default: the empty field]
+    /// CSV field that stands for NULL, such as NA; may be given more than once [default: the empty field]
     #[arg(long, value_name = "TEXT")]
     pub(crate) null: Vec<String>,
-    /// Leave out records that can't be read and write them to this file
+    /// File for bad records, which are left out of the import
     #[arg(long, value_name = "FILE.ndjson")]
     pub(crate) rejects: Option<PathBuf>,
-    /// What becomes of text that does not fit [default: skip with --rejects, else fail]
+    /// Handling of bad records [default: skip with --rejects, else fail]
     #[arg(long, value_name = "WHAT")]
     pub(crate) on_error: Option<OnError>,
-    /// Stop at more bad records than this
+    /// Limit of bad records; more are an error [default: none]
     #[arg(long, value_name = "N", requires = "rejects")]
     pub(crate) max_rejects: Option<u64>,
-    /// Read binary columns of Parquet as text (they must be UTF-8)
+    /// Binary columns of Parquet as text (they must be UTF-8)
     #[arg(long)]
     pub(crate) binary_as_text: bool,
 }
 
-/// What becomes of keys that the columns lack.
+/// Handling of keys that the columns lack.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum UnknownKeys {
-    /// The record is a bad one
+    /// Such a record is a bad record
     Error,
-    /// Passed over, and counted at the end
+    /// Such keys are skipped, and counted at the end
     Report,
-    /// Kept as JSON in a column _extra
+    /// Such keys are kept as JSON in a column _extra
     Extra,
 }
 
-/// What becomes of text that does not fit.
+/// Handling of bad records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnError {
     /// The first bad record ends the import
     Fail,
     /// Bad records are left out and written to the file of --rejects
     Skip,
-    /// Values that the type of --schema does not hold become NULL; what is broken is as with skip, or fail without --rejects
+    /// Values that do not fit the types of --schema become NULL; broken records are left out as with skip, or end the import without --rejects
     Null,
 }
 
@@ -243,22 +243,22 @@ pub(crate) struct SqlArgs {
     /// Statements, separated by semicolons; may be given more than once
     #[arg(short, long, value_name = "SQL")]
     pub(crate) command: Vec<String>,
-    /// A file of statements, run after those of -c (without either: a shell on a terminal, else statements on standard input)
+    /// File of statements, run after those of -c (without either: a shell on a terminal, else statements on standard input)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// A folder whose files are tables named by their stems; CREATE TABLE ... AS SELECT writes into it
+    /// Folder whose files are tables named by their stems; CREATE TABLE writes into it
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
-    /// How to print rows [default: as the output file's name says, else table on a terminal, csv elsewhere]
+    /// Output format [default: by the extension of the output file, else table on a terminal, csv elsewhere]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Write rows to a file, which replaces what has its name once it is complete
+    /// Output file; replaces an older one once it is complete
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// A value for a parameter: 1=42 for $1, name=text for $name; may be given more than once
+    /// Value of a parameter: 1=42 for $1, name=text for $name; may be given more than once
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_param)]
     pub(crate) param: Vec<(String, String)>,
-    /// Most memory, such as 512MB or 2GiB [default: a quarter of the machine's]
+    /// Memory limit, such as 512MB or 2GiB [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
     /// Threads [default: all cores]
@@ -266,29 +266,29 @@ pub(crate) struct SqlArgs {
     pub(crate) threads: Option<usize>,
     #[command(flatten)]
     pub(crate) io: IoArgs,
-    /// How rows are found by values of columns with an index
+    /// Access path to rows by values of columns with postings
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) access: HowFound,
-    /// Run the last statement this often; rows are printed once
+    /// Number of runs of the last statement; rows are printed once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// Print the seconds of each run of the last statement as the last line on standard error
+    /// Seconds of each run of the last statement, as the last line on standard error
     #[arg(long, value_name = "FORMAT")]
     pub(crate) timings: Option<Timings>,
     #[command(flatten)]
     pub(crate) profile: ProfileArgs,
 }
 
-/// How Plinth files are read.
+/// Read path of Plinth files.
 #[derive(Args, Debug)]
 pub(crate) struct IoArgs {
-    /// How blocks of Plinth files are read
+    /// Read path of blocks of Plinth files
     #[arg(long, value_name = "HOW", default_value = "auto")]
     io: IoHow,
-    /// What `plinth probe` wrote about the device [default: DIR/plinth-device.toml of --db, if there is one]
+    /// Device profile written by `plinth probe` [default: DIR/plinth-device.toml of --db, if there is one]
     #[arg(long, value_name = "FILE")]
     device: Option<PathBuf>,
-    /// What to do without, to measure what it brings
+    /// Parts to leave out, to measure their effect
     #[arg(long, hide = true, value_delimiter = ',')]
     io_without: Vec<IoPart>,
     /// Bytes of one request
@@ -298,7 +298,7 @@ pub(crate) struct IoArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum IoHow {
-    /// What is in the page cache from there, the rest past it if it is more than fits into memory
+    /// From the page cache what it has; the rest past it if that is more than half of the memory
     Auto,
     /// Past the page cache by io_uring
     Uring,
@@ -344,7 +344,7 @@ impl IoArgs {
         })
     }
 
-    /// What a probe found of the device.
+    /// The profile of the device.
     ///
     /// # Errors
     /// If its profile was asked for and can't be read.
@@ -356,14 +356,14 @@ impl IoArgs {
     }
 }
 
-/// What a probe found of the device of a folder, if it left its profile there.
+/// The profile of the device of a folder, if a probe left one there.
 pub(crate) fn device_of(folder: &Path) -> Option<DeviceProfile> {
     let path = folder.join(PROFILE_NAME);
-    // It was not asked for, so that it can't be read is no reason to stop.
+    // A profile that was not asked for is no reason to fail where it can't be read.
     path.exists().then(|| DeviceProfile::read(path).inspect_err(|e| log::warn!("{e}")).ok()).flatten()
 }
 
-/// How rows are printed.
+/// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Aligned columns; of many rows the first (and, on a terminal, the last)
@@ -380,7 +380,7 @@ pub(crate) enum Format {
     Parquet,
 }
 
-/// How timings are printed.
+/// Formats of timings.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Timings {
     /// {"seconds": [...]}
@@ -389,9 +389,9 @@ pub(crate) enum Timings {
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// The file, or the folder of a writable table
+    /// File, or folder of a writable table
     pub(crate) file: PathBuf,
-    /// Print everything as one JSON object
+    /// Output as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -399,47 +399,47 @@ pub(crate) struct InspectArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("question").required(true))]
 pub(crate) struct LookupArgs {
-    /// The file
+    /// File
     pub(crate) file: PathBuf,
-    /// The column; a field of a struct by its names, with dots between
+    /// Column; a field of a struct by its names, with dots between
     pub(crate) column: String,
-    /// The value that equals this one
+    /// Value to find
     #[arg(long, value_name = "VALUE", group = "question", allow_hyphen_values = true)]
     pub(crate) equals: Option<String>,
-    /// The values that begin with this text
+    /// Prefix of the values to find
     #[arg(long, value_name = "TEXT", group = "question", allow_hyphen_values = true)]
     pub(crate) prefix: Option<String>,
-    /// The values that a regular expression is found in
+    /// Regular expression to find within values
     #[arg(long, value_name = "REGEX", group = "question", allow_hyphen_values = true)]
     pub(crate) matches: Option<String>,
     /// Print the numbers of the rows, from 0; with --values their values, too
     #[arg(long)]
     pub(crate) rows: bool,
-    /// Print how many values match and how many rows hold them, which is what is done if nothing else is asked for
+    /// Print the numbers of matching values and of their rows (the default)
     #[arg(long, conflicts_with_all = ["rows", "values"])]
     pub(crate) count: bool,
-    /// Print the values that match
+    /// Print the matching values
     #[arg(long)]
     pub(crate) values: bool,
-    /// How rows are found
+    /// Access path to rows
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) access: HowFound,
-    /// How to print rows [default: as the output file's name says, else table on a terminal, csv elsewhere]
+    /// Output format [default: by the extension of the output file, else table on a terminal, csv elsewhere]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Write rows to a file, which replaces what has its name once it is complete
+    /// Output file; replaces an older one once it is complete
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
-/// How rows that hold some values are found.
+/// Access paths to rows that hold some values.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum HowFound {
-    /// By what costs less
+    /// The one that costs less
     Auto,
-    /// All rows are tested, by no index
+    /// A test of all rows, without postings
     Scan,
-    /// Their numbers are read from the column's index
+    /// The column's postings
     Postings,
 }
 
@@ -455,7 +455,7 @@ impl From<HowFound> for Access {
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// The files, or folders of writable tables
+    /// Files, or folders of writable tables
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Threads [default: all cores]
@@ -465,24 +465,24 @@ pub(crate) struct VerifyArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TableCommand {
-    /// Make a table that can be written to of a folder of Plinth files, which are replaced
+    /// Turn a folder of Plinth files into a writable table
     Init(InitArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// The folder
+    /// Folder of Plinth files
     pub(crate) folder: PathBuf,
-    /// The columns of the primary key [default: none: rows are only told apart by what they hold]
+    /// Columns of the primary key [default: no key]
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub(crate) key: Vec<String>,
-    /// The columns by which rows without a key are ordered
+    /// Columns to sort rows by, of a table without a key
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', conflicts_with = "key")]
     pub(crate) cluster: Vec<String>,
     /// Threads that encode [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
-    /// Most memory, such as 512MB or 2GiB [default: a quarter of the machine's]
+    /// Memory limit, such as 512MB or 2GiB [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
     /// No progress bar and no summary
@@ -492,18 +492,18 @@ pub(crate) struct InitArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
-    /// The folder
+    /// Folder of Plinth files
     pub(crate) folder: PathBuf,
-    /// How large files should become, such as 256MB or 4GiB; those of half the size are left as they are [default: 1GiB]
+    /// Target size of files, such as 256MB or 4GiB; files of at least half the size are left as they are [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, conflicts_with = "all")]
     pub(crate) target_size: Option<u64>,
-    /// Make one file of all, however large
+    /// One file of all, however large
     #[arg(long)]
     pub(crate) all: bool,
     /// Threads that encode [default: all cores]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<usize>,
-    /// Most memory, such as 512MB or 2GiB; below 1 GiB the new files get smaller row groups and dictionaries [default: a
+    /// Memory limit, such as 512MB or 2GiB; below 1 GiB the new files get smaller row groups and dictionaries [default: a
     /// quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
@@ -514,31 +514,31 @@ pub(crate) struct CompactArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// The folder; a file is filled in it, measured, and removed
+    /// Folder on the device; a file is filled in it, measured, and removed
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// How long to measure [default: 20]
+    /// Seconds to measure [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3_600), conflicts_with = "full")]
     pub(crate) seconds: Option<u64>,
-    /// Measure every combination, three minutes, in a file of 2 GiB
+    /// All combinations: three minutes, a file of 2 GiB
     #[arg(long)]
     pub(crate) full: bool,
-    /// Who issues the requests
+    /// Program that issues the requests
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub(crate) engine: ProbeEngine,
-    /// How large the file is, such as 256MiB [default: 512MiB, 128MiB below ten seconds]
+    /// Size of the measured file, such as 256MiB [default: 512MiB, 128MiB below ten seconds]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) size: Option<u64>,
-    /// Write everything as one JSON object; - for standard output, in the place of the report
+    /// JSON output file; - for standard output, in the place of the report
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write a line a measurement; - for standard output, in the place of the report
+    /// CSV output file, a line for each measurement; - for standard output, in the place of the report
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Write heat maps and curves as a page that needs nothing else
+    /// HTML output file with heat maps and curves, complete in itself
     #[arg(long, value_name = "FILE.html")]
     pub(crate) plot: Option<PathBuf>,
-    /// Where the profile goes [default: DIR/plinth-device.toml]
+    /// Output file of the profile [default: DIR/plinth-device.toml]
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) profile: Option<PathBuf>,
     /// No progress bar
@@ -546,7 +546,7 @@ pub(crate) struct ProbeArgs {
     pub(crate) quiet: bool,
 }
 
-/// Who issues the requests of a probe.
+/// Programs that issue the requests of a probe.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ProbeEngine {
     /// fio if it is installed and there are five seconds, else uring, else direct
@@ -563,10 +563,10 @@ pub(crate) enum ProbeEngine {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Your own Parquet files or directories; without any, TPC-H 0.1 and an event log are made
+    /// Parquet files or directories to compare [default: TPC-H 0.1 and an event log, which are made]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Where to put the data
+    /// Folder for the data
     #[arg(long, value_name = "DIR", default_value = "demo-data")]
     pub(crate) dir: PathBuf,
     /// Threads [default: all cores]
