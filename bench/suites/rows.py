@@ -13,7 +13,7 @@ from ..process import Failed
 from ..timing import paired, say, verdict
 
 PARTS = ["read", "index", "commit", "scan", "growth"]
-BUILD = "cargo build --release -p plinth-table --example rows"
+BUILD = "cargo build --release -p plinth-rowstore --example rows"
 LOTS = [1, 10, 100, 1_000, 10_000]
 MANY = 1_000
 
