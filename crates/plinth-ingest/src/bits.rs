@@ -8,6 +8,7 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 pub(crate) mod brackets;
+pub(crate) mod dialect;
 pub(crate) mod fields;
 #[cfg(target_arch = "aarch64")]
 mod neon;

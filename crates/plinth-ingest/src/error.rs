@@ -177,6 +177,11 @@ impl IngestError {
         Self::Os { path: path.display().to_string(), action, source: Arc::new(source) }
     }
 
+    /// A thread that could not be started.
+    pub(crate) fn thread(source: std::io::Error) -> Self {
+        Self::os(Path::new("reader"), "start a thread", source)
+    }
+
     /// A damaged file.
     pub(crate) fn damaged(path: &Path, what: impl Into<String>) -> Self {
         Self::Damaged { path: path.display().to_string(), what: what.into() }

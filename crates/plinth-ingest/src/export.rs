@@ -7,12 +7,13 @@
 
 mod output;
 mod parquet;
+mod plain;
+mod sink;
 mod text;
 
 use std::io::Write;
 use std::path::Path;
 
-use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use plinth_io::AtomicFile;
 
@@ -22,22 +23,7 @@ use output::{Compressed, Output};
 use parquet::ParquetSink;
 use text::{Style, TextSink};
 
-pub(crate) use text::json_string;
-
-/// Takes batches of one schema to a file.
-pub trait BatchSink: Send {
-    /// Appends rows.
-    ///
-    /// # Errors
-    /// If a value can't be written or the output refuses.
-    fn write(&mut self, batch: &RecordBatch) -> Result<()>;
-
-    /// Completes the output and says how many bytes it has. A file appears under its name now; without this, never.
-    ///
-    /// # Errors
-    /// If the output refuses.
-    fn finish(self: Box<Self>) -> Result<u64>;
-}
+pub use sink::BatchSink;
 
 /// How to write.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,25 +6,24 @@
 //! lines, values one after the other, an array, or arrays within a document of any size.
 //! [`export`] writes batches to the same formats.
 
-mod ahead;
+mod batch_source;
 mod bits;
-mod columns;
+mod csv;
 mod error;
 pub mod export;
 mod format;
-pub mod inputs;
 mod json;
-mod open;
+mod options;
 mod parquet;
-mod rejects;
-mod schema;
 mod source;
-mod text;
+mod stream;
+mod values;
 
+pub use batch_source::{BatchSource, Position, Totals};
 #[doc(hidden)]
 pub use bits::Level;
 pub use error::{BadRecord, IngestError, Result};
 pub use format::{Compression, FileFormat};
-pub use open::{CsvOptions, JsonOptions, Mark, Misfits, Rejects, Sample, SourceOptions, Unknown, open, open_with};
-pub use parquet::{ParquetOptions, ParquetSource, as_meant, as_stored, has_arrow_schema};
-pub use source::{BatchSource, Position, Totals};
+pub use options::{CsvOptions, JsonOptions, Mark, Misfits, ParquetOptions, Rejects, Sample, SourceOptions, Unknown};
+pub use parquet::{ParquetSource, as_meant, as_stored, has_arrow_schema};
+pub use source::{inputs, open, open_with};

@@ -4,44 +4,25 @@ mod decode;
 mod file;
 mod footer;
 mod stored;
+mod union;
 
 pub(crate) use file::ParquetFile;
 pub use stored::{as_meant, as_stored, has_arrow_schema};
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{FieldRef, Schema, SchemaRef};
 
-use crate::ahead::Ahead;
+use crate::batch_source::{BatchSource, Position, Totals};
 use crate::error::{IngestError, Result};
-use crate::schema::Union;
-use crate::source::{BatchSource, Position, Totals};
-use crate::text::given_schema;
+use crate::options::ParquetOptions;
+use crate::stream::ahead::Ahead;
+use crate::values::types::given_schema;
 use decode::{Decoder, Plan, Task};
 use footer::Footer;
-
-/// How to read Parquet.
-#[derive(Clone, Debug)]
-pub struct ParquetOptions {
-    /// Threads that decode ahead of the consumer (at least one is used).
-    pub threads: usize,
-    /// Bytes of decoded batches that may wait for the consumer.
-    pub ahead_bytes: usize,
-    /// Read binary columns as text; a value that is not UTF-8 is an error.
-    pub binary_as_text: bool,
-    /// The columns to read, by name; values become these types exactly or not at all.
-    pub schema: Option<SchemaRef>,
-    /// With a schema: pass over columns that it lacks, which otherwise are an error.
-    pub ignore_extra: bool,
-}
-
-impl Default for ParquetOptions {
-    fn default() -> Self {
-        Self { threads: 1, ahead_bytes: 64 << 20, binary_as_text: false, schema: None, ignore_extra: false }
-    }
-}
+use union::Union;
 
 /// Some Parquet files, read one after the other: row groups decoded ahead by a few threads, rows in file order.
 ///
@@ -117,8 +98,8 @@ impl ParquetSource {
         let workers = (0..threads)
             .map(|_| Decoder::new(Arc::clone(&tasks), Arc::clone(&plans), Arc::clone(&schema), options.clone()))
             .collect();
-        let ahead = Ahead::start((0..tasks.len()).map(Ok), options.ahead_bytes, workers)
-            .map_err(|e| IngestError::os(Path::new("reader"), "start a thread", e))?;
+        let ahead =
+            Ahead::start((0..tasks.len()).map(Ok), options.ahead_bytes, workers).map_err(IngestError::thread)?;
         Ok(Self { schema, totals, position: Position::default(), ahead })
     }
 }

@@ -1,11 +1,12 @@
 //! Where JSON values end, by quotes and brackets alone.
 
+#[cfg(target_arch = "x86_64")]
+use super::avx2;
 #[cfg(target_arch = "aarch64")]
 use super::neon::Neon;
 use super::scalar::Scalar;
+use super::sse2::Sse2;
 use super::{BLOCK, Kernel, Level};
-#[cfg(target_arch = "x86_64")]
-use super::{avx2, sse2::Sse2};
 
 /// What the bytes before say about the next.
 #[derive(Clone, Copy, Debug, Default)]
@@ -170,5 +171,4 @@ fn step(scan: &mut Scan, opens: u64, closes: u64, commas: u64, wanted: bool) -> 
 }
 
 #[cfg(test)]
-#[path = "brackets_tests.rs"]
 mod tests;

@@ -4,13 +4,14 @@
 //! would open one does stand there, what is between quotes is their parity, as in JSON; the first that does not is gone to
 //! byte by byte, which is rare.
 
+#[cfg(target_arch = "x86_64")]
+use super::avx2;
+use super::dialect::Dialect;
 #[cfg(target_arch = "aarch64")]
 use super::neon::Neon;
 use super::scalar::Scalar;
+use super::sse2::Sse2;
 use super::{BLOCK, Kernel, Level};
-#[cfg(target_arch = "x86_64")]
-use super::{avx2, sse2::Sse2};
-use crate::text::csv::Dialect;
 
 /// What ends in a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

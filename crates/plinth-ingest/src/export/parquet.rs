@@ -8,7 +8,8 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::output::{Output, write_error};
-use super::{BatchSink, text::plain};
+use super::plain::plain;
+use super::sink::BatchSink;
 use crate::error::{IngestError, Result};
 
 /// Bytes of a row group under way at which it is written.

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray};
-use arrow_cast::cast;
+use arrow_array::{Array, ArrayRef, RecordBatch, StringViewArray};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 
-use super::BatchSink;
 use super::output::Compressed;
+use super::plain::{plain, unwritable};
+use super::sink::BatchSink;
 use crate::error::{IngestError, Result};
+use crate::values::json_string::json_string;
 
 /// Bytes of text gathered before they are written.
 const GATHER: usize = 1 << 20;
@@ -103,32 +104,6 @@ impl BatchSink for TextSink {
         self.output.write_all(&self.buffer)?;
         self.output.complete()
     }
-}
-
-fn unwritable(column: &str, e: &ArrowError) -> IngestError {
-    let what = e.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-    IngestError::Unwritable { column: column.to_owned(), what }
-}
-
-/// A batch in the types of a schema, dictionaries resolved.
-pub(super) fn plain(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    if batch.schema_ref() == schema {
-        return Ok(batch.clone());
-    }
-    let wrong = |e: &ArrowError| unwritable("", e);
-    if batch.num_columns() != schema.fields().len() {
-        let what = format!("{} columns where {} are expected", batch.num_columns(), schema.fields().len());
-        return Err(wrong(&ArrowError::SchemaError(what)));
-    }
-    let columns = batch.columns().iter().zip(schema.fields()).map(|(array, field)| {
-        if array.data_type() == field.data_type() {
-            return Ok(Arc::clone(array));
-        }
-        cast(array, field.data_type()).map_err(|e| unwritable(field.name(), &e))
-    });
-    let columns = columns.collect::<Result<Vec<_>>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(|e| wrong(&e))
 }
 
 /// The type in which values are written: text and lists of one kind, instants in UTC, durations as numbers.
@@ -309,26 +284,5 @@ fn csv_text(to: &mut Vec<u8>, text: &str, delimiter: u8) {
         }
         to.push(*byte);
     }
-    to.push(b'"');
-}
-
-/// A text between quotes, as JSON has it.
-pub(crate) fn json_string(to: &mut Vec<u8>, text: &str) {
-    to.push(b'"');
-    let mut rest = text.as_bytes();
-    while let Some(at) = rest.iter().position(|b| matches!(b, b'"' | b'\\' | 0..0x20)) {
-        let (plain, tail) = rest.split_at(at);
-        to.extend_from_slice(plain);
-        match tail.first() {
-            Some(b'\n') => to.extend_from_slice(b"\\n"),
-            Some(b'\r') => to.extend_from_slice(b"\\r"),
-            Some(b'\t') => to.extend_from_slice(b"\\t"),
-            Some(byte @ (b'"' | b'\\')) => to.extend_from_slice(&[b'\\', *byte]),
-            Some(byte) => to.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            None => {}
-        }
-        rest = tail.get(1..).unwrap_or_default();
-    }
-    to.extend_from_slice(rest);
     to.push(b'"');
 }

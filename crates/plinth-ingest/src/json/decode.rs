@@ -7,20 +7,21 @@ use std::sync::Arc;
 
 use plinth_profile::{Stage, scope};
 
-use super::Flaw;
-use super::alike::Runs;
-use super::cut::{Framing, Piece};
+use super::flaw::Flaw;
+use super::framing::{Framing, Piece};
 use super::infer::Samples;
-use super::record::Fault;
 use super::rows::Rows;
-use super::walk::{Tools, Walk};
-use crate::ahead::{Item, Worker};
+use super::template::Runs;
+use super::tokenizer::{Tools, Walk};
 use crate::bits::Level;
 use crate::bits::brackets::{Between, Scan, Stop};
 use crate::error::{IngestError, Result, before};
-use crate::text::Look;
-use crate::text::feed::Text;
-use crate::text::out::{Decoded, Out, Place, Plan, panicked};
+use crate::stream::ahead::{Item, Worker};
+use crate::stream::fault::Fault;
+use crate::stream::fault::Place;
+use crate::stream::feed::Text;
+use crate::stream::output::{Decoded, Out, Plan, panicked};
+use crate::stream::sample::Look;
 
 /// Somebody who takes records.
 trait Take {
@@ -434,5 +435,4 @@ impl Worker<Piece, Samples, IngestError> for Sampler {
 }
 
 #[cfg(test)]
-#[path = "decode_tests.rs"]
 mod tests;

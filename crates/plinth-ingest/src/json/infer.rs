@@ -3,11 +3,12 @@
 use arrow_schema::Fields;
 use std::path::Path;
 
-use super::walk::{Kind, Walk};
-use super::{Flaw, VALUE};
+use super::flaw::Flaw;
+use super::record::VALUE;
+use super::tokenizer::{Kind, Walk};
 use crate::error::{IngestError, Result};
-use crate::text;
-use crate::text::infer::{NESTED, Objects, Seen, check_width};
+use crate::stream::sample;
+use crate::values::infer::{NESTED, Objects, Seen, check_width};
 
 /// What records hold.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +47,7 @@ impl Samples {
     }
 }
 
-impl text::Samples for Samples {
+impl sample::Samples for Samples {
     fn unite(&mut self, other: Self) {
         self.objects.unite(other.objects);
         if let Some(others) = other.others {
@@ -119,5 +120,4 @@ fn object(to: &mut Objects, walk: &mut Walk<'_>, levels: usize) -> Result<(), Fl
 }
 
 #[cfg(test)]
-#[path = "infer_tests.rs"]
 mod tests;

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use arrow_array::ArrayRef;
 use arrow_schema::{ArrowError, Fields};
 
-use super::Flaw;
+use super::flaw::Flaw;
 use super::node::Node;
 use super::record::{Path, Record};
-use super::walk::{Spelled, Walk};
+use super::tokenizer::{Spelled, Walk};
 
 /// The named parts of a struct, or the columns of a record.
 pub(super) struct Members {

@@ -13,30 +13,19 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 
-use super::Flaw;
+use super::flaw::Flaw;
 use super::members::Members;
-use super::number::{float, integer, usual_float};
+use super::number::{float, integer};
 use super::record::{Path, Record};
-use super::walk::{Kind, Walk};
-use crate::text::rows::taken;
-use crate::text::scalar::{Column, LONG_INTEGER, OUTSIDE, Spelling, column, spelling, whole_number};
+use super::tokenizer::{Kind, Walk};
+use crate::values::digits::usual_float;
+use crate::values::number::{LONG_INTEGER, OUTSIDE, whole_number};
+use crate::values::scalar::taken;
+use crate::values::scalar::{Column, Spelling, column, spelling};
+use crate::values::types::width;
 
 /// Levels of lists, structs and maps that a type may have. What handles types calls itself for each of them.
 pub(super) const LEVELS: usize = 64;
-
-/// Values that one value of a type takes room for: those of structs and of lists of a fixed size are there even where they
-/// are null. What is in other lists and in maps is not counted.
-pub(crate) fn width(data_type: &DataType) -> usize {
-    match data_type {
-        DataType::Struct(fields) => fields.iter().map(|f| width(f.data_type())).fold(1, usize::saturating_add),
-        DataType::FixedSizeList(item, size) => {
-            width(item.data_type()).saturating_mul(usize::try_from(*size).unwrap_or(0)).saturating_add(1)
-        }
-        // Room for a value is some sixteen bytes.
-        DataType::FixedSizeBinary(size) => 1 + usize::try_from(*size).unwrap_or(0) / 16,
-        _ => 1,
-    }
-}
 
 /// Collects the values of one type.
 pub(super) struct Node {
@@ -203,7 +192,7 @@ impl Node {
                 }
                 let text = walk.string()?.trim_ascii();
                 let taken = match &mut self.shape {
-                    Shape::Floats(values) => crate::text::scalar::float(text, true).map(|value| values.push(value)),
+                    Shape::Floats(values) => crate::values::number::float(text, true).map(|value| values.push(value)),
                     Shape::Integers(values) => whole_number::<Int64Type>(text, true).map(|value| values.push(value)),
                     _ => Ok(()),
                 };
@@ -451,23 +440,5 @@ fn spelling_name(spelling: Spelling) -> &'static str {
         Spelling::Text | Spelling::Quoted => "string",
         Spelling::Number => "number",
         Spelling::Bool => "true or false",
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn widths_are_those_of_nulls() {
-        let wide = DataType::Struct((0..99).map(|at| Field::new(format!("f{at}"), DataType::Int8, true)).collect());
-        let fixed = |item, size| DataType::FixedSizeList(Arc::new(Field::new_list_field(item, true)), size);
-        assert_eq!(width(&wide), 100);
-        assert_eq!(width(&fixed(wide.clone(), 7)), 701);
-        assert_eq!(width(&DataType::List(Arc::new(Field::new_list_field(wide, true)))), 1);
-        assert_eq!(width(&DataType::FixedSizeBinary(160)), 11);
-        let huge = fixed(fixed(fixed(DataType::Int8, i32::MAX), i32::MAX), i32::MAX);
-        assert_eq!(width(&huge), usize::MAX);
     }
 }

@@ -1,15 +1,19 @@
 //! What is to be remembered while a record is taken.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-use super::Flaw;
-use super::walk::Walk;
-use crate::export::json_string;
-use crate::open::Unknown;
+use super::flaw::Flaw;
+use super::tokenizer::Walk;
+use crate::options::Unknown;
+use crate::stream::fault::Fault;
+use crate::stream::unknown::UnknownKeys;
+use crate::values::json_string::json_string;
 
-/// Keys that are counted one by one; others are counted together.
-const UNKNOWN_KEYS: usize = 1_000;
+/// The column of rows that are no objects.
+pub(super) const VALUE: &str = "value";
+
+/// The column for keys that the others lack.
+pub(super) const EXTRA: &str = "_extra";
 
 /// How values are taken.
 #[derive(Clone, Copy, Debug)]
@@ -18,16 +22,6 @@ pub(crate) struct Rules {
     pub(crate) given: bool,
     /// What becomes of keys that the types lack.
     pub(crate) unknown: Unknown,
-}
-
-/// What is wrong with a record.
-#[derive(Debug)]
-pub(crate) struct Fault {
-    /// The column, innermost name last.
-    pub(crate) column: Vec<String>,
-    pub(crate) why: Cow<'static, str>,
-    /// Whether the record is sound as such but not of the types that are expected.
-    pub(crate) misfit: bool,
 }
 
 /// Where a value is: the keys that lead to it.
@@ -46,29 +40,6 @@ impl<'a> Path<'a> {
             Some((Path(None), name)) => name.to_owned(),
             Some((before, name)) => before.spelled() + "." + name,
         }
-    }
-}
-
-/// Keys that the types lack, and how often they were met.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct UnknownKeys {
-    counts: BTreeMap<String, u64>,
-}
-
-impl UnknownKeys {
-    fn add(&mut self, name: String, count: u64) {
-        let room = self.counts.len() < UNKNOWN_KEYS || self.counts.contains_key(&name);
-        *self.counts.entry(if room { name } else { "\u{2026}".to_owned() }).or_default() += count;
-    }
-
-    /// Takes another's counts too.
-    pub(crate) fn unite(&mut self, other: Self) {
-        other.counts.into_iter().for_each(|(name, count)| self.add(name, count));
-    }
-
-    /// How often each was met; beyond a thousand, others are counted together.
-    pub(crate) fn counts(&self) -> &BTreeMap<String, u64> {
-        &self.counts
     }
 }
 

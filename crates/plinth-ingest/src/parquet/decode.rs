@@ -15,11 +15,11 @@ use plinth_profile::{Anchor, Stage};
 use super::file::{Handle, ParquetFile};
 use super::footer::{load, one_line, reader_options};
 use super::stored::as_meant;
-use crate::ahead::{Item, Worker};
 use crate::error::{IngestError, Result};
-use crate::parquet::ParquetOptions;
-use crate::schema::value_type;
-use crate::text::strict_text;
+use crate::options::ParquetOptions;
+use crate::stream::ahead::{Item, Worker};
+use crate::values::scalar::strict_text;
+use crate::values::types::value_type;
 
 /// Decoded bytes a batch aims at.
 const BATCH_BYTES: u64 = 8 << 20;

@@ -11,7 +11,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use plinth_profile::{Stage, scope};
 
 use crate::error::{IngestError, Result};
-use crate::text::stream::Spooled;
+use crate::stream::input::Spooled;
 
 /// Where a file is and what it is called.
 #[derive(Clone, Debug)]

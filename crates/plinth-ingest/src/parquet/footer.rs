@@ -12,7 +12,7 @@ use parquet::file::reader::Length;
 use super::file::{Handle, ParquetFile};
 use super::stored::{as_stored, meaning};
 use crate::error::{IngestError, Result};
-use crate::schema::value_type;
+use crate::values::types::value_type;
 
 /// A file's rows, bytes and columns.
 #[derive(Debug)]

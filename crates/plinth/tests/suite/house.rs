@@ -114,7 +114,7 @@ fn unsafe_code_lives_where_the_architecture_says() {
             "plinth-index/src/region.rs",
             "plinth-ingest/src/bits/neon.rs",
             "plinth-ingest/src/bits/sse2.rs",
-            "plinth-ingest/src/text/lines.rs",
+            "plinth-ingest/src/csv/lines.rs",
             "plinth-io/src/ring.rs",
             "plinth-io/src/slab.rs",
         ];

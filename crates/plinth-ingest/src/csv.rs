@@ -1,0 +1,97 @@
+//! CSV as one stream of batches.
+//!
+//! One thread at a time reads, decompresses and cuts the files into pieces of whole records ([`framing`]); the pieces are
+//! decoded side by side ([`decode`]) and handed over in order.
+
+mod decode;
+mod field;
+mod framing;
+mod lines;
+mod numbers;
+mod records;
+mod rows;
+mod sniff;
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+
+use crate::batch_source::BatchSource;
+use crate::bits::Level;
+use crate::error::{IngestError, Result};
+use crate::format::FileFormat;
+use crate::options::{CsvOptions, SourceOptions};
+use crate::stream::ahead::Ahead;
+use crate::stream::feed::{Feed, Pieces};
+use crate::stream::input::Input;
+use crate::stream::output::{Decoded, Plan};
+use crate::stream::sample::infer;
+use crate::stream::text_source::TextSource;
+use crate::values::types::{given_schema, unreadable};
+use decode::{Decoder, Layout, Sampler};
+use framing::{Cutter, Cutting};
+use numbers::Numbers;
+use rows::Rows;
+use sniff::Sniffing;
+
+/// Bytes of text in a piece, about.
+const PIECE: usize = 2 << 20;
+
+/// Opens CSV or TSV.
+pub(crate) fn open(
+    inputs: Vec<Arc<Input>>,
+    format: FileFormat,
+    options: &SourceOptions,
+) -> Result<Box<dyn BatchSource>> {
+    Ok(Box::new(TextSource::open(inputs, options, |inputs, options| start(inputs, format, options))?))
+}
+
+/// Starts to decode CSV.
+fn start(
+    inputs: &[Arc<Input>],
+    format: FileFormat,
+    options: &SourceOptions,
+) -> Result<(Arc<Plan>, Ahead<Decoded, IngestError>)> {
+    let cutting = cutting(format, options)?;
+    let CsvOptions { nulls, thousands, decimal, .. } = &options.csv;
+    let numbers = Numbers { thousands: *thousands, decimal: *decimal };
+    let feed = |inputs: &[Arc<Input>], target: usize| {
+        let cutting = cutting.smaller(target);
+        Feed::new(inputs.to_vec(), move |input| Cutter::open(input, cutting.clone()))
+    };
+    let schema = match &options.schema {
+        Some(schema) => given_schema(schema),
+        None => infer(inputs, options, feed, || Sampler::new(cutting.clone(), nulls.clone(), numbers))?,
+    };
+    let plan = Arc::new(Plan::new(Arc::clone(&schema), options));
+    let ignore_extra = options.ignore_extra && plan.given;
+    let plain = nulls.iter().all(String::is_empty);
+    let layout = Arc::new(Layout::new(Arc::clone(&plan), ignore_extra, plain, cutting.clone()));
+    if plan.given && !inputs.iter().any(|input| input.is_stream()) {
+        // Better now than after an hour.
+        for input in inputs {
+            if let Some(piece) = Cutter::open(Arc::clone(input), cutting.smaller(4096))?.piece()? {
+                layout.columns(&input.path, &piece.head.names)?;
+            }
+        }
+        plan.check_all_seen()?;
+    }
+    let rows = || {
+        let rows = Rows::new(&schema, plan.given, nulls.clone(), numbers);
+        rows.map_err(|column| unreadable(&schema, column, format))
+    };
+    let workers = (0..options.threads.clamp(1, 64))
+        .map(|_| Ok(Decoder::new(Arc::clone(&layout), rows()?)))
+        .collect::<Result<Vec<_>>>()?;
+    let ahead = Ahead::start(feed(inputs, usize::MAX), options.ahead_bytes, workers).map_err(IngestError::thread)?;
+    Ok((plan, ahead))
+}
+
+fn cutting(format: FileFormat, options: &SourceOptions) -> Result<Cutting> {
+    let usual = if format == FileFormat::Tsv { b'\t' } else { b',' };
+    let names = |schema: &SchemaRef| schema.fields().iter().map(|field| field.name().clone()).collect();
+    let sniffing = Sniffing::new(&options.csv, usual, options.schema.as_ref().map(names));
+    let sniffing = sniffing.map_err(|what| IngestError::Option { what: what.to_owned() })?;
+    let level = options.level.unwrap_or_else(Level::best);
+    Ok(Cutting::new(options.piece_bytes.unwrap_or(PIECE), options.record_bytes, sniffing, level))
+}

@@ -1,0 +1,91 @@
+//! The reader of rows: what the schema is, and the threads that decode.
+
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+
+use super::decode::{Decoder, Sampler};
+use super::framing::{Cutter, Cutting};
+use super::path::Root;
+use super::record::{EXTRA, Rules};
+use super::rows::{Rows, extra_field};
+use super::tokenizer::Tools;
+use crate::bits::Level;
+use crate::error::{IngestError, Result};
+use crate::format::FileFormat;
+use crate::options::{SourceOptions, Unknown};
+use crate::stream::ahead::Ahead;
+use crate::stream::feed::Feed;
+use crate::stream::input::Input;
+use crate::stream::output::{Decoded, Plan};
+use crate::stream::sample::infer;
+use crate::stream::text_source::TextSource;
+use crate::values::types::{given_schema, unreadable};
+
+/// Bytes of text in a piece, about.
+const PIECE: usize = 1 << 20;
+
+/// Opens JSON whose columns are the keys of its rows.
+pub(super) fn open(inputs: Vec<Arc<Input>>, options: &SourceOptions) -> Result<TextSource> {
+    TextSource::open(inputs, options, start)
+}
+
+/// Infers the schema unless one is given, and starts to decode.
+fn start(inputs: &[Arc<Input>], options: &SourceOptions) -> Result<(Arc<Plan>, Ahead<Decoded, IngestError>)> {
+    let cutting = cutting(options)?;
+    let feed = |inputs: &[Arc<Input>], target: usize| {
+        let cutting = Cutting { target: cutting.target.min(target), ..cutting.clone() };
+        Feed::new(inputs.to_vec(), move |input| Cutter::open(input, cutting.clone()))
+    };
+    let unknown = if options.ignore_extra && options.schema.is_some() { Unknown::Report } else { options.json.unknown };
+    let schema = match &options.schema {
+        Some(schema) => given_schema(schema),
+        None => infer(inputs, options, feed, || Sampler::new(cutting.record, cutting.level, cutting.depth))?,
+    };
+    let schema = if unknown == Unknown::Extra { with_extra(&schema)? } else { schema };
+    let plan = Arc::new(Plan::new(Arc::clone(&schema), options));
+    let rules = Rules { given: plan.given, unknown };
+    let rows = || {
+        let rows = Rows::new(&schema, rules, plan.record);
+        rows.map_err(|column| unreadable(&schema, column, FileFormat::Ndjson))
+    };
+    let workers = (0..options.threads.clamp(1, 64))
+        .map(|_| {
+            let tools = Tools::new(cutting.depth);
+            let tools = if options.json.validate { tools } else { tools.unchecked(cutting.level) };
+            Ok(Decoder::new(Arc::clone(&plan), rows()?, cutting.level, tools))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let ahead = Ahead::start(feed(inputs, usize::MAX), options.ahead_bytes, workers).map_err(IngestError::thread)?;
+    Ok((plan, ahead))
+}
+
+fn cutting(options: &SourceOptions) -> Result<Cutting> {
+    let root = options.json.root.as_deref().map(|text| {
+        Root::parse(text).map_err(|why| IngestError::Option {
+            what: format!("{text:?} is no path to rows: {why}; write it as a.b, $.a.b[*] or /a/b"),
+        })
+    });
+    Ok(Cutting {
+        target: options.piece_bytes.unwrap_or(PIECE).max(1),
+        record: options.record_bytes.max(1),
+        root: root.transpose()?,
+        depth: options.json.depth.max(1),
+        level: options.level.unwrap_or_else(Level::best),
+    })
+}
+
+/// A schema with a column for keys that it lacks.
+fn with_extra(schema: &SchemaRef) -> Result<SchemaRef> {
+    match schema.field_with_name(EXTRA) {
+        Ok(field) if field == &extra_field() => Ok(Arc::clone(schema)),
+        Ok(_) => {
+            let what = format!("column {EXTRA:?} is for unknown keys, as text that may be null");
+            Err(IngestError::Option { what })
+        }
+        Err(_) => {
+            let fields = schema.fields().iter().cloned().chain([Arc::new(extra_field())]);
+            Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What the user names, as a list of files.
+
+use std::collections::HashSet;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+use crate::error::{IngestError, Result};
+use crate::format;
+use crate::format::FileFormat;
+
+/// The input that stands for standard input.
+pub const STDIN: &str = "-";
+
+/// Expands files, directories (searched recursively, hidden entries left out) and globs into a list of files. The order
+/// of the inputs is kept, what one input expands to is sorted by path, and a file named twice is listed once.
+///
+/// # Errors
+/// If an input is missing, a directory holds no importable file, a pattern matches none, or a file's extension is not
+/// that of a known format.
+pub fn expand<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>> {
+    expand_as(inputs, None)
+}
+
+/// As [`expand`]; where the format is told, extensions do not matter and directories are taken with all they hold.
+///
+/// # Errors
+/// As [`expand`].
+pub fn expand_as<P: AsRef<Path>>(inputs: &[P], told: Option<FileFormat>) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for input in inputs {
+        expand_one(input.as_ref(), told, &mut files)?;
+    }
+    let mut seen = HashSet::new();
+    let mut unique = Vec::with_capacity(files.len());
+    for file in files {
+        let identity = file.canonicalize().map_err(|e| IngestError::os(&file, "open", e))?;
+        if seen.insert(identity) {
+            unique.push(file);
+        }
+    }
+    Ok(unique)
+}
+
+fn expand_one(input: &Path, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {
+    match std::fs::metadata(input) {
+        Ok(metadata) if metadata.is_dir() => expand_directory(input, told, files),
+        Ok(metadata) => add_file(input, &metadata, told, files),
+        // A name that exists is itself even where it looks like a pattern.
+        Err(_) if is_pattern(input) => expand_pattern(input, told, files),
+        Err(e) => Err(IngestError::os(input, "open", e)),
+    }
+}
+
+fn add_file(path: &Path, metadata: &Metadata, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {
+    // What can be read once only would be empty the second time, and opening a pipe waits for whoever writes to it.
+    if !metadata.is_file() {
+        let what = format!("{}: not a regular file; pipe it in, as -", path.display());
+        return Err(IngestError::Option { what });
+    }
+    check_extension(path, told)?;
+    files.push(path.to_path_buf());
+    Ok(())
+}
+
+fn is_pattern(input: &Path) -> bool {
+    input.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
+}
+
+fn is_importable(path: &Path, told: Option<FileFormat>) -> bool {
+    told.is_some() || format::of_name(path).0.is_some()
+}
+
+fn is_hidden(path: &Path) -> bool {
+    // Spark and Hive mark what is not data with an underscore.
+    path.file_name().and_then(|n| n.to_str()).is_some_and(|name| name.starts_with(['.', '_']))
+}
+
+fn check_extension(path: &Path, told: Option<FileFormat>) -> Result<()> {
+    if is_importable(path, told) {
+        return Ok(());
+    }
+    Err(IngestError::UnknownExtension {
+        path: path.display().to_string(),
+        extension: path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default(),
+        known: format::known(),
+    })
+}
+
+fn expand_directory(directory: &Path, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {
+    let before = files.len();
+    let mut open = vec![directory.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|e| IngestError::os(&folder, "list", e))?;
+        for entry in entries {
+            let entry = entry.map_err(|e| IngestError::os(&folder, "list", e))?;
+            let path = entry.path();
+            if is_hidden(&path) {
+                continue;
+            }
+            let kind = entry.file_type().map_err(|e| IngestError::os(&path, "read the type of", e))?;
+            // Links to directories are not followed, so that a cycle can't be walked for ever.
+            if kind.is_dir() {
+                open.push(path);
+            } else if is_importable(&path, told) {
+                // A link that leads nowhere is data that is missing.
+                let metadata = std::fs::metadata(&path).map_err(|e| IngestError::os(&path, "open", e))?;
+                if metadata.is_file() {
+                    files.push(path);
+                }
+            }
+        }
+    }
+    if files.len() == before {
+        return Err(IngestError::NothingIn { directory: directory.display().to_string() });
+    }
+    files.get_mut(before..).unwrap_or_default().sort();
+    Ok(())
+}
+
+fn expand_pattern(pattern: &Path, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {
+    let text = pattern.display().to_string();
+    let paths =
+        glob::glob(&text).map_err(|e| IngestError::BadPattern { pattern: text.clone(), reason: e.msg.to_owned() })?;
+    let before = files.len();
+    let mut matches = Vec::new();
+    for path in paths {
+        matches.push(path.map_err(|e| {
+            let path = e.path().to_path_buf();
+            IngestError::os(&path, "list", e.into())
+        })?);
+    }
+    matches.sort();
+    for path in matches {
+        let metadata = std::fs::metadata(&path).map_err(|e| IngestError::os(&path, "open", e))?;
+        if metadata.is_dir() {
+            // A directory among the matches may hold nothing as long as another match does.
+            match expand_directory(&path, told, files) {
+                Ok(()) | Err(IngestError::NothingIn { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        } else {
+            add_file(&path, &metadata, told, files)?;
+        }
+    }
+    if files.len() == before {
+        return Err(IngestError::NoMatch { pattern: text });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
