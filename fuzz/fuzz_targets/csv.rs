@@ -47,7 +47,7 @@ fn rows(
             decimal: if input.german { b',' } else { b'.' },
             ..CsvOptions::default()
         },
-        piece_bytes: Some(piece),
+        chunk_bytes: Some(piece),
         record_bytes: usize::from(input.record) + 16,
         level: Some(level),
         threads,

@@ -17,7 +17,7 @@ fn rows(text: &[u8], root: Option<&str>, piece: usize, level: Level) -> Result<V
         schema: Some(Arc::new(schema)),
         ignore_extra: true,
         json: JsonOptions { root: root.map(str::to_owned), depth: 100, ..JsonOptions::default() },
-        piece_bytes: Some(piece),
+        chunk_bytes: Some(piece),
         record_bytes: 1 << 20,
         level: Some(level),
         ..SourceOptions::default()

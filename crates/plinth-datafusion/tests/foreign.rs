@@ -70,7 +70,7 @@ fn keys_beyond_the_columns_are_an_error_where_all_columns_are_asked_for() {
     let with = |unknown| {
         let mut options = json(None);
         options.sample = plinth_ingest::Sample::Rows(10);
-        options.piece_bytes = Some(64);
+        options.chunk_bytes = Some(64);
         options.json.unknown = unknown;
         options
     };
@@ -101,7 +101,7 @@ fn a_scan_that_is_dropped_or_limited_reads_no_further() {
     // The last record is broken: who reads to the end learns of it.
     let rows: String = (0..200_000).map(|a| format!("{{\"a\":{a}}}\n")).collect();
     let (_dir, path) = write("x.ndjson", &format!("{rows}{{\"a\":"));
-    let small = || SourceOptions { piece_bytes: Some(1 << 10), ahead_bytes: 1 << 10, ..json(None) };
+    let small = || SourceOptions { chunk_bytes: Some(1 << 10), ahead_bytes: 1 << 10, ..json(None) };
     assert!(ask(&path, small(), "SELECT sum(a) FROM t").is_err());
     let few = ask(&path, small(), "SELECT a FROM t LIMIT 5").unwrap();
     assert_eq!(few.iter().map(RecordBatch::num_rows).sum::<usize>(), 5);

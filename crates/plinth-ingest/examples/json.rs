@@ -143,9 +143,9 @@ fn generate(path: &Path, pairs: u64, seed: u64, clustered: bool) {
 fn read(path: &Path, threads: usize, runs: usize) {
     let fields = COLUMNS.map(|name| Field::new(name, DataType::Float64, true));
     let json = JsonOptions { root: (!is_lines(path)).then(|| "pairs".to_owned()), ..JsonOptions::default() };
-    let piece_bytes = std::env::var("PIECE_BYTES").ok().map(|text| text.parse().unwrap());
+    let chunk_bytes = std::env::var("PIECE_BYTES").ok().map(|text| text.parse().unwrap());
     let schema = Some(Arc::new(Schema::new(fields.to_vec())));
-    let options = SourceOptions { schema, json, threads, piece_bytes, ..SourceOptions::default() };
+    let options = SourceOptions { schema, json, threads, chunk_bytes, ..SourceOptions::default() };
     let (mut seconds, mut told, mut means) = (Vec::new(), Told::default(), Vec::new());
     for run in 0..=runs {
         let (start, mut rows, mut sums) = (Instant::now(), 0, [0.0; 4]);

@@ -1,7 +1,7 @@
 //! CSV as one stream of batches.
 //!
-//! One thread at a time reads, decompresses and cuts the files into pieces of whole records ([`framing`]); the pieces are
-//! decoded side by side ([`decode`]) and handed over in order.
+//! One thread at a time reads, decompresses and frames the files in chunks of whole records ([`framing`]), which are decoded side
+//! by side ([`decode`]) and handed over in order.
 
 mod decode;
 mod field;
@@ -22,20 +22,20 @@ use crate::error::{IngestError, Result};
 use crate::format::FileFormat;
 use crate::options::{CsvOptions, SourceOptions};
 use crate::stream::ahead::Ahead;
-use crate::stream::feed::{Feed, Pieces};
+use crate::stream::feed::{Chunks, Feed};
 use crate::stream::input::Input;
 use crate::stream::output::{Decoded, Plan};
 use crate::stream::sample::infer;
 use crate::stream::text_source::TextSource;
 use crate::values::types::{given_schema, unreadable};
 use decode::{Decoder, Layout, Sampler};
-use framing::{Cutter, Cutting};
+use framing::{Framer, FramingOptions};
 use numbers::Numbers;
 use rows::Rows;
-use sniff::Sniffing;
+use sniff::SniffOptions;
 
-/// Bytes of text in a piece, about.
-const PIECE: usize = 2 << 20;
+/// Bytes of text in a chunk, about.
+const CHUNK_BYTES: usize = 2 << 20;
 
 /// Opens CSV or TSV.
 pub(crate) fn open(
@@ -52,26 +52,26 @@ fn start(
     format: FileFormat,
     options: &SourceOptions,
 ) -> Result<(Arc<Plan>, Ahead<Decoded, IngestError>)> {
-    let cutting = cutting(format, options)?;
+    let framing = framing_options(format, options)?;
     let CsvOptions { nulls, thousands, decimal, .. } = &options.csv;
     let numbers = Numbers { thousands: *thousands, decimal: *decimal };
     let feed = |inputs: &[Arc<Input>], target: usize| {
-        let cutting = cutting.smaller(target);
-        Feed::new(inputs.to_vec(), move |input| Cutter::open(input, cutting.clone()))
+        let framing = framing.smaller(target);
+        Feed::new(inputs.to_vec(), move |input| Framer::open(input, framing.clone()))
     };
     let schema = match &options.schema {
         Some(schema) => given_schema(schema),
-        None => infer(inputs, options, feed, || Sampler::new(cutting.clone(), nulls.clone(), numbers))?,
+        None => infer(inputs, options, feed, || Sampler::new(framing.clone(), nulls.clone(), numbers))?,
     };
     let plan = Arc::new(Plan::new(Arc::clone(&schema), options));
     let ignore_extra = options.ignore_extra && plan.given;
     let plain = nulls.iter().all(String::is_empty);
-    let layout = Arc::new(Layout::new(Arc::clone(&plan), ignore_extra, plain, cutting.clone()));
+    let layout = Arc::new(Layout::new(Arc::clone(&plan), ignore_extra, plain, framing.clone()));
     if plan.given && !inputs.iter().any(|input| input.is_stream()) {
         // Better now than after an hour.
         for input in inputs {
-            if let Some(piece) = Cutter::open(Arc::clone(input), cutting.smaller(4096))?.piece()? {
-                layout.columns(&input.path, &piece.head.names)?;
+            if let Some(chunk) = Framer::open(Arc::clone(input), framing.smaller(4096))?.next_chunk()? {
+                layout.columns(&input.path, &chunk.head.names)?;
             }
         }
         plan.check_all_seen()?;
@@ -87,11 +87,11 @@ fn start(
     Ok((plan, ahead))
 }
 
-fn cutting(format: FileFormat, options: &SourceOptions) -> Result<Cutting> {
+fn framing_options(format: FileFormat, options: &SourceOptions) -> Result<FramingOptions> {
     let usual = if format == FileFormat::Tsv { b'\t' } else { b',' };
     let names = |schema: &SchemaRef| schema.fields().iter().map(|field| field.name().clone()).collect();
-    let sniffing = Sniffing::new(&options.csv, usual, options.schema.as_ref().map(names));
+    let sniffing = SniffOptions::new(&options.csv, usual, options.schema.as_ref().map(names));
     let sniffing = sniffing.map_err(|what| IngestError::Option { what: what.to_owned() })?;
     let level = options.level.unwrap_or_else(Level::best);
-    Ok(Cutting::new(options.piece_bytes.unwrap_or(PIECE), options.record_bytes, sniffing, level))
+    Ok(FramingOptions::new(options.chunk_bytes.unwrap_or(CHUNK_BYTES), options.record_bytes, sniffing, level))
 }

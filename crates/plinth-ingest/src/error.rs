@@ -35,7 +35,7 @@ pub enum IngestError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Nobody here reads such files.
+    /// No reader of such files.
     #[error("{path}: can't import {}; known: {known}", if extension.is_empty() { "a file without an extension".to_owned() } else { format!(".{extension} files") })]
     UnknownExtension {
         /// The input.

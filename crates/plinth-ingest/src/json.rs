@@ -1,9 +1,9 @@
 //! JSON as one stream of batches: lines, values one after the other, arrays, and arrays within a document.
 //!
-//! One thread at a time reads, decompresses and cuts the files into pieces of whole records ([`cut`], over the bitmaps of
-//! [`bits`]); pieces are walked through side by side, token by token, straight into columns ([`walk`], [`node`]), where records
-//! of doubles are spelled alike many at a time ([`alike`]), and their batches handed over in order. What is around an array of rows is checked as it goes by ([`outer`]). Memory grows with
-//! pieces and records, never with documents.
+//! One thread at a time reads, decompresses and frames the files ([`framing`], over the bitmaps of [`bits`](crate::bits)):
+//! chunks of whole records go to threads side by side, and token by token straight into columns ([`tokenizer`], [`node`]).
+//! Records of doubles that follow one template are taken many at a time ([`template`]). What is around an array of rows is
+//! checked as it goes by ([`path_reader`]). Memory grows with chunks and records, never with documents.
 
 mod columns;
 mod decode;

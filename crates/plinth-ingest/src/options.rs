@@ -39,7 +39,7 @@ pub struct SourceOptions {
     pub spill: PathBuf,
     /// Bytes of text decoded at a time; for tests.
     #[doc(hidden)]
-    pub piece_bytes: Option<usize>,
+    pub chunk_bytes: Option<usize>,
     /// How the bytes of text are looked at; for tests.
     #[doc(hidden)]
     pub level: Option<Level>,
@@ -61,7 +61,7 @@ impl Default for SourceOptions {
             misfits: Misfits::Reject,
             record_bytes: 64 << 20,
             spill: PathBuf::from("."),
-            piece_bytes: None,
+            chunk_bytes: None,
             level: None,
         }
     }
@@ -155,7 +155,7 @@ pub struct JsonOptions {
     /// The columns' names and the paths to their values within a row, as [`Self::root`] has them but through objects only. Without,
     /// the columns are the keys of the rows.
     pub columns: Vec<(String, String)>,
-    /// Whether what nobody wants is checked as strictly as the rest. Otherwise of such values only quotes and brackets count.
+    /// Whether values that are left out are checked as strictly as the rest. Otherwise only their quotes and brackets count.
     pub validate: bool,
 }
 

@@ -27,8 +27,8 @@ use union::Union;
 /// Some Parquet files, read one after the other: row groups decoded ahead by a few threads, rows in file order.
 ///
 /// Text comes as `Utf8View`, binaries as `BinaryView`; where a row group stores a top-level text or binary column wholly
-/// through a dictionary, its batches hold `Dictionary(Int32, ..)` arrays that share one array of values, so that whoever
-/// consumes them can treat each value once.
+/// through a dictionary, its batches hold `Dictionary(Int32, ..)` arrays that share one array of values, so that a
+/// consumer can treat each value once.
 pub struct ParquetSource {
     schema: SchemaRef,
     totals: Totals,

@@ -1,4 +1,4 @@
-//! Pieces of CSV to batches, and to what a schema is inferred from.
+//! Chunks of CSV to batches, and to what a schema is inferred from.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Fields};
 
-use super::framing::{Cutting, Head, Piece};
+use super::framing::{Chunk, FramingOptions, Head};
 use super::lines;
 use super::numbers::Numbers;
 use super::records::{Records, Window, too_large};
@@ -15,9 +15,9 @@ use super::rows::Rows;
 use crate::error::{IngestError, Result};
 use crate::stream::ahead::{Item, Worker};
 use crate::stream::fault::Place;
-use crate::stream::feed::Text;
-use crate::stream::output::{Decoded, Out, Plan, panicked};
-use crate::stream::sample::{Look, Samples};
+use crate::stream::feed::TextChunk;
+use crate::stream::output::{ChunkOutput, Decoded, Plan, panicked};
+use crate::stream::sample::{ChunkSampler, Samples};
 use crate::stream::unknown::UnknownKeys;
 use crate::values::infer::{Objects, check_width};
 
@@ -29,13 +29,13 @@ pub(super) struct Layout {
     ignore_extra: bool,
     /// Whether nothing else than nothing stands for null.
     plain_nulls: bool,
-    cutting: Cutting,
+    framing: FramingOptions,
 }
 
 impl Layout {
-    pub(super) fn new(plan: Arc<Plan>, ignore_extra: bool, plain_nulls: bool, cutting: Cutting) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, ignore_extra: bool, plain_nulls: bool, framing: FramingOptions) -> Self {
         let by_name = plan.schema.fields().iter().enumerate().map(|(at, f)| (f.name().clone(), at)).collect();
-        Self { plan, by_name, ignore_extra, plain_nulls, cutting }
+        Self { plan, by_name, ignore_extra, plain_nulls, framing }
     }
 
     /// Where the fields of a file's records go.
@@ -51,21 +51,21 @@ impl Layout {
         names.iter().map(column).collect()
     }
 
-    /// The values of a piece whose lines are values as they are.
-    fn lines(&self, piece: &Piece, columns: &[Option<usize>]) -> Option<Vec<StringViewArray>> {
+    /// The values of a chunk whose lines are values as they are.
+    fn lines(&self, chunk: &Chunk, columns: &[Option<usize>]) -> Option<Vec<StringViewArray>> {
         let fields = self.plan.schema.fields();
         let plain = fields.len() == 1
             && fields.iter().all(|field| field.data_type() == &DataType::Utf8View)
             && columns == [Some(0)]
             && self.plain_nulls;
-        if plain { lines::values(piece, self.cutting.record, self.plan.batch_rows) } else { None }
+        if plain { lines::values(chunk, self.framing.record, self.plan.batch_rows) } else { None }
     }
 }
 
 /// Per field of a file's records, its column.
 type Positions = Vec<Option<usize>>;
 
-/// Decodes pieces on one thread.
+/// Decodes chunks on one thread.
 pub(super) struct Decoder {
     layout: Arc<Layout>,
     rows: Rows,
@@ -79,24 +79,24 @@ impl Decoder {
         Self { layout, rows, window: Window::default(), columns: None }
     }
 
-    fn decode(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Decoded>) -> bool) -> Result<()> {
+    fn decode(&mut self, chunk: &Chunk, give: &mut dyn FnMut(Item<Decoded>) -> bool) -> Result<()> {
         let Self { layout, rows, window, columns } = self;
-        let Cutting { record, level, .. } = layout.cutting;
+        let FramingOptions { record, level, .. } = layout.framing;
         let columns = match columns {
-            Some((of, columns)) if Arc::ptr_eq(of, &piece.head) => columns,
-            _ => &mut columns.insert((Arc::clone(&piece.head), layout.columns(&piece.path, &piece.head.names)?)).1,
+            Some((of, columns)) if Arc::ptr_eq(of, &chunk.head) => columns,
+            _ => &mut columns.insert((Arc::clone(&chunk.head), layout.columns(&chunk.path, &chunk.head.names)?)).1,
         };
-        let mut out = Out::new(&layout.plan, &piece.path, piece.stored, give);
-        if let Some(len) = piece.oversized {
-            let place = Place { line: piece.line, offset: piece.offset, raw: &piece.bytes, len };
+        let mut out = ChunkOutput::new(&layout.plan, &chunk.path, chunk.stored, give);
+        if let Some(len) = chunk.oversized {
+            let place = Place { line: chunk.line, offset: chunk.offset, raw: &chunk.bytes, len };
             out.broken(place, too_large(record))?;
             out.give_batch(None, UnknownKeys::default());
             return Ok(());
         }
-        if let Some(arrays) = layout.lines(piece, columns) {
+        if let Some(arrays) = layout.lines(chunk, columns) {
             for array in arrays {
                 let batch = RecordBatch::try_new(Arc::clone(&layout.plan.schema), vec![Arc::new(array)]);
-                let batch = batch.map_err(|e| IngestError::damaged(&piece.path, e.to_string()))?;
+                let batch = batch.map_err(|e| IngestError::damaged(&chunk.path, e.to_string()))?;
                 out.give_batch(Some(batch), UnknownKeys::default());
                 if !out.wanted {
                     break;
@@ -104,7 +104,7 @@ impl Decoder {
             }
             return Ok(());
         }
-        let mut records = Records::new(piece, record, level);
+        let mut records = Records::new(chunk, record, level);
         while out.wanted && records.next(window, columns.len()) {
             let faults = rows.push(&records, window, columns);
             judge(&mut records, window, columns.len(), faults, &mut out)?;
@@ -125,7 +125,7 @@ fn judge(
     window: &mut Window,
     columns: usize,
     faults: Vec<(usize, crate::stream::fault::Fault)>,
-    out: &mut Out<'_>,
+    out: &mut ChunkOutput<'_>,
 ) -> Result<()> {
     let mut broken = std::mem::take(&mut window.broken).into_iter().peekable();
     let mut faults = faults.into_iter().peekable();
@@ -148,45 +148,45 @@ fn judge(
     }
 }
 
-impl Worker<Piece, Decoded, IngestError> for Decoder {
-    fn run(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Decoded>) -> bool) -> Result<()> {
-        self.decode(piece, give)
+impl Worker<Chunk, Decoded, IngestError> for Decoder {
+    fn run(&mut self, chunk: &Chunk, give: &mut dyn FnMut(Item<Decoded>) -> bool) -> Result<()> {
+        self.decode(chunk, give)
     }
 
-    fn bytes(&self, piece: &Piece) -> u64 {
-        Text::bytes(piece)
+    fn bytes(&self, chunk: &Chunk) -> u64 {
+        TextChunk::bytes(chunk)
     }
 
-    fn panicked(&self, piece: Option<&Piece>) -> IngestError {
-        panicked(piece.map(|piece| (piece.path.as_ref(), piece.line)))
+    fn panicked(&self, chunk: Option<&Chunk>) -> IngestError {
+        panicked(chunk.map(|chunk| (chunk.path.as_ref(), chunk.line)))
     }
 }
 
-/// Looks at pieces to infer a schema. Records that can't be read are left to the decoder.
+/// Looks at chunks to infer a schema. Records that can't be read are left to the decoder.
 pub(super) struct Sampler {
-    cutting: Cutting,
+    framing: FramingOptions,
     nulls: Vec<String>,
     numbers: Numbers,
     window: Window,
 }
 
 impl Sampler {
-    pub(super) fn new(cutting: Cutting, nulls: Vec<String>, numbers: Numbers) -> Self {
-        Self { cutting, nulls, numbers, window: Window::default() }
+    pub(super) fn new(framing: FramingOptions, nulls: Vec<String>, numbers: Numbers) -> Self {
+        Self { framing, nulls, numbers, window: Window::default() }
     }
 }
 
-impl Look<Piece, Objects> for Sampler {
-    fn look(&mut self, piece: &Piece, limit: u64, to: &mut Objects) -> u64 {
-        let Self { cutting, nulls, numbers, window } = self;
-        let names = &piece.head.names;
+impl ChunkSampler<Chunk, Objects> for Sampler {
+    fn sample(&mut self, chunk: &Chunk, limit: u64, to: &mut Objects) -> u64 {
+        let Self { framing, nulls, numbers, window } = self;
+        let names = &chunk.head.names;
         for name in names {
             let _ = to.column(name);
         }
-        if piece.oversized.is_some() {
+        if chunk.oversized.is_some() {
             return 1;
         }
-        let mut records = Records::new(piece, cutting.record, cutting.level);
+        let mut records = Records::new(chunk, framing.record, framing.level);
         let (mut taken, mut plain) = (0, String::new());
         while taken < limit && records.next(window, names.len()) {
             let most = usize::try_from(limit - taken).unwrap_or(usize::MAX);
@@ -224,19 +224,19 @@ impl Samples for Objects {
     }
 }
 
-impl Worker<Piece, Objects, IngestError> for Sampler {
-    fn run(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Objects>) -> bool) -> Result<()> {
+impl Worker<Chunk, Objects, IngestError> for Sampler {
+    fn run(&mut self, chunk: &Chunk, give: &mut dyn FnMut(Item<Objects>) -> bool) -> Result<()> {
         let mut objects = Objects::default();
-        self.look(piece, u64::MAX, &mut objects);
+        self.sample(chunk, u64::MAX, &mut objects);
         give(Item { bytes: objects.memory(), value: objects });
         Ok(())
     }
 
-    fn bytes(&self, piece: &Piece) -> u64 {
-        Text::bytes(piece)
+    fn bytes(&self, chunk: &Chunk) -> u64 {
+        TextChunk::bytes(chunk)
     }
 
-    fn panicked(&self, piece: Option<&Piece>) -> IngestError {
-        panicked(piece.map(|piece| (piece.path.as_ref(), piece.line)))
+    fn panicked(&self, chunk: Option<&Chunk>) -> IngestError {
+        panicked(chunk.map(|chunk| (chunk.path.as_ref(), chunk.line)))
     }
 }

@@ -1,17 +1,17 @@
-//! CSV cut into pieces that hold whole records.
+//! Framing: CSV in chunks that hold whole records.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::field::fields;
 use super::field::without_line_end;
-use super::sniff::{Sniffing, sniff};
+use super::sniff::{SniffOptions, sniff};
 use crate::bits::dialect::Dialect;
 use crate::bits::fields::FieldScan;
 use crate::bits::{BLOCK, Level};
 use crate::error::{IngestError, Result, before};
-use crate::stream::buffer::{Buffer, Chunk, Cut};
-use crate::stream::feed::{Pieces, Text};
+use crate::stream::buffer::{Buffer, ChunkBytes, Front};
+use crate::stream::feed::{Chunks, TextChunk};
 use crate::stream::input::Input;
 use crate::stream::output::EXCERPT;
 
@@ -24,7 +24,7 @@ const LINE_END: usize = 2;
 /// Bytes by which the dialect is told.
 const HEAD: usize = 64 << 10;
 
-/// Bytes of a piece, and of a record, at most: places in them are told in 32 bits.
+/// Bytes of a chunk, and of a record, at most: places in them are told in 32 bits.
 const LARGEST: usize = 1 << 31;
 
 /// How a file is written.
@@ -37,7 +37,7 @@ pub(crate) struct Head {
 
 /// Some records of a file.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct Chunk {
     pub(crate) path: Arc<Path>,
     pub(crate) head: Arc<Head>,
     /// The line of the first record, counted from one.
@@ -47,62 +47,62 @@ pub(crate) struct Piece {
     /// Bytes of the file as stored that were read for it.
     pub(crate) stored: u64,
     /// Whole records; of an oversized record its beginning.
-    pub(crate) bytes: Chunk,
+    pub(crate) bytes: ChunkBytes,
     /// The length of the one record that is too large to be read.
     pub(crate) oversized: Option<u64>,
 }
 
-impl Text for Piece {
+impl TextChunk for Chunk {
     fn bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 }
 
-/// How to cut.
+/// How to frame.
 #[derive(Clone, Debug)]
-pub(crate) struct Cutting {
-    /// Bytes of a piece, about.
+pub(crate) struct FramingOptions {
+    /// Bytes of a chunk, about.
     target: usize,
     /// Bytes of a record, at most.
     pub(crate) record: usize,
-    sniffing: Sniffing,
+    sniff_options: SniffOptions,
     pub(crate) level: Level,
 }
 
-impl Cutting {
-    pub(crate) fn new(target: usize, record: usize, sniffing: Sniffing, level: Level) -> Self {
-        Self { target: target.clamp(1, LARGEST), record: record.clamp(1, LARGEST), sniffing, level }
+impl FramingOptions {
+    pub(crate) fn new(target: usize, record: usize, sniff_options: SniffOptions, level: Level) -> Self {
+        Self { target: target.clamp(1, LARGEST), record: record.clamp(1, LARGEST), sniff_options, level }
     }
 
-    /// The same with pieces that are no larger than `target`.
+    /// The same with chunks that are no larger than `target`.
     pub(crate) fn smaller(&self, target: usize) -> Self {
         Self { target: self.target.min(target), ..self.clone() }
     }
 }
 
-/// Cuts one file.
-pub(crate) struct Cutter {
-    cutting: Cutting,
+/// The chunks of one file.
+pub(crate) struct Framer {
+    options: FramingOptions,
     /// Starts with a record.
     buffer: Buffer,
     scan: FieldScan,
     scanned: usize,
     head: Arc<Head>,
-    /// Whether any piece was handed out.
+    /// Whether any chunk was handed out.
     given: bool,
 }
 
-impl Cutter {
-    pub(crate) fn open(input: Arc<Input>, cutting: Cutting) -> Result<Self> {
+impl Framer {
+    pub(crate) fn open(input: Arc<Input>, options: FramingOptions) -> Result<Self> {
         let mut buffer = Buffer::open(input)?;
         buffer.sniff(HEAD)?;
         let head = buffer.bytes().get(..buffer.bytes().len().min(HEAD)).unwrap_or_default();
         let whole = buffer.ended && head.len() == buffer.bytes().len();
-        let (dialect, header) = sniff(head, whole, &cutting.sniffing, cutting.level);
+        let (dialect, header) = sniff(head, whole, &options.sniff_options, options.level);
         buffer.line_end = dialect.line_end;
-        let scan = FieldScan::new(cutting.level, dialect);
+        let scan = FieldScan::new(options.level, dialect);
         let head = Arc::new(Head { names: Vec::new(), dialect });
-        let mut this = Self { cutting, buffer, scan, scanned: 0, head, given: false };
+        let mut this = Self { options, buffer, scan, scanned: 0, head, given: false };
         this.read_names(header)?;
         Ok(this)
     }
@@ -118,8 +118,8 @@ impl Cutter {
             if self.buffer.ended {
                 break self.buffer.bytes().len();
             }
-            if self.buffer.bytes().len() > self.cutting.record {
-                let limit = self.cutting.record;
+            if self.buffer.bytes().len() > self.options.record {
+                let limit = self.options.record;
                 return Err(IngestError::damaged(
                     &self.buffer.path,
                     format!("the first line is longer than {limit} bytes"),
@@ -133,7 +133,7 @@ impl Cutter {
         let bad = |what: &str| IngestError::damaged(&self.buffer.path, format!("line 1: {what}{}", before(record)));
         let text = std::str::from_utf8(record).map_err(|_| bad("not UTF-8 text"))?;
         // A file without a byte has no columns; a line without one has a column, if there are lines.
-        let fields = if end > 0 { fields(text, dialect, self.cutting.level) } else { Vec::new() };
+        let fields = if end > 0 { fields(text, dialect, self.options.level) } else { Vec::new() };
         if fields.len() > COLUMNS {
             return Err(bad(&format!("{} columns where at most {COLUMNS} can be read", fields.len())));
         }
@@ -152,7 +152,7 @@ impl Cutter {
         }
         self.head = Arc::new(Head { names, dialect });
         if header {
-            let header = self.cut(end);
+            let header = self.chunk(end);
             self.buffer.unaccount(header.stored);
             self.given = false;
         }
@@ -160,11 +160,11 @@ impl Cutter {
     }
 
     /// Takes `end` bytes off the buffer.
-    fn cut(&mut self, end: usize) -> Piece {
-        let Cut { bytes, line, offset, stored } = self.buffer.cut(end);
+    fn chunk(&mut self, end: usize) -> Chunk {
+        let Front { bytes, line, offset, stored } = self.buffer.split_to(end);
         self.scanned = self.scanned.saturating_sub(bytes.len());
         self.given = true;
-        Piece {
+        Chunk {
             path: Arc::clone(&self.buffer.path),
             head: Arc::clone(&self.head),
             line,
@@ -176,8 +176,8 @@ impl Cutter {
     }
 
     /// Passes over the record the buffer starts with, which is larger than a record may be.
-    fn oversized(&mut self) -> Result<Piece> {
-        let excerpt = self.buffer.bytes().get(..EXCERPT.min(self.cutting.record)).unwrap_or_default().to_vec();
+    fn oversized(&mut self) -> Result<Chunk> {
+        let excerpt = self.buffer.bytes().get(..EXCERPT.min(self.options.record)).unwrap_or_default().to_vec();
         let (line, offset) = (self.buffer.line, self.buffer.offset);
         loop {
             let end = self.scan.first(self.buffer.bytes(), self.scanned, self.buffer.ended);
@@ -194,24 +194,24 @@ impl Cutter {
                 self.scanned = taken;
                 self.scan.restart();
             }
-            let mut piece = self.cut(taken);
+            let mut chunk = self.chunk(taken);
             if found {
-                (piece.line, piece.offset) = (line, offset);
-                let line_end = piece.bytes.len() - without_line_end(&piece.bytes, self.head.dialect).len();
-                piece.oversized = Some(self.buffer.offset - offset - line_end as u64);
-                piece.bytes = excerpt.into();
-                return Ok(piece);
+                (chunk.line, chunk.offset) = (line, offset);
+                let line_end = chunk.bytes.len() - without_line_end(&chunk.bytes, self.head.dialect).len();
+                chunk.oversized = Some(self.buffer.offset - offset - line_end as u64);
+                chunk.bytes = excerpt.into();
+                return Ok(chunk);
             }
-            self.buffer.fill(self.buffer.bytes().len() + self.cutting.target.max(64))?;
+            self.buffer.fill(self.buffer.bytes().len() + self.options.target.max(64))?;
         }
     }
 }
 
-impl Pieces for Cutter {
-    type Piece = Piece;
+impl Chunks for Framer {
+    type Chunk = Chunk;
 
-    fn piece(&mut self) -> Result<Option<Piece>> {
-        let mut goal = self.cutting.target;
+    fn next_chunk(&mut self) -> Result<Option<Chunk>> {
+        let mut goal = self.options.target;
         loop {
             self.buffer.fill(goal)?;
             let view = self.buffer.bytes().get(..goal).unwrap_or(self.buffer.bytes());
@@ -222,12 +222,12 @@ impl Pieces for Cutter {
             if ended {
                 // A file of which there is only a header still says what columns it has.
                 let wanted = len > 0 || !self.given;
-                return Ok(wanted.then(|| self.cut(len)));
+                return Ok(wanted.then(|| self.chunk(len)));
             }
             if let Some(end) = end {
-                return Ok(Some(self.cut(end)));
+                return Ok(Some(self.chunk(end)));
             }
-            let most = self.cutting.record.saturating_add(LINE_END);
+            let most = self.options.record.saturating_add(LINE_END);
             if scanned > most {
                 return self.oversized().map(Some);
             }

@@ -6,15 +6,15 @@ use arrow_array::StringViewArray;
 use arrow_array::builder::make_view;
 use arrow_buffer::{Buffer, ScalarBuffer};
 
-use super::framing::Piece;
+use super::framing::Chunk;
 
 /// Longest value a view holds itself.
 const INLINE: usize = 12;
 
-/// The lines of a piece as arrays of at most so many values, if each of them is a value as it is: text without quotes,
+/// The lines of a chunk as arrays of at most so many values, if each of them is a value as it is: text without quotes,
 /// delimiters and carriage returns, of the right size, and not empty, which may stand for a null.
-pub(super) fn values(piece: &Piece, longest: usize, most: usize) -> Option<Vec<StringViewArray>> {
-    let (bytes, dialect) = (&*piece.bytes, piece.head.dialect);
+pub(super) fn values(chunk: &Chunk, longest: usize, most: usize) -> Option<Vec<StringViewArray>> {
+    let (bytes, dialect) = (&*chunk.bytes, chunk.head.dialect);
     let means = memchr::memchr3(dialect.delimiter, dialect.quote.unwrap_or(b'\r'), b'\r', bytes).is_some()
         || dialect.escape.is_some_and(|escape| memchr::memchr(escape, bytes).is_some());
     if bytes.is_empty() || means || dialect.line_end != b'\n' {
@@ -86,7 +86,7 @@ impl Lines<'_> {
         let len = end - self.start;
         let head = self.text.as_bytes().get(self.start..).and_then(<[u8]>::first_chunk::<16>);
         match (head, MASKS.get(len)) {
-            // Which of the next bytes belong to the line is told by its length: to copy so many is a jump nobody can foresee.
+            // Which of the next bytes belong to the line is told by its length: to copy so many is a jump that can not be predicted.
             (Some(head), Some(mask)) if (1..=self.longest).contains(&len) => {
                 self.views.push(u128::from_le_bytes(*head) << 32 & mask | len as u128);
             }

@@ -1,4 +1,4 @@
-//! The records of a piece of CSV, some at a time: where their fields end, and which of them can't be read.
+//! The records of a chunk of CSV, some at a time: where their fields end, and which of them can't be read.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use plinth_profile::{Stage, scope};
 
 use super::field::{Field, without_line_end};
-use super::framing::Piece;
+use super::framing::Chunk;
 use crate::bits::Level;
 use crate::bits::dialect::Dialect;
 use crate::bits::fields::FieldScan;
@@ -16,9 +16,9 @@ use crate::stream::fault::Place;
 /// nearest cache.
 const WINDOW: usize = 32 << 10;
 
-/// Goes through the records of a piece.
+/// Goes through the records of a chunk.
 pub(super) struct Records<'a> {
-    piece: &'a Piece,
+    chunk: &'a Chunk,
     dialect: Dialect,
     /// All of it, if all of it is UTF-8.
     text: Option<&'a str>,
@@ -56,7 +56,7 @@ pub(super) struct Row {
 }
 
 fn offset(at: usize) -> u32 {
-    // Pieces are shorter than that.
+    // Chunks are shorter than that.
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
@@ -96,25 +96,25 @@ impl Window {
 }
 
 impl<'a> Records<'a> {
-    pub(super) fn new(piece: &'a Piece, limit: usize, level: Level) -> Self {
+    pub(super) fn new(chunk: &'a Chunk, limit: usize, level: Level) -> Self {
         let structure = scope(Stage::Structure);
-        structure.bytes(piece.bytes.len() as u64);
-        let dialect = piece.head.dialect;
+        structure.bytes(chunk.bytes.len() as u64);
+        let dialect = chunk.head.dialect;
         Self {
-            piece,
+            chunk,
             dialect,
-            text: simdutf8::basic::from_utf8(&piece.bytes).ok(),
+            text: simdutf8::basic::from_utf8(&chunk.bytes).ok(),
             limit,
             scan: FieldScan::new(level, dialect),
             start: 0,
             odd: false,
-            counted: (0, piece.line),
+            counted: (0, chunk.line),
         }
     }
 
     /// Its bytes.
     pub(super) fn bytes(&self) -> &'a [u8] {
-        &self.piece.bytes
+        &self.chunk.bytes
     }
 
     /// A field as it is written.
@@ -185,8 +185,8 @@ impl<'a> Records<'a> {
         for last in complete.iter().map(|last| *last as usize) {
             let count = last - first;
             let Some(end) = ends.get_mut(last.wrapping_sub(1)) else { break };
-            let next = (*end as usize + 1).min(self.piece.bytes.len());
-            let byte = |at: usize| self.piece.bytes.get(at).copied();
+            let next = (*end as usize + 1).min(self.chunk.bytes.len());
+            let byte = |at: usize| self.chunk.bytes.get(at).copied();
             // A carriage return before a line feed is part of the line's end.
             if feeds && *end as usize > start && byte(*end as usize) == Some(b'\n') {
                 *end -= u32::from(byte(*end as usize - 1) == Some(b'\r'));
@@ -246,7 +246,7 @@ impl<'a> Records<'a> {
         let before = self.bytes().get(counted..record.start).unwrap_or_default();
         let line = line + memchr::memchr_iter(self.dialect.line_end, before).count() as u64;
         self.counted = (record.start.max(counted), line);
-        let offset = self.piece.offset + record.start as u64;
+        let offset = self.chunk.offset + record.start as u64;
         let raw = without_line_end(self.bytes().get(record).unwrap_or_default(), self.dialect);
         Place { line, offset, raw, len: raw.len() as u64 }
     }

@@ -18,7 +18,7 @@ use crate::stream::fault::Fault;
 use crate::values::digits::usual_float;
 use crate::values::number::{Why, float, whole_number};
 use crate::values::scalar::taken;
-use crate::values::scalar::{Column, column, date32, fitted};
+use crate::values::scalar::{ColumnBuilder, column_builder, date32, fitted};
 use crate::values::time;
 
 /// Collects records.
@@ -46,7 +46,7 @@ enum Values {
     Floats(Vec<f64>, NullBufferBuilder),
     Dates(Vec<i32>, NullBufferBuilder),
     Texts(StringViewBuilder),
-    Others(Box<dyn Column>),
+    Others(Box<dyn ColumnBuilder>),
 }
 
 impl Rows {
@@ -59,7 +59,7 @@ impl Rows {
                 DataType::Float64 => Values::Floats(Vec::new(), valid()),
                 DataType::Date32 => Values::Dates(Vec::new(), valid()),
                 DataType::Utf8View => Values::Texts(StringViewBuilder::with_capacity(0)),
-                other => Values::Others(column(other, given).ok_or_else(|| field.name().clone())?),
+                other => Values::Others(column_builder(other, given).ok_or_else(|| field.name().clone())?),
             };
             let (name, nullable) = (field.name().clone(), field.is_nullable());
             Ok::<_, String>(Collected { name, nullable, number: field.data_type().is_numeric(), values })

@@ -31,7 +31,7 @@ const ALIKE: usize = 8;
 
 /// What is known of a dialect.
 #[derive(Clone, Debug)]
-pub(crate) struct Sniffing {
+pub(crate) struct SniffOptions {
     delimiter: Option<u8>,
     /// The delimiter if nothing speaks for another.
     usual: u8,
@@ -43,7 +43,7 @@ pub(crate) struct Sniffing {
     names: Option<Arc<HashSet<String>>>,
 }
 
-impl Sniffing {
+impl SniffOptions {
     /// Or why there is no such dialect.
     pub(crate) fn new(options: &CsvOptions, usual: u8, names: Option<HashSet<String>>) -> Result<Self, &'static str> {
         let CsvOptions { delimiter, quote, escape, header, thousands, decimal, .. } = options;
@@ -99,7 +99,7 @@ impl Sniffing {
 }
 
 /// The dialect of a file that begins so, and whether its first record is a header; `whole` if that is all of it.
-pub(super) fn sniff(head: &[u8], whole: bool, sniffing: &Sniffing, level: Level) -> (Dialect, bool) {
+pub(super) fn sniff(head: &[u8], whole: bool, sniffing: &SniffOptions, level: Level) -> (Dialect, bool) {
     let line_end = if memchr::memchr2(b'\n', b'\r', head).is_some() && memchr::memchr(b'\n', head).is_none() {
         b'\r'
     } else {
@@ -303,7 +303,7 @@ impl Sample<'_> {
 
     /// Whether the first record names the columns. It does unless columns of numbers, dates and truth values begin with such; the
     /// only record does if all of it could be names.
-    fn has_header(&self, sniffing: &Sniffing) -> bool {
+    fn has_header(&self, sniffing: &SniffOptions) -> bool {
         let mut records = self.fields().peekable();
         let Some(first) = records.next() else { return true };
         let value = |field: &str| self.dialect.field(field).map(|field| field.text.into_owned()).unwrap_or_default();

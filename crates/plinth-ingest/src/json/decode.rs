@@ -1,4 +1,4 @@
-//! Pieces to batches, and to what a schema is inferred from.
+//! Chunks to batches, and to what a schema is inferred from.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,25 +8,25 @@ use std::sync::Arc;
 use plinth_profile::{Stage, scope};
 
 use super::flaw::Flaw;
-use super::framing::{Framing, Piece};
+use super::framing::{Chunk, Framing};
 use super::infer::Samples;
 use super::rows::Rows;
 use super::template::Runs;
-use super::tokenizer::{Tools, Walk};
+use super::tokenizer::{Scratch, Tokenizer};
 use crate::bits::Level;
 use crate::bits::brackets::{Between, Scan, Stop};
 use crate::error::{IngestError, Result, before};
 use crate::stream::ahead::{Item, Worker};
 use crate::stream::fault::Fault;
 use crate::stream::fault::Place;
-use crate::stream::feed::Text;
-use crate::stream::output::{Decoded, Out, Plan, panicked};
-use crate::stream::sample::Look;
+use crate::stream::feed::TextChunk;
+use crate::stream::output::{ChunkOutput, Decoded, Plan, panicked};
+use crate::stream::sample::ChunkSampler;
 
-/// Somebody who takes records.
-trait Take {
-    /// Takes the value at the walk's next token.
-    fn take(&mut self, walk: &mut Walk<'_>) -> Result<Option<Fault>, Flaw>;
+/// A consumer of records.
+trait RecordSink {
+    /// Takes the value at the next token.
+    fn take(&mut self, tokens: &mut Tokenizer<'_>) -> Result<Option<Fault>, Flaw>;
     /// What became of the record that was taken; answers whether more are wanted.
     fn done<'p>(&mut self, place: impl FnOnce() -> Place<'p>, what: Taken) -> Result<bool>;
     /// May take records after the sound one at `record`, its separator included, and says where the next starts and whether
@@ -51,7 +51,7 @@ fn too_large(limit: usize) -> String {
     )
 }
 
-/// Where a record is in its piece.
+/// Where a record is in its chunk.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     /// The first byte after the separator before it.
@@ -64,9 +64,9 @@ struct Extent {
     next: usize,
 }
 
-/// Goes through the records of a piece.
+/// Goes through the records of a chunk.
 struct Records<'a> {
-    piece: &'a Piece,
+    chunk: &'a Chunk,
     limit: usize,
     level: Level,
     /// Lines before a byte, counted as far as they were needed.
@@ -74,28 +74,28 @@ struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    fn new(piece: &'a Piece, limit: usize, level: Level) -> Self {
-        Self { piece, limit, level, counted: (0, piece.line) }
+    fn new(chunk: &'a Chunk, limit: usize, level: Level) -> Self {
+        Self { chunk, limit, level, counted: (0, chunk.line) }
     }
 
-    fn run(&mut self, tools: &mut Tools, to: &mut impl Take) -> Result<()> {
-        if let Framing::Oversized(len) = self.piece.framing {
-            let place = || Place { line: self.piece.line, offset: self.piece.offset, raw: &self.piece.bytes, len };
+    fn run(&mut self, scratch: &mut Scratch, to: &mut impl RecordSink) -> Result<()> {
+        if let Framing::Oversized(len) = self.chunk.framing {
+            let place = || Place { line: self.chunk.line, offset: self.chunk.offset, raw: &self.chunk.bytes, len };
             return to.done(place, Taken::Broken(too_large(self.limit).into())).map(drop);
         }
         let mut from = 0;
         // Between bytes that are not UTF-8 it goes as it goes without them.
-        while let Some(next) = self.stretch(from, tools, to)? {
+        while let Some(next) = self.stretch(from, scratch, to)? {
             from = next;
         }
         Ok(())
     }
 
-    /// Goes on at `from` to the end of the piece, or to the end of the next record that is not UTF-8: then says where that is.
-    fn stretch(&mut self, from: usize, tools: &mut Tools, to: &mut impl Take) -> Result<Option<usize>> {
-        let framing = self.piece.framing;
+    /// Goes on at `from` to the end of the chunk, or to the end of the next record that is not UTF-8: then says where that is.
+    fn stretch(&mut self, from: usize, scratch: &mut Scratch, to: &mut impl RecordSink) -> Result<Option<usize>> {
+        let framing = self.chunk.framing;
         let lines = framing == Framing::Lines;
-        let bytes = self.piece.bytes.get(from..).unwrap_or_default();
+        let bytes = self.chunk.bytes.get(from..).unwrap_or_default();
         let structure = scope(Stage::Structure);
         structure.bytes(bytes.len() as u64);
         let (text, whole) = match simdutf8::compat::from_utf8(bytes) {
@@ -106,7 +106,7 @@ impl<'a> Records<'a> {
             }
         };
         drop(structure);
-        let mut walk = Walk::new(text, tools, lines);
+        let mut tokens = Tokenizer::new(text, scratch, lines);
         let mut start = 0;
         // To where what is between brackets is known to be small enough.
         let mut small = 0;
@@ -114,15 +114,15 @@ impl<'a> Records<'a> {
         let mut promised =
             from > 0 || !matches!(framing, Framing::Elements { first: true, .. } | Framing::Values | Framing::Lines);
         loop {
-            let first = walk.at();
-            if lines && walk.peek() == b'\n' {
-                // A line of nothing; one that is too long would have been passed over while cutting.
+            let first = tokens.at();
+            if lines && tokens.peek() == b'\n' {
+                // A line of nothing; one that is too long would have been passed over by the framer.
                 let extent = Extent { start, first, end: line_end(text.as_bytes(), start, first), next: first + 1 };
                 if extent.end - start > self.limit && !self.too_large(from, extent, to)? {
                     return Ok(None);
                 }
-                walk.pass();
-                start = walk.end();
+                tokens.pass();
+                start = tokens.end();
                 continue;
             }
             if first >= text.len() && whole {
@@ -134,20 +134,20 @@ impl<'a> Records<'a> {
                 }
                 return Ok(None);
             }
-            // Cutting knows no values but those in brackets: what is before one counts as part of it.
-            if framing == Framing::Values && start >= small && !matches!(walk.peek(), b'{' | b'[') {
+            // Framing knows no values but those in brackets: what is before one counts as part of it.
+            if framing == Framing::Values && start >= small && !matches!(tokens.peek(), b'{' | b'[') {
                 small = self.raw(from, start, first).end;
             }
             let taken = match small.saturating_sub(start) > self.limit {
-                true => Err(walk.flaw("expected a JSON object")),
-                false => to.take(&mut walk),
+                true => Err(tokens.flaw("expected a JSON object")),
+                false => to.take(&mut tokens),
             };
-            let end = walk.end();
-            let taken = taken.and_then(|fault| Ok((fault, self.separator(&mut walk, whole)?)));
+            let end = tokens.end();
+            let taken = taken.and_then(|fault| Ok((fault, self.separator(&mut tokens, whole)?)));
             let (what, extent) = match taken {
                 Ok((fault, separator)) => {
                     let end = if framing == Framing::Values { end } else { separator };
-                    let next = if framing == Framing::Values { end } else { walk.end().max(separator) };
+                    let next = if framing == Framing::Values { end } else { tokens.end().max(separator) };
                     let end = if lines { line_end(text.as_bytes(), start, end) } else { end };
                     (fault.map_or(Taken::Sound, Taken::Fault), Extent { start, first, end, next })
                 }
@@ -183,38 +183,38 @@ impl<'a> Records<'a> {
                     return Ok(None);
                 }
                 if next > start {
-                    walk.seek(next);
+                    tokens.seek(next);
                     start = next;
                 }
             }
             if broken {
                 if start > text.len() || (start == text.len() && !whole) {
-                    return Ok((from + start < self.piece.bytes.len() || promised).then_some(from + start));
+                    return Ok((from + start < self.chunk.bytes.len() || promised).then_some(from + start));
                 }
-                walk.seek(start);
+                tokens.seek(start);
             }
         }
     }
 
-    fn too_large(&mut self, from: usize, extent: Extent, to: &mut impl Take) -> Result<bool> {
+    fn too_large(&mut self, from: usize, extent: Extent, to: &mut impl RecordSink) -> Result<bool> {
         let why = Taken::Broken(too_large(self.limit).into());
         to.done(|| self.place(from, extent), why)
     }
 
     /// Takes what separates records, and says where it is.
-    fn separator(&self, walk: &mut Walk<'_>, whole: bool) -> Result<usize, Flaw> {
-        let at = walk.at();
-        let ended = at >= walk.text().len();
-        match (self.piece.framing, walk.peek()) {
+    fn separator(&self, tokens: &mut Tokenizer<'_>, whole: bool) -> Result<usize, Flaw> {
+        let at = tokens.at();
+        let ended = at >= tokens.text().len();
+        match (self.chunk.framing, tokens.peek()) {
             (Framing::Values, _) => return Ok(at),
             (Framing::Lines, b'\n') | (Framing::Elements { .. }, b',') => {
-                walk.pass();
+                tokens.pass();
                 return Ok(at);
             }
             (Framing::Lines | Framing::Elements { last: true, .. }, _) if ended && whole => return Ok(at),
             _ => {}
         }
-        Err(walk.flaw(match self.piece.framing {
+        Err(tokens.flaw(match self.chunk.framing {
             Framing::Elements { .. } => "expected a comma or ]",
             _ => "something after the JSON value",
         }))
@@ -222,8 +222,8 @@ impl<'a> Records<'a> {
 
     /// The extent of a record that is broken, by quotes and brackets alone.
     fn raw(&self, from: usize, start: usize, first: usize) -> Extent {
-        let bytes = self.piece.bytes.get(from..).unwrap_or_default();
-        let between = match self.piece.framing {
+        let bytes = self.chunk.bytes.get(from..).unwrap_or_default();
+        let between = match self.chunk.framing {
             Framing::Lines => {
                 let found = memchr::memchr(b'\n', bytes.get(start..).unwrap_or_default());
                 let feed = found.map_or(bytes.len(), |at| start + at);
@@ -242,17 +242,17 @@ impl<'a> Records<'a> {
 
     /// The place of a record, for people.
     fn place(&mut self, from: usize, extent: Extent) -> Place<'a> {
-        let piece = self.piece;
+        let chunk = self.chunk;
         let len = extent.end.saturating_sub(extent.start);
-        // Of what is too large, what was read while cutting would be the same.
+        // Of what is too large, what the framer reads is the same.
         let start = if len > self.limit { extent.start } else { extent.first.min(extent.end) };
         let at = from + start;
-        let raw = piece.bytes.get(at..from + extent.end).unwrap_or_default();
+        let raw = chunk.bytes.get(at..from + extent.end).unwrap_or_default();
         let raw = if len > self.limit { raw } else { raw.trim_ascii_end() };
         let (counted, line) = self.counted;
-        let line = line + memchr::memchr_iter(b'\n', piece.bytes.get(counted..at).unwrap_or_default()).count() as u64;
+        let line = line + memchr::memchr_iter(b'\n', chunk.bytes.get(counted..at).unwrap_or_default()).count() as u64;
         self.counted = (at.max(counted), line);
-        Place { line, offset: piece.offset + at as u64, raw, len: raw.len() as u64 }
+        Place { line, offset: chunk.offset + at as u64, raw, len: raw.len() as u64 }
     }
 }
 
@@ -262,18 +262,18 @@ fn line_end(bytes: &[u8], start: usize, feed: usize) -> usize {
     feed - usize::from(return_before)
 }
 
-/// Decodes pieces on one thread.
+/// Decodes chunks on one thread.
 pub(super) struct Decoder {
     plan: Arc<Plan>,
     rows: Rows,
-    tools: Tools,
+    scratch: Scratch,
     level: Level,
     runs: Runs,
 }
 
 impl Decoder {
-    pub(super) fn new(plan: Arc<Plan>, rows: Rows, level: Level, tools: Tools) -> Self {
-        Self { plan, rows, tools, level, runs: Runs::new(level) }
+    pub(super) fn new(plan: Arc<Plan>, rows: Rows, level: Level, scratch: Scratch) -> Self {
+        Self { plan, rows, scratch, level, runs: Runs::new(level) }
     }
 }
 
@@ -282,13 +282,13 @@ struct Decoding<'a> {
     rows: &'a mut Rows,
     runs: &'a mut Runs,
     plan: &'a Plan,
-    out: Out<'a>,
+    out: ChunkOutput<'a>,
 }
 
-impl Take for Decoding<'_> {
+impl RecordSink for Decoding<'_> {
     #[inline]
-    fn take(&mut self, walk: &mut Walk<'_>) -> Result<Option<Fault>, Flaw> {
-        self.rows.push(walk)
+    fn take(&mut self, tokens: &mut Tokenizer<'_>) -> Result<Option<Fault>, Flaw> {
+        self.rows.push(tokens)
     }
 
     #[inline]
@@ -315,7 +315,7 @@ impl Take for Decoding<'_> {
             return Ok((record.end, true));
         }
         let most = self.plan.batch_rows.saturating_sub(self.rows.len());
-        let (rows, next) = self.rows.push_alike(self.runs, text, record, self.plan.record, most);
+        let (rows, next) = self.rows.push_run(self.runs, text, record, self.plan.record, most);
         self.out.keep.append_n_non_nulls(rows);
         Ok((next, self.give_if_full()?))
     }
@@ -333,12 +333,12 @@ impl Decoding<'_> {
     }
 }
 
-impl Worker<Piece, Decoded, IngestError> for Decoder {
-    fn run(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Decoded>) -> bool) -> Result<()> {
-        let Self { plan, rows, tools, level, runs } = self;
-        let out = Out::new(plan, &piece.path, piece.stored, give);
+impl Worker<Chunk, Decoded, IngestError> for Decoder {
+    fn run(&mut self, chunk: &Chunk, give: &mut dyn FnMut(Item<Decoded>) -> bool) -> Result<()> {
+        let Self { plan, rows, scratch, level, runs } = self;
+        let out = ChunkOutput::new(plan, &chunk.path, chunk.stored, give);
         let mut decoding = Decoding { rows, runs, plan, out };
-        Records::new(piece, plan.record, *level).run(tools, &mut decoding)?;
+        Records::new(chunk, plan.record, *level).run(scratch, &mut decoding)?;
         let Decoding { rows, mut out, .. } = decoding;
         for (at, seen) in rows.seen().into_iter().enumerate() {
             if seen {
@@ -352,36 +352,36 @@ impl Worker<Piece, Decoded, IngestError> for Decoder {
         Ok(())
     }
 
-    fn bytes(&self, piece: &Piece) -> u64 {
-        Text::bytes(piece)
+    fn bytes(&self, chunk: &Chunk) -> u64 {
+        TextChunk::bytes(chunk)
     }
 
-    fn panicked(&self, piece: Option<&Piece>) -> IngestError {
-        panicked(piece.map(|piece| (piece.path.as_ref(), piece.line)))
+    fn panicked(&self, chunk: Option<&Chunk>) -> IngestError {
+        panicked(chunk.map(|chunk| (chunk.path.as_ref(), chunk.line)))
     }
 }
 
-/// Looks at pieces to infer a schema. Records that can't be read are left to the decoder.
+/// Looks at chunks to infer a schema. Records that can't be read are left to the decoder.
 pub(super) struct Sampler {
-    tools: Tools,
+    scratch: Scratch,
     record: usize,
     level: Level,
 }
 
 impl Sampler {
     pub(super) fn new(record: usize, level: Level, depth: usize) -> Self {
-        Self { tools: Tools::new(depth), record, level }
+        Self { scratch: Scratch::new(depth), record, level }
     }
 }
 
-impl Look<Piece, Samples> for Sampler {
-    fn look(&mut self, piece: &Piece, limit: u64, to: &mut Samples) -> u64 {
-        if matches!(piece.framing, Framing::Elements { .. }) {
+impl ChunkSampler<Chunk, Samples> for Sampler {
+    fn sample(&mut self, chunk: &Chunk, limit: u64, to: &mut Samples) -> u64 {
+        if matches!(chunk.framing, Framing::Elements { .. }) {
             to.array();
         }
-        let mut sampling = Sampling { samples: to, path: &piece.path, taken: 0, limit };
+        let mut sampling = Sampling { samples: to, path: &chunk.path, taken: 0, limit };
         // It raises no errors.
-        let _ = Records::new(piece, self.record, self.level).run(&mut self.tools, &mut sampling);
+        let _ = Records::new(chunk, self.record, self.level).run(&mut self.scratch, &mut sampling);
         sampling.taken
     }
 }
@@ -393,13 +393,13 @@ struct Sampling<'a> {
     limit: u64,
 }
 
-impl Take for Sampling<'_> {
-    fn take(&mut self, walk: &mut Walk<'_>) -> Result<Option<Fault>, Flaw> {
+impl RecordSink for Sampling<'_> {
+    fn take(&mut self, tokens: &mut Tokenizer<'_>) -> Result<Option<Fault>, Flaw> {
         // Twice, so that broken records say nothing.
-        let start = walk.at();
-        walk.skip()?;
-        walk.seek(start);
-        self.samples.json(walk)?;
+        let start = tokens.at();
+        tokens.skip()?;
+        tokens.seek(start);
+        self.samples.json(tokens)?;
         Ok(None)
     }
 
@@ -417,20 +417,20 @@ impl Take for Sampling<'_> {
     }
 }
 
-impl Worker<Piece, Samples, IngestError> for Sampler {
-    fn run(&mut self, piece: &Piece, give: &mut dyn FnMut(Item<Samples>) -> bool) -> Result<()> {
+impl Worker<Chunk, Samples, IngestError> for Sampler {
+    fn run(&mut self, chunk: &Chunk, give: &mut dyn FnMut(Item<Samples>) -> bool) -> Result<()> {
         let mut samples = Samples::default();
-        self.look(piece, u64::MAX, &mut samples);
+        self.sample(chunk, u64::MAX, &mut samples);
         give(Item { bytes: samples.memory(), value: samples });
         Ok(())
     }
 
-    fn bytes(&self, piece: &Piece) -> u64 {
-        Text::bytes(piece)
+    fn bytes(&self, chunk: &Chunk) -> u64 {
+        TextChunk::bytes(chunk)
     }
 
-    fn panicked(&self, piece: Option<&Piece>) -> IngestError {
-        panicked(piece.map(|piece| (piece.path.as_ref(), piece.line)))
+    fn panicked(&self, chunk: Option<&Chunk>) -> IngestError {
+        panicked(chunk.map(|chunk| (chunk.path.as_ref(), chunk.line)))
     }
 }
 

@@ -1,6 +1,6 @@
-//! Files cut into pieces that hold whole records, by quotes and brackets alone.
+//! Framing: files in chunks that hold whole records, by quotes and brackets alone.
 //!
-//! Records are lines, values one after the other, or the elements of arrays that a path leads to. Where a piece ends is
+//! Records are lines, values one after the other, or the elements of arrays that a path leads to. Where a chunk ends is
 //! found in one pass over bitmaps, at a few bytes a cycle; what the records are worth is for others to say, side by side.
 
 use std::path::Path;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use super::flaw::Flaw;
 use super::path::Root;
-use super::path_reader::{Halt, Outer};
+use super::path_reader::{Halt, PathReader};
 use crate::bits::Level;
 use crate::bits::brackets::{Between, Scan, Stop};
 use crate::error::{IngestError, Result, before};
-use crate::stream::buffer::{Buffer, Chunk, Cut};
-use crate::stream::feed::{Pieces, Text};
+use crate::stream::buffer::{Buffer, ChunkBytes, Front};
+use crate::stream::feed::{Chunks, TextChunk};
 use crate::stream::input::Input;
 use crate::stream::output::EXCERPT;
 
@@ -26,7 +26,7 @@ const SHOWN: usize = 512;
 /// Bytes of the longest line end.
 const LINE_END: usize = 2;
 
-/// What is in a piece.
+/// What is in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// A record a line.
@@ -46,7 +46,7 @@ pub(crate) enum Framing {
 
 /// Some records of a file.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct Chunk {
     pub(crate) path: Arc<Path>,
     /// The line of the first byte, counted from one.
     pub(crate) line: u64,
@@ -54,20 +54,20 @@ pub(crate) struct Piece {
     pub(crate) offset: u64,
     /// Bytes of the file as stored that were read for it.
     pub(crate) stored: u64,
-    pub(crate) bytes: Chunk,
+    pub(crate) bytes: ChunkBytes,
     pub(crate) framing: Framing,
 }
 
-impl Text for Piece {
+impl TextChunk for Chunk {
     fn bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 }
 
-/// How to cut.
+/// How to frame.
 #[derive(Clone, Debug)]
-pub(crate) struct Cutting {
-    /// Bytes of a piece, about.
+pub(crate) struct FramingOptions {
+    /// Bytes of a chunk, about.
     pub(crate) target: usize,
     /// Bytes of a record, at most.
     pub(crate) record: usize,
@@ -77,15 +77,15 @@ pub(crate) struct Cutting {
     pub(crate) level: Level,
 }
 
-/// Cuts one file.
-pub(crate) struct Cutter {
-    cutting: Cutting,
+/// The chunks of one file.
+pub(crate) struct Framer {
+    options: FramingOptions,
     /// Starts between two records.
     buffer: Buffer,
     /// Bytes of the buffer that need not be looked at again.
     scanned: usize,
     state: State,
-    /// Bytes as stored that went into no piece yet.
+    /// Bytes as stored that went into no chunk yet.
     stored: u64,
 }
 
@@ -93,11 +93,11 @@ enum State {
     Lines,
     Values(Scan),
     /// Around the rows.
-    Outside(Outer),
+    Outside(PathReader),
     /// In an array of rows; `first` if no comma is before what comes next.
     Elements {
         scan: Scan,
-        outer: Outer,
+        reader: PathReader,
         first: bool,
     },
     /// What is wrong with what comes next.
@@ -105,20 +105,20 @@ enum State {
     Done,
 }
 
-impl Cutter {
-    pub(crate) fn open(input: Arc<Input>, cutting: Cutting) -> Result<Self> {
+impl Framer {
+    pub(crate) fn open(input: Arc<Input>, options: FramingOptions) -> Result<Self> {
         let mut buffer = Buffer::open(input)?;
         buffer.sniff(HEAD)?;
-        let outside = |root: Root| State::Outside(Outer::new(root, cutting.depth));
-        let state = match &cutting.root {
+        let outside = |root: Root| State::Outside(PathReader::new(root, options.depth));
+        let state = match &options.root {
             Some(root) => outside(root.clone()),
-            None => match shape(buffer.bytes(), cutting.level) {
+            None => match shape(buffer.bytes(), options.level) {
                 Shape::Array => outside(Root::default()),
                 Shape::Lines => State::Lines,
-                Shape::Values => State::Values(Scan::new(cutting.level, Between::Nothing)),
+                Shape::Values => State::Values(Scan::new(options.level, Between::Nothing)),
             },
         };
-        Ok(Self { cutting, buffer, scanned: 0, state, stored: 0 })
+        Ok(Self { options, buffer, scanned: 0, state, stored: 0 })
     }
 
     /// Has the buffer hold `goal` bytes, and gives the length of what is to be looked at, and whether nothing follows that.
@@ -130,69 +130,69 @@ impl Cutter {
 
     /// What to look at next where `goal` bytes hold no boundary.
     fn further(&self, goal: usize) -> usize {
-        let most = self.cutting.target.saturating_add(self.cutting.record).saturating_add(LINE_END + 1);
+        let most = self.options.target.saturating_add(self.options.record).saturating_add(LINE_END + 1);
         goal.saturating_mul(2).min(most).max(goal.saturating_add(1))
     }
 
-    fn lines(&mut self) -> Result<Option<Piece>> {
-        let mut goal = self.cutting.target;
+    fn lines(&mut self) -> Result<Option<Chunk>> {
+        let mut goal = self.options.target;
         loop {
             let (len, ended) = self.view(goal)?;
             if ended {
                 self.state = State::Done;
-                return Ok((len > 0).then(|| self.cut(len, Framing::Lines)));
+                return Ok((len > 0).then(|| self.chunk(len, Framing::Lines)));
             }
             let new = self.buffer.bytes().get(self.scanned..len).unwrap_or_default();
             if let Some(end) = memchr::memrchr(b'\n', new) {
-                return Ok(Some(self.cut(self.scanned + end + 1, Framing::Lines)));
+                return Ok(Some(self.chunk(self.scanned + end + 1, Framing::Lines)));
             }
             self.scanned = len;
-            if len > self.cutting.record.saturating_add(LINE_END) {
+            if len > self.options.record.saturating_add(LINE_END) {
                 return self.oversized(None).map(Some);
             }
             goal = self.further(goal);
         }
     }
 
-    fn values(&mut self) -> Result<Option<Piece>> {
+    fn values(&mut self) -> Result<Option<Chunk>> {
         match self.boundary()? {
-            Stop::Boundary(end) => Ok(Some(self.cut(end, Framing::Values))),
+            Stop::Boundary(end) => Ok(Some(self.chunk(end, Framing::Values))),
             // Only the end of the file is no boundary here.
             Stop::More(0) | Stop::End(_) => {
                 self.state = State::Done;
                 let len = self.buffer.bytes().len();
-                Ok((len > 0).then(|| self.cut(len, Framing::Values)))
+                Ok((len > 0).then(|| self.chunk(len, Framing::Values)))
             }
             Stop::More(_) => self.oversized(Some(Between::Nothing)).map(Some),
         }
     }
 
-    fn elements(&mut self) -> Result<Option<Piece>> {
+    fn elements(&mut self) -> Result<Option<Chunk>> {
         let State::Elements { first, .. } = &mut self.state else { return Ok(None) };
         let first = std::mem::take(first);
         match self.boundary()? {
-            Stop::Boundary(end) => Ok(Some(self.cut(end, Framing::Elements { first, last: false }))),
+            Stop::Boundary(end) => Ok(Some(self.chunk(end, Framing::Elements { first, last: false }))),
             Stop::End(at) => {
-                let piece = self.cut(at, Framing::Elements { first, last: true });
+                let chunk = self.chunk(at, Framing::Elements { first, last: true });
                 if self.buffer.bytes().first() != Some(&b']') {
                     // After the records before it, so that these are the same however they are cut.
                     self.state = State::Broken(self.broken(Flaw { at: 0, what: "expected a comma or ]" }));
-                    return Ok(Some(piece));
+                    return Ok(Some(chunk));
                 }
-                if let State::Elements { mut outer, .. } = std::mem::replace(&mut self.state, State::Done) {
-                    outer.close_rows();
-                    self.state = State::Outside(outer);
+                if let State::Elements { mut reader, .. } = std::mem::replace(&mut self.state, State::Done) {
+                    reader.close_rows();
+                    self.state = State::Outside(reader);
                 }
                 // The bracket.
                 self.discard(1);
-                Ok(Some(piece))
+                Ok(Some(chunk))
             }
             Stop::More(0) => {
                 let len = self.buffer.bytes().len();
                 if self.buffer.bytes().trim_ascii().is_empty() {
                     return Err(self.broken(Flaw { at: len, what: "the JSON ends too early" }));
                 }
-                Ok(Some(self.cut(len, Framing::Elements { first, last: false })))
+                Ok(Some(self.chunk(len, Framing::Elements { first, last: false })))
             }
             Stop::More(_) => self.oversized(Some(Between::Commas)).map(Some),
         }
@@ -201,14 +201,14 @@ impl Cutter {
     /// A boundary to cut at. Without one, `More` is 0 at the end of the file and something else where the first record is too
     /// large.
     fn boundary(&mut self) -> Result<Stop> {
-        let mut goal = self.cutting.target;
+        let mut goal = self.options.target;
         loop {
             let (len, ended) = self.view(goal)?;
             let (State::Values(scan) | State::Elements { scan, .. }) = &mut self.state else {
                 return Ok(Stop::More(0));
             };
             let view = self.buffer.bytes().get(..len).unwrap_or_default();
-            // Late, so that pieces are large, but not so late that there is none.
+            // Late, so that chunks are large, but not so late that there is none.
             match scan.next(view, self.scanned, goal - goal / 16, ended) {
                 Stop::More(at) => self.scanned = at,
                 found => {
@@ -217,10 +217,10 @@ impl Cutter {
                 }
             }
             if ended {
-                // There may be boundaries early on, but what is left is a piece as it is.
+                // There may be boundaries early on, but what is left is a chunk as it is.
                 return Ok(Stop::More(0));
             }
-            if len > self.cutting.target.saturating_add(self.cutting.record) {
+            if len > self.options.target.saturating_add(self.options.record) {
                 return Ok(self.early_boundary(len));
             }
             goal = self.further(goal);
@@ -231,7 +231,7 @@ impl Cutter {
     fn early_boundary(&mut self, len: usize) -> Stop {
         let (State::Values(scan) | State::Elements { scan, .. }) = &mut self.state else { return Stop::More(0) };
         let view = self.buffer.bytes().get(..len).unwrap_or_default();
-        let mut again = fresh(scan, self.cutting.level);
+        let mut again = fresh(scan, self.options.level);
         let mut found = Stop::More(1);
         let mut at = 0;
         loop {
@@ -248,16 +248,16 @@ impl Cutter {
                 _ => break,
             }
         }
-        *scan = fresh(scan, self.cutting.level);
+        *scan = fresh(scan, self.options.level);
         self.scanned = 0;
         found
     }
 
     /// Passes over the record the buffer starts with, which is larger than a record may be. It is a line, or a value.
-    fn oversized(&mut self, between: Option<Between>) -> Result<Piece> {
-        let excerpt = self.buffer.bytes().get(..EXCERPT.min(self.cutting.record)).unwrap_or_default().to_vec();
+    fn oversized(&mut self, between: Option<Between>) -> Result<Chunk> {
+        let excerpt = self.buffer.bytes().get(..EXCERPT.min(self.options.record)).unwrap_or_default().to_vec();
         let (line, offset) = (self.buffer.line, self.buffer.offset);
-        let mut scan = between.map(|between| Scan::new(self.cutting.level, between));
+        let mut scan = between.map(|between| Scan::new(self.options.level, between));
         // What ends it, and the last bytes before that: a carriage return is part of a line's end.
         let mut before = 0;
         self.scanned = 0;
@@ -291,31 +291,31 @@ impl Cutter {
             if let Some(end) = end {
                 let framing = Framing::Oversized(end.saturating_sub(offset));
                 let (path, stored) = (Arc::clone(&self.buffer.path), std::mem::take(&mut self.stored));
-                return Ok(Piece { path, line, offset, stored, bytes: excerpt.into(), framing });
+                return Ok(Chunk { path, line, offset, stored, bytes: excerpt.into(), framing });
             }
-            self.buffer.fill(self.buffer.bytes().len() + self.cutting.target.max(64))?;
+            self.buffer.fill(self.buffer.bytes().len() + self.options.target.max(64))?;
         }
     }
 
     /// Goes on around the rows.
-    fn outside(&mut self) -> Result<Option<Piece>> {
-        let mut goal = self.cutting.target;
+    fn outside(&mut self) -> Result<Option<Chunk>> {
+        let mut goal = self.options.target;
         // Where the value starts that the path leads to, if it is no array.
         let mut value = None;
         loop {
             let (len, ended) = self.view(goal)?;
-            let State::Outside(outer) = &mut self.state else { return Ok(None) };
+            let State::Outside(reader) = &mut self.state else { return Ok(None) };
             let view = self.buffer.bytes().get(..len).unwrap_or_default();
-            let halt = match outer.next(view, self.scanned) {
+            let halt = match reader.next(view, self.scanned) {
                 Ok(halt) => halt,
                 Err(flaw) => return Err(self.broken(flaw)),
             };
             match halt {
                 Halt::Rows(at) => {
                     self.discard(at);
-                    let scan = Scan::new(self.cutting.level, Between::Commas);
-                    if let State::Outside(outer) = std::mem::replace(&mut self.state, State::Done) {
-                        self.state = State::Elements { scan, outer, first: true };
+                    let scan = Scan::new(self.options.level, Between::Commas);
+                    if let State::Outside(reader) = std::mem::replace(&mut self.state, State::Done) {
+                        self.state = State::Elements { scan, reader, first: true };
                     }
                     return Ok(None);
                 }
@@ -325,17 +325,17 @@ impl Cutter {
                     self.scanned = 1;
                     continue;
                 }
-                Halt::ValueEnd(end) => return Ok(Some(self.cut(end, Framing::Values))),
+                Halt::ValueEnd(end) => return Ok(Some(self.chunk(end, Framing::Values))),
                 Halt::More if ended => {
-                    if let Err(what) = outer.finish() {
+                    if let Err(what) = reader.finish() {
                         return Err(self.broken(Flaw { at: len, what }));
                     }
-                    let (in_value, missing) = (outer.is_in_value(), outer.missing().map(nowhere));
+                    let (in_value, missing) = (reader.is_in_value(), reader.missing().map(nowhere));
                     self.state = State::Done;
                     if let Some(what) = missing {
                         return Err(IngestError::damaged(&self.buffer.path, what));
                     }
-                    return Ok(in_value.then(|| self.cut(len, Framing::Values)));
+                    return Ok(in_value.then(|| self.chunk(len, Framing::Values)));
                 }
                 Halt::More => self.scanned = len,
             }
@@ -343,10 +343,10 @@ impl Cutter {
                 self.discard(len);
                 continue;
             }
-            if len > self.cutting.record {
+            if len > self.options.record {
                 let what = format!(
                     "line {}: what --root leads to is no array and larger than the {} bytes a record may have (--max-record)",
-                    self.buffer.line, self.cutting.record
+                    self.buffer.line, self.options.record
                 );
                 return Err(IngestError::damaged(&self.buffer.path, what));
             }
@@ -366,25 +366,25 @@ impl Cutter {
         IngestError::damaged(&self.buffer.path, what)
     }
 
-    fn cut(&mut self, end: usize, framing: Framing) -> Piece {
-        let Cut { bytes, line, offset, stored } = self.buffer.cut(end);
+    fn chunk(&mut self, end: usize, framing: Framing) -> Chunk {
+        let Front { bytes, line, offset, stored } = self.buffer.split_to(end);
         self.scanned = self.scanned.saturating_sub(end);
         let stored = stored + std::mem::take(&mut self.stored);
-        Piece { path: Arc::clone(&self.buffer.path), line, offset, stored, bytes, framing }
+        Chunk { path: Arc::clone(&self.buffer.path), line, offset, stored, bytes, framing }
     }
 
     fn discard(&mut self, end: usize) {
-        self.stored += self.buffer.cut(end).stored;
+        self.stored += self.buffer.split_to(end).stored;
         self.scanned = self.scanned.saturating_sub(end);
     }
 }
 
-impl Pieces for Cutter {
-    type Piece = Piece;
+impl Chunks for Framer {
+    type Chunk = Chunk;
 
-    fn piece(&mut self) -> Result<Option<Piece>> {
+    fn next_chunk(&mut self) -> Result<Option<Chunk>> {
         loop {
-            let piece = match &self.state {
+            let chunk = match &self.state {
                 State::Lines => self.lines()?,
                 State::Values(_) => self.values()?,
                 State::Outside(_) => self.outside()?,
@@ -396,8 +396,8 @@ impl Pieces for Cutter {
                 }
                 State::Done => return Ok(None),
             };
-            if piece.is_some() {
-                return Ok(piece);
+            if chunk.is_some() {
+                return Ok(chunk);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::flaw::Flaw;
 use super::record::VALUE;
-use super::tokenizer::{Kind, Walk};
+use super::tokenizer::{Kind, Tokenizer};
 use crate::error::{IngestError, Result};
 use crate::stream::sample;
 use crate::values::infer::{NESTED, Objects, Seen, check_width};
@@ -24,10 +24,10 @@ pub(super) struct Samples {
 
 impl Samples {
     /// Takes a record.
-    pub(super) fn json(&mut self, walk: &mut Walk<'_>) -> Result<(), Flaw> {
-        match walk.kind()? {
-            Kind::Object => object(&mut self.objects, walk, NESTED),
-            _ => seen(self.others.get_or_insert_default(), walk, NESTED),
+    pub(super) fn json(&mut self, tokens: &mut Tokenizer<'_>) -> Result<(), Flaw> {
+        match tokens.kind()? {
+            Kind::Object => object(&mut self.objects, tokens, NESTED),
+            _ => seen(self.others.get_or_insert_default(), tokens, NESTED),
         }
     }
 
@@ -77,43 +77,43 @@ impl sample::Samples for Samples {
     }
 }
 
-fn seen(to: &mut Seen, walk: &mut Walk<'_>, levels: usize) -> Result<(), Flaw> {
-    match walk.kind()? {
-        Kind::Null => drop(walk.word()?),
+fn seen(to: &mut Seen, tokens: &mut Tokenizer<'_>, levels: usize) -> Result<(), Flaw> {
+    match tokens.kind()? {
+        Kind::Null => drop(tokens.word()?),
         Kind::Bool => {
-            walk.word()?;
+            tokens.word()?;
             to.boolean();
         }
-        Kind::Number => to.number(walk.number()?),
-        Kind::String => to.text(walk.string()?),
+        Kind::Number => to.number(tokens.number()?),
+        Kind::String => to.text(tokens.string()?),
         kind => {
             // Values on deeper levels are text whatever they are.
             let Some(levels) = levels.checked_sub(1) else {
                 to.deep(kind == Kind::Array);
-                return walk.skip();
+                return tokens.skip();
             };
             if kind == Kind::Object {
-                return object(to.object(), walk, levels);
+                return object(to.object(), tokens, levels);
             }
             let items = to.list();
-            let mut more = walk.open(b']')?;
+            let mut more = tokens.open(b']')?;
             while more {
-                seen(items, walk, levels)?;
-                more = walk.more(b']')?;
+                seen(items, tokens, levels)?;
+                more = tokens.more(b']')?;
             }
         }
     }
     Ok(())
 }
 
-fn object(to: &mut Objects, walk: &mut Walk<'_>, levels: usize) -> Result<(), Flaw> {
+fn object(to: &mut Objects, tokens: &mut Tokenizer<'_>, levels: usize) -> Result<(), Flaw> {
     let (mut expected, mut members) = (0, 0);
-    let mut more = walk.open(b'}')?;
+    let mut more = tokens.open(b'}')?;
     while more {
-        let at = to.find(walk.key()?, expected);
-        to.grow(at, |to| seen(to, walk, levels))?;
+        let at = to.find(tokens.key()?, expected);
+        to.grow(at, |to| seen(to, tokens, levels))?;
         (expected, members) = (at.map_or(0, |at| at + 1), members + 1);
-        more = walk.more(b'}')?;
+        more = tokens.more(b'}')?;
     }
     to.count(members);
     Ok(())

@@ -11,7 +11,7 @@ use arrow_schema::{ArrowError, Fields};
 use super::flaw::Flaw;
 use super::node::Node;
 use super::record::{Path, Record};
-use super::tokenizer::{Spelled, Walk};
+use super::tokenizer::{Spelled, Tokenizer};
 
 /// The named parts of a struct, or the columns of a record.
 pub(super) struct Members {
@@ -47,20 +47,25 @@ impl Members {
     }
 
     /// Takes an object, and says whether the record's first misfit is in it.
-    pub(super) fn push(&mut self, walk: &mut Walk<'_>, record: &mut Record<'_>, path: Path<'_>) -> Result<bool, Flaw> {
+    pub(super) fn push(
+        &mut self,
+        tokens: &mut Tokenizer<'_>,
+        record: &mut Record<'_>,
+        path: Path<'_>,
+    ) -> Result<bool, Flaw> {
         self.objects += 1;
         let (mut misfit, mut taken) = (false, 0);
         // Where to say which member came.
         let mut before = None;
         let mut guess = self.first;
-        let mut more = walk.open(b'}')?;
+        let mut more = tokens.open(b'}')?;
         while more {
-            let expected = self.members.get(guess).is_some_and(|member| walk.expected_key(&member.spelled));
-            let at = if expected { guess } else { self.look_up(walk, record, path, before, &mut misfit)? };
+            let expected = self.members.get(guess).is_some_and(|member| tokens.expected_key(&member.spelled));
+            let at = if expected { guess } else { self.look_up(tokens, record, path, before, &mut misfit)? };
             if let (Some(member), Some(field)) = (self.members.get_mut(at), self.fields.get(at)) {
                 (before, guess) = (Some(at), member.next);
                 if member.seen == self.objects {
-                    walk.skip()?;
+                    tokens.skip()?;
                     if record.fault("the key occurs twice", false) {
                         record.within(field.name());
                         misfit = true;
@@ -68,13 +73,13 @@ impl Members {
                 } else {
                     member.seen = self.objects;
                     taken += 1;
-                    if member.node.push(walk, record, path.then(field.name()))? {
+                    if member.node.push(tokens, record, path.then(field.name()))? {
                         record.within(field.name());
                         misfit = true;
                     }
                 }
             }
-            more = walk.more(b'}')?;
+            more = tokens.more(b'}')?;
         }
         if taken < self.members.len() {
             misfit |= self.push_missing(record);
@@ -86,16 +91,16 @@ impl Members {
     #[inline(never)]
     fn look_up(
         &mut self,
-        walk: &mut Walk<'_>,
+        tokens: &mut Tokenizer<'_>,
         record: &mut Record<'_>,
         path: Path<'_>,
         before: Option<usize>,
         misfit: &mut bool,
     ) -> Result<usize, Flaw> {
-        let key = walk.key()?;
+        let key = tokens.key()?;
         let Some(at) = self.by_name.get(key).copied() else {
             let name = key.to_owned();
-            *misfit |= record.unknown(name, walk, path)?;
+            *misfit |= record.unknown(name, tokens, path)?;
             return Ok(usize::MAX);
         };
         match before {
@@ -122,11 +127,11 @@ impl Members {
     }
 
     /// A value for the only member, which is no object's; begins an object for it.
-    pub(super) fn push_only(&mut self, walk: &mut Walk<'_>, record: &mut Record<'_>) -> Result<bool, Flaw> {
+    pub(super) fn push_only(&mut self, tokens: &mut Tokenizer<'_>, record: &mut Record<'_>) -> Result<bool, Flaw> {
         self.objects += 1;
         let (Some(member), Some(field)) = (self.members.first_mut(), self.fields.first()) else { return Ok(false) };
         member.seen = self.objects;
-        let misfit = member.node.push(walk, record, Path::default().then(field.name()))?;
+        let misfit = member.node.push(tokens, record, Path::default().then(field.name()))?;
         if misfit {
             record.within(field.name());
         }
@@ -142,7 +147,7 @@ impl Members {
         self.by_name.get(key).copied()
     }
 
-    /// The values of all members, if they all are doubles. Who appends as many to each says so to [`Self::appended`].
+    /// The values of all members, if they all are doubles. After as many were appended to each, [`Self::appended`] is due.
     pub(super) fn doubles(&mut self) -> Option<Vec<&mut Vec<f64>>> {
         self.members.iter_mut().map(|member| member.node.doubles()).collect()
     }

@@ -17,11 +17,11 @@ use super::flaw::Flaw;
 use super::members::Members;
 use super::number::{float, integer};
 use super::record::{Path, Record};
-use super::tokenizer::{Kind, Walk};
+use super::tokenizer::{Kind, Tokenizer};
 use crate::values::digits::usual_float;
 use crate::values::number::{LONG_INTEGER, OUTSIDE, whole_number};
 use crate::values::scalar::taken;
-use crate::values::scalar::{Column, Spelling, column, spelling};
+use crate::values::scalar::{ColumnBuilder, Spelling, column_builder, spelling};
 use crate::values::types::width;
 
 /// Levels of lists, structs and maps that a type may have. What handles types calls itself for each of them.
@@ -37,7 +37,7 @@ pub(super) struct Node {
 enum Shape {
     Floats(Vec<f64>),
     Integers(Vec<i64>),
-    Scalar(Box<dyn Column>, Spelling),
+    Scalar(Box<dyn ColumnBuilder>, Spelling),
     List { item: Box<Node>, field: FieldRef, width: usize, ends: Vec<usize>, large: bool },
     FixedList { item: Box<Node>, field: FieldRef, size: usize },
     Struct(Box<Members>),
@@ -48,7 +48,7 @@ enum Shape {
 struct Entries {
     field: FieldRef,
     width: usize,
-    keys: Box<dyn Column>,
+    keys: Box<dyn ColumnBuilder>,
     values: Node,
     /// Keys appended.
     count: usize,
@@ -82,33 +82,38 @@ impl Node {
                 Shape::Map(Box::new(Entries {
                     field: relaxed,
                     width: width(entries.data_type()),
-                    keys: column(key.data_type(), true)?,
+                    keys: column_builder(key.data_type(), true)?,
                     values: Self::new(value, given, levels)?,
                     count: 0,
                     ends: Vec::new(),
                     sorted: *sorted,
                 }))
             }
-            scalar => Shape::Scalar(column(scalar, given)?, spelling(scalar)),
+            scalar => Shape::Scalar(column_builder(scalar, given)?, spelling(scalar)),
         };
         Some(Self { nullable: field.is_nullable(), valid: NullBufferBuilder::new(0), shape })
     }
 
     /// Appends the next value, and says whether the record's first misfit is in it.
     #[inline(always)]
-    pub(super) fn push(&mut self, walk: &mut Walk<'_>, record: &mut Record<'_>, path: Path<'_>) -> Result<bool, Flaw> {
+    pub(super) fn push(
+        &mut self,
+        tokens: &mut Tokenizer<'_>,
+        record: &mut Record<'_>,
+        path: Path<'_>,
+    ) -> Result<bool, Flaw> {
         if let Shape::Floats(values) = &mut self.shape
-            && let Some((value, end)) = usual_float(walk.text().as_bytes(), walk.at())
+            && let Some((value, end)) = usual_float(tokens.text().as_bytes(), tokens.at())
         {
-            walk.scalar(end)?;
+            tokens.scalar(end)?;
             values.push(value);
             self.valid.append_non_null();
             return Ok(false);
         }
-        self.push_other(walk, record, path)
+        self.push_other(tokens, record, path)
     }
 
-    /// The values, if they are doubles. Who appends some says so to [`Self::appended`].
+    /// The values, if they are doubles. After some were appended, [`Self::appended`] is due.
     pub(super) fn doubles(&mut self) -> Option<&mut Vec<f64>> {
         match &mut self.shape {
             Shape::Floats(values) => Some(values),
@@ -122,11 +127,16 @@ impl Node {
 
     /// As [`Self::push`], where it is not the usual double.
     #[inline(never)]
-    fn push_other(&mut self, walk: &mut Walk<'_>, record: &mut Record<'_>, path: Path<'_>) -> Result<bool, Flaw> {
+    fn push_other(
+        &mut self,
+        tokens: &mut Tokenizer<'_>,
+        record: &mut Record<'_>,
+        path: Path<'_>,
+    ) -> Result<bool, Flaw> {
         match &mut self.shape {
-            Shape::Floats(values) if matches!(walk.peek(), b'-' | b'0'..=b'9') => {
-                let number = float(walk.text(), walk.at())?;
-                walk.scalar(number.end)?;
+            Shape::Floats(values) if matches!(tokens.peek(), b'-' | b'0'..=b'9') => {
+                let number = float(tokens.text(), tokens.at())?;
+                tokens.scalar(number.end)?;
                 let exact = !number.long_integer || record.rules.given;
                 if exact && number.value.is_finite() {
                     values.push(number.value);
@@ -136,10 +146,10 @@ impl Node {
                 let why = if exact { OUTSIDE } else { LONG_INTEGER };
                 Ok(self.refuse(record, why))
             }
-            Shape::Integers(values) if matches!(walk.peek(), b'-' | b'0'..=b'9') => {
-                let value = match integer(walk.text().as_bytes(), walk.at()) {
-                    Some((value, end)) => walk.scalar(end).map(|()| Ok(value))?,
-                    None => whole_number::<Int64Type>(walk.number()?, record.rules.given),
+            Shape::Integers(values) if matches!(tokens.peek(), b'-' | b'0'..=b'9') => {
+                let value = match integer(tokens.text().as_bytes(), tokens.at()) {
+                    Some((value, end)) => tokens.scalar(end).map(|()| Ok(value))?,
+                    None => whole_number::<Int64Type>(tokens.number()?, record.rules.given),
                 };
                 match value {
                     Ok(value) => {
@@ -150,30 +160,30 @@ impl Node {
                     Err(why) => Ok(self.refuse(record, why)),
                 }
             }
-            _ => self.push_any(walk, record, path),
+            _ => self.push_any(tokens, record, path),
         }
     }
 
-    fn push_any(&mut self, walk: &mut Walk<'_>, record: &mut Record<'_>, path: Path<'_>) -> Result<bool, Flaw> {
-        let kind = walk.kind()?;
+    fn push_any(&mut self, tokens: &mut Tokenizer<'_>, record: &mut Record<'_>, path: Path<'_>) -> Result<bool, Flaw> {
+        let kind = tokens.kind()?;
         if kind == Kind::Null {
-            walk.word()?;
+            tokens.word()?;
             return Ok(self.push_null(record, "null"));
         }
         let mut misfit = false;
         match &mut self.shape {
             Shape::Scalar(column, spelling) => {
                 let taken = match (*spelling, kind) {
-                    (Spelling::Text | Spelling::Quoted, Kind::String) => column.push(walk.string()?),
-                    (Spelling::Number, Kind::Number) => column.push(walk.number()?),
-                    (Spelling::Bool, Kind::Bool) => column.push(walk.word()?),
-                    (Spelling::Text, _) => column.push(walk.raw()?),
+                    (Spelling::Text | Spelling::Quoted, Kind::String) => column.push(tokens.string()?),
+                    (Spelling::Number, Kind::Number) => column.push(tokens.number()?),
+                    (Spelling::Bool, Kind::Bool) => column.push(tokens.word()?),
+                    (Spelling::Text, _) => column.push(tokens.raw()?),
                     // Doubles have no NaN in JSON and large integers no safe place: both come as strings.
                     (Spelling::Number | Spelling::Bool, Kind::String) if record.rules.given => {
-                        column.push(walk.string()?)
+                        column.push(tokens.string()?)
                     }
                     (expected, kind) => {
-                        walk.skip()?;
+                        tokens.skip()?;
                         return Ok(self.refuse(record, mismatch(kind, spelling_name(expected))));
                     }
                 };
@@ -187,10 +197,10 @@ impl Node {
             }
             Shape::Floats(_) | Shape::Integers(_) => {
                 if kind != Kind::String || !record.rules.given {
-                    walk.skip()?;
+                    tokens.skip()?;
                     return Ok(self.refuse(record, mismatch(kind, "number")));
                 }
-                let text = walk.string()?.trim_ascii();
+                let text = tokens.string()?.trim_ascii();
                 let taken = match &mut self.shape {
                     Shape::Floats(values) => crate::values::number::float(text, true).map(|value| values.push(value)),
                     Shape::Integers(values) => whole_number::<Int64Type>(text, true).map(|value| values.push(value)),
@@ -204,42 +214,42 @@ impl Node {
             }
             Shape::List { item, width, ends, .. } if kind == Kind::Array => {
                 let mut end = ends.last().copied().unwrap_or(0);
-                let mut more = walk.open(b']')?;
+                let mut more = tokens.open(b']')?;
                 while more {
                     if record.take_room(*width) {
                         end += 1;
-                        misfit |= item.push(walk, record, path)?;
+                        misfit |= item.push(tokens, record, path)?;
                     } else {
-                        walk.skip()?;
+                        tokens.skip()?;
                         misfit |= record.no_room();
                     }
-                    more = walk.more(b']')?;
+                    more = tokens.more(b']')?;
                 }
                 ends.push(end);
             }
             Shape::FixedList { item, size, .. } if kind == Kind::Array => {
                 let mut count = 0_usize;
-                let mut more = walk.open(b']')?;
+                let mut more = tokens.open(b']')?;
                 while more {
                     count += 1;
                     if count <= *size {
-                        misfit |= item.push(walk, record, path)?;
+                        misfit |= item.push(tokens, record, path)?;
                     } else {
-                        walk.skip()?;
+                        tokens.skip()?;
                     }
-                    more = walk.more(b']')?;
+                    more = tokens.more(b']')?;
                 }
                 (count..*size).for_each(|_| item.pad());
                 if count != *size {
                     misfit |= record.misfit(format!("{count} elements where {size} are needed"));
                 }
             }
-            Shape::Struct(members) if kind == Kind::Object => misfit = members.push(walk, record, path)?,
-            Shape::Map(entries) if kind == Kind::Object => misfit = entries.push(walk, record, path)?,
+            Shape::Struct(members) if kind == Kind::Object => misfit = members.push(tokens, record, path)?,
+            Shape::Map(entries) if kind == Kind::Object => misfit = entries.push(tokens, record, path)?,
             shape => {
                 let expected =
                     if matches!(shape, Shape::List { .. } | Shape::FixedList { .. }) { "array" } else { "object" };
-                walk.skip()?;
+                tokens.skip()?;
                 return Ok(self.refuse(record, mismatch(kind, expected)));
             }
         }
@@ -339,28 +349,28 @@ impl Node {
 }
 
 impl Entries {
-    fn push(&mut self, walk: &mut Walk<'_>, record: &mut Record<'_>, path: Path<'_>) -> Result<bool, Flaw> {
+    fn push(&mut self, tokens: &mut Tokenizer<'_>, record: &mut Record<'_>, path: Path<'_>) -> Result<bool, Flaw> {
         let mut misfit = false;
-        let mut more = walk.open(b'}')?;
+        let mut more = tokens.open(b'}')?;
         while more {
             let room = record.take_room(self.width);
-            let name = walk.key()?;
+            let name = tokens.key()?;
             // Keys are never null: with a key that is refused the whole entry goes.
             match if room { self.keys.push(name) } else { Ok(()) } {
                 Ok(()) if room => {
                     self.count += 1;
-                    misfit |= self.values.push(walk, record, path)?;
+                    misfit |= self.values.push(tokens, record, path)?;
                 }
                 Ok(()) => {
-                    walk.skip()?;
+                    tokens.skip()?;
                     misfit |= record.no_room();
                 }
                 Err(why) => {
-                    walk.skip()?;
+                    tokens.skip()?;
                     misfit |= record.misfit(why);
                 }
             }
-            more = walk.more(b'}')?;
+            more = tokens.more(b'}')?;
         }
         self.ends.push(self.count);
         Ok(misfit)

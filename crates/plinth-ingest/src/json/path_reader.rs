@@ -1,7 +1,7 @@
 //! The part of a document that is around its rows: checked byte by byte, in memory that grows with depth alone.
 //!
-//! An [`Outer`] takes bytes in parts of any size and stops where the rows begin; it goes on where they end. It is as strict
-//! as the walk through the rows is.
+//! A [`PathReader`] takes bytes in parts of any size and stops where the rows begin; it goes on where they end. It is as strict
+//! as the tokenizer of the rows is.
 
 use super::flaw::{Flaw, TOO_DEEP};
 use super::path::{Root, Step};
@@ -13,7 +13,7 @@ const KEY: usize = 16 << 10;
 /// Keys that a message names.
 const KEYS: usize = 8;
 
-/// Where an [`Outer`] stopped.
+/// Where a [`PathReader`] stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Halt {
     /// The bytes are used up.
@@ -76,7 +76,7 @@ struct Frame {
 
 /// Goes through a document.
 #[derive(Debug)]
-pub(super) struct Outer {
+pub(super) struct PathReader {
     root: Root,
     depth: usize,
     expect: Expect,
@@ -92,7 +92,7 @@ pub(super) struct Outer {
     seen: Vec<String>,
 }
 
-impl Outer {
+impl PathReader {
     pub(super) fn new(root: Root, depth: usize) -> Self {
         Self {
             root,

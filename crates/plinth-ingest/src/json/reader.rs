@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arrow_schema::{Schema, SchemaRef};
 
 use super::decode::{Decoder, Sampler};
-use super::framing::{Cutter, Cutting};
+use super::framing::{Framer, FramingOptions};
 use super::path::Root;
 use super::record::{EXTRA, Rules};
 use super::rows::{Rows, extra_field};
-use super::tokenizer::Tools;
+use super::tokenizer::Scratch;
 use crate::bits::Level;
 use crate::error::{IngestError, Result};
 use crate::format::FileFormat;
@@ -22,8 +22,8 @@ use crate::stream::sample::infer;
 use crate::stream::text_source::TextSource;
 use crate::values::types::{given_schema, unreadable};
 
-/// Bytes of text in a piece, about.
-const PIECE: usize = 1 << 20;
+/// Bytes of text in a chunk, about.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// Opens JSON whose columns are the keys of its rows.
 pub(super) fn open(inputs: Vec<Arc<Input>>, options: &SourceOptions) -> Result<TextSource> {
@@ -32,15 +32,15 @@ pub(super) fn open(inputs: Vec<Arc<Input>>, options: &SourceOptions) -> Result<T
 
 /// Infers the schema unless one is given, and starts to decode.
 fn start(inputs: &[Arc<Input>], options: &SourceOptions) -> Result<(Arc<Plan>, Ahead<Decoded, IngestError>)> {
-    let cutting = cutting(options)?;
+    let framing = framing_options(options)?;
     let feed = |inputs: &[Arc<Input>], target: usize| {
-        let cutting = Cutting { target: cutting.target.min(target), ..cutting.clone() };
-        Feed::new(inputs.to_vec(), move |input| Cutter::open(input, cutting.clone()))
+        let framing = FramingOptions { target: framing.target.min(target), ..framing.clone() };
+        Feed::new(inputs.to_vec(), move |input| Framer::open(input, framing.clone()))
     };
     let unknown = if options.ignore_extra && options.schema.is_some() { Unknown::Report } else { options.json.unknown };
     let schema = match &options.schema {
         Some(schema) => given_schema(schema),
-        None => infer(inputs, options, feed, || Sampler::new(cutting.record, cutting.level, cutting.depth))?,
+        None => infer(inputs, options, feed, || Sampler::new(framing.record, framing.level, framing.depth))?,
     };
     let schema = if unknown == Unknown::Extra { with_extra(&schema)? } else { schema };
     let plan = Arc::new(Plan::new(Arc::clone(&schema), options));
@@ -51,23 +51,23 @@ fn start(inputs: &[Arc<Input>], options: &SourceOptions) -> Result<(Arc<Plan>, A
     };
     let workers = (0..options.threads.clamp(1, 64))
         .map(|_| {
-            let tools = Tools::new(cutting.depth);
-            let tools = if options.json.validate { tools } else { tools.unchecked(cutting.level) };
-            Ok(Decoder::new(Arc::clone(&plan), rows()?, cutting.level, tools))
+            let scratch = Scratch::new(framing.depth);
+            let scratch = if options.json.validate { scratch } else { scratch.unchecked(framing.level) };
+            Ok(Decoder::new(Arc::clone(&plan), rows()?, framing.level, scratch))
         })
         .collect::<Result<Vec<_>>>()?;
     let ahead = Ahead::start(feed(inputs, usize::MAX), options.ahead_bytes, workers).map_err(IngestError::thread)?;
     Ok((plan, ahead))
 }
 
-fn cutting(options: &SourceOptions) -> Result<Cutting> {
+fn framing_options(options: &SourceOptions) -> Result<FramingOptions> {
     let root = options.json.root.as_deref().map(|text| {
         Root::parse(text).map_err(|why| IngestError::Option {
             what: format!("{text:?} is no path to rows: {why}; write it as a.b, $.a.b[*] or /a/b"),
         })
     });
-    Ok(Cutting {
-        target: options.piece_bytes.unwrap_or(PIECE).max(1),
+    Ok(FramingOptions {
+        target: options.chunk_bytes.unwrap_or(CHUNK_BYTES).max(1),
         record: options.record_bytes.max(1),
         root: root.transpose()?,
         depth: options.json.depth.max(1),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::flaw::Flaw;
-use super::tokenizer::Walk;
+use super::tokenizer::Tokenizer;
 use crate::options::Unknown;
 use crate::stream::fault::Fault;
 use crate::stream::unknown::UnknownKeys;
@@ -103,10 +103,10 @@ impl<'a> Record<'a> {
     }
 
     /// Takes the value of a key that the types lack.
-    pub(super) fn unknown(&mut self, name: String, walk: &mut Walk<'_>, path: Path<'_>) -> Result<bool, Flaw> {
+    pub(super) fn unknown(&mut self, name: String, tokens: &mut Tokenizer<'_>, path: Path<'_>) -> Result<bool, Flaw> {
         match self.rules.unknown {
             Unknown::Error => {
-                walk.skip()?;
+                tokens.skip()?;
                 let why = match self.rules.given {
                     true => "not in the schema; add it, or leave such columns out with --ignore-extra",
                     false => "not seen before",
@@ -118,11 +118,11 @@ impl<'a> Record<'a> {
                 return Ok(first);
             }
             Unknown::Report => {
-                walk.skip()?;
+                tokens.skip()?;
                 self.unknown.add(path.then(&name).spelled(), 1);
             }
             Unknown::Extra => {
-                let raw = walk.raw()?;
+                let raw = tokens.raw()?;
                 let mut member = vec![if self.extra.is_empty() { b'{' } else { b',' }];
                 json_string(&mut member, &path.then(&name).spelled());
                 self.extra.push_str(&String::from_utf8_lossy(&member));

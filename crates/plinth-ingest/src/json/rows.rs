@@ -12,7 +12,7 @@ use super::node::LEVELS;
 use super::record::{EXTRA, VALUE};
 use super::record::{Path, Record, Rules};
 use super::template::Runs;
-use super::tokenizer::{Kind, Walk};
+use super::tokenizer::{Kind, Tokenizer};
 use crate::options::Unknown;
 use crate::stream::fault::Fault;
 use crate::stream::unknown::UnknownKeys;
@@ -71,17 +71,17 @@ impl Rows {
     }
 
     /// Takes a record. Appends a row unless the record is no object, whether it is sound or not.
-    pub(crate) fn push(&mut self, walk: &mut Walk<'_>) -> Result<Option<Fault>, Flaw> {
-        let object = walk.kind()? == Kind::Object;
+    pub(crate) fn push(&mut self, tokens: &mut Tokenizer<'_>) -> Result<Option<Fault>, Flaw> {
+        let object = tokens.kind()? == Kind::Object;
         if !object && !self.bare {
-            walk.skip()?;
+            tokens.skip()?;
             return Ok(Some(Fault { column: Vec::new(), why: "not a JSON object".into(), misfit: false }));
         }
         self.rows += 1;
         let mut record = Record::new(self.rules, self.most, &mut self.unknown, &mut self.extra_text);
         let taken = match object {
-            true => self.members.push(walk, &mut record, Path::default()),
-            false => self.members.push_only(walk, &mut record),
+            true => self.members.push(tokens, &mut record, Path::default()),
+            false => self.members.push_only(tokens, &mut record),
         };
         self.listed += self.most - record.room();
         if let Some((_, extra)) = &mut self.extra {
@@ -103,7 +103,7 @@ impl Rows {
 
     /// Takes records that are spelled as the one that was taken last, where that can be told at a glance: at most `most`. Says how
     /// many, and where the next starts.
-    pub(crate) fn push_alike(
+    pub(crate) fn push_run(
         &mut self,
         runs: &mut Runs,
         text: &[u8],

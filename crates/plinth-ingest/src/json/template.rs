@@ -1,9 +1,9 @@
-//! Records of doubles that are spelled alike: the same keys in the same order with the same spaces, and nothing but other
+//! Records of doubles that follow one template: the same keys in the same order with the same spaces, and nothing but other
 //! numbers between.
 //!
 //! What is around the numbers of one sound record is learned ([`Template`]); as long as the following bytes are just that, with
 //! numbers between, they are sound records too, and nothing of them needs to be looked at twice. The first record that is
-//! not spelled so ends the run and is left to the walk, which says what it is.
+//! spelled otherwise ends the run and is left to the tokenizer, which says what it is.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -58,7 +58,7 @@ impl Template {
     fn learn(record: &[u8], limit: usize, column: impl Fn(&str) -> Option<usize>) -> Option<Self> {
         let mut fields = Vec::new();
         let (mut start, mut at) = (0, 0);
-        // The only string before a number is its key: what the columns lack is left to the walk, which counts it.
+        // The only string before a number is its key: what the columns lack is left to the tokenizer, which counts it.
         let mut key: Option<&[u8]> = None;
         while let Some(byte) = record.get(at) {
             match byte {
@@ -138,7 +138,7 @@ fn take<K: Kernel>(
     (rows, at)
 }
 
-/// Finds runs of records that are spelled alike.
+/// Finds runs of records that follow one template.
 #[derive(Debug)]
 pub(super) struct Runs {
     level: Level,

@@ -1,6 +1,6 @@
 //! Stage two: from token to token through checked UTF-8, strictly as RFC 8259 has it.
 //!
-//! A [`Walk`] takes values one after the other and checks what it takes, whether anybody wants it or not. It never calls
+//! A [`Tokenizer`] takes values one after the other and checks what it takes, wanted or not. It never calls
 //! itself: how deep values are nested is counted, not felt.
 //!
 //! It looks at the bytes themselves, eight at a time in strings and between tokens. To look their places up in bitmaps made
@@ -23,18 +23,18 @@ pub(crate) enum Kind {
     Object,
 }
 
-/// What walks need and leave to the next.
+/// Memory that tokenizers use one after the other.
 #[derive(Debug)]
-pub(crate) struct Tools {
+pub(crate) struct Scratch {
     /// Per open bracket of a value that is skipped, whether it is a brace.
     open: Vec<bool>,
     unescaped: String,
     depth: usize,
-    /// How to pass over values by their brackets alone, if nobody minds what is between.
+    /// How to pass over values by their brackets alone, where what is between need not be checked.
     unchecked: Option<Level>,
 }
 
-impl Tools {
+impl Scratch {
     /// For values nested `depth` deep at most.
     pub(crate) fn new(depth: usize) -> Self {
         Self { open: Vec::new(), unescaped: String::new(), depth, unchecked: None }
@@ -48,9 +48,9 @@ impl Tools {
 
 /// Goes through a text.
 #[derive(Debug)]
-pub(crate) struct Walk<'a> {
+pub(crate) struct Tokenizer<'a> {
     text: &'a str,
-    tools: &'a mut Tools,
+    scratch: &'a mut Scratch,
     /// Whether line feeds between values are tokens.
     lines: bool,
     depth: usize,
@@ -63,10 +63,10 @@ pub(crate) struct Walk<'a> {
 const ENDS_EARLY: &str = "the JSON ends too early";
 const UNCLOSED: &str = "a string that is never closed";
 
-impl<'a> Walk<'a> {
+impl<'a> Tokenizer<'a> {
     /// At the start of a text; with `lines`, line feeds between values are tokens.
-    pub(crate) fn new(text: &'a str, tools: &'a mut Tools, lines: bool) -> Self {
-        Self { text, tools, lines, depth: 0, next: 0, end: 0 }
+    pub(crate) fn new(text: &'a str, scratch: &'a mut Scratch, lines: bool) -> Self {
+        Self { text, scratch, lines, depth: 0, next: 0, end: 0 }
     }
 
     /// Goes on at a byte outside of strings and values.
@@ -225,7 +225,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn string(&mut self) -> Result<&str, Flaw> {
         match self.quoted()? {
             (inner, Escapes::None) => Ok(inner),
-            (inner, Escapes::Some) => Ok(unescape(inner, &mut self.tools.unescaped)),
+            (inner, Escapes::Some) => Ok(unescape(inner, &mut self.scratch.unescaped)),
         }
     }
 
@@ -241,7 +241,7 @@ impl<'a> Walk<'a> {
         self.pass();
         Ok(match escapes {
             Escapes::None => inner,
-            Escapes::Some => unescape(inner, &mut self.tools.unescaped),
+            Escapes::Some => unescape(inner, &mut self.scratch.unescaped),
         })
     }
 
@@ -259,7 +259,7 @@ impl<'a> Walk<'a> {
     /// Takes an opening bracket, and the closing one if it follows at once: then there is nothing in it.
     #[inline(always)]
     pub(crate) fn open(&mut self, close: u8) -> Result<bool, Flaw> {
-        if self.depth == self.tools.depth {
+        if self.depth == self.scratch.depth {
             return Err(self.flaw(TOO_DEEP));
         }
         self.next = self.at() + 1;
@@ -312,9 +312,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes any value, which nobody wants.
+    /// Takes any value, to leave it out.
     pub(crate) fn skip(&mut self) -> Result<(), Flaw> {
-        match (self.tools.unchecked, self.kind()?) {
+        match (self.scratch.unchecked, self.kind()?) {
             (Some(level), Kind::Array | Kind::Object) => self.pass_over(level),
             _ => self.check(),
         }
@@ -322,7 +322,7 @@ impl<'a> Walk<'a> {
 
     /// Takes any value.
     fn check(&mut self) -> Result<(), Flaw> {
-        self.tools.open.clear();
+        self.scratch.open.clear();
         loop {
             match self.kind()? {
                 Kind::String => {
@@ -337,7 +337,7 @@ impl<'a> Walk<'a> {
                 kind => {
                     let object = kind == Kind::Object;
                     if self.open(if object { b'}' } else { b']' })? {
-                        self.tools.open.push(object);
+                        self.scratch.open.push(object);
                         if object {
                             self.key()?;
                         }
@@ -347,14 +347,14 @@ impl<'a> Walk<'a> {
             }
             // A value is over; so may be what it is in.
             loop {
-                let Some(object) = self.tools.open.last().copied() else { return Ok(()) };
+                let Some(object) = self.scratch.open.last().copied() else { return Ok(()) };
                 if self.more(if object { b'}' } else { b']' })? {
                     if object {
                         self.key()?;
                     }
                     break;
                 }
-                self.tools.open.pop();
+                self.scratch.open.pop();
             }
         }
     }

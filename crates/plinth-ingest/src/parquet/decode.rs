@@ -256,7 +256,7 @@ impl<'a> Adapter<'a> {
         let dictionary = array.as_dictionary::<Int32Type>();
         let values = dictionary.values();
         if values.is_empty() {
-            // All rows are null: keys, which nobody checked against an empty dictionary, must not be followed.
+            // All rows are null: keys, which are not checked against an empty dictionary, must not be followed.
             return Ok(new_null_array(field.data_type(), array.len()));
         }
         let known = self.dictionaries.get(at).and_then(Option::as_ref);

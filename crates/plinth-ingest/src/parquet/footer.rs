@@ -57,7 +57,7 @@ impl Footer {
 pub(super) fn load(file: &ParquetFile) -> Result<(Handle, ArrowReaderMetadata, Schema)> {
     let path = &file.path;
     let handle = file.open()?;
-    // The parser of damaged footers is somebody else's: a panic in it is an error of the file.
+    // The parser of footers is a dependency's: a panic in it is an error of the file.
     let loaded = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let decoded = ArrowReaderMetadata::load(&handle, reader_options())?;
         let meaning = meaning(decoded.metadata(), decoded.schema());

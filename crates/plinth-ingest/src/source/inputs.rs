@@ -52,7 +52,7 @@ fn expand_one(input: &Path, told: Option<FileFormat>, files: &mut Vec<PathBuf>) 
 }
 
 fn add_file(path: &Path, metadata: &Metadata, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {
-    // What can be read once only would be empty the second time, and opening a pipe waits for whoever writes to it.
+    // What can be read once only would be empty the second time, and opening a pipe waits for its writer.
     if !metadata.is_file() {
         let what = format!("{}: not a regular file; pipe it in, as -", path.display());
         return Err(IngestError::Option { what });

@@ -3,7 +3,7 @@
 //! A feed yields pieces of work, one thread at a time, so that it may read and cut a stream; the pieces are numbered as they
 //! come and each produces any number of items. A thread takes the next piece and puts its items in the piece's queue; the
 //! consumer empties queue after queue. The piece the consumer waits for may always put a little ahead; pieces after it only
-//! while all queues together hold less than the agreed bytes, so memory is bounded and nobody waits for ever.
+//! while all queues together hold less than the agreed bytes, so memory is bounded and no thread waits for ever.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -26,7 +26,7 @@ pub(crate) struct Item<T> {
 
 /// Does pieces of work. Called on several threads, one [`Worker`] each.
 pub(crate) trait Worker<P, T, E>: Send + 'static {
-    /// Produces the items of a piece; stops early when `give` answers false (nobody wants them any more).
+    /// Produces the items of a piece; stops early when `give` answers false: no more are wanted.
     fn run(&mut self, piece: &P, give: &mut dyn FnMut(Item<T>) -> bool) -> Result<(), E>;
 
     /// The error that stands for a panic: in a piece, or in the feed.
@@ -183,7 +183,7 @@ impl<T, E> Shared<T, E> {
         }
     }
 
-    /// The next piece and its number. Whoever waits for room holds the feed, so pieces are numbered in their order.
+    /// The next piece and its number. A thread that waits for room holds the feed, so pieces are numbered in their order.
     fn take<P, F: Iterator<Item = Result<P, E>>>(
         &self,
         worker: &impl Worker<P, T, E>,

@@ -1,4 +1,4 @@
-//! The part of a text file that is in memory: read at its end, cut off at its beginning.
+//! The part of a text file that is in memory: read at its end, split off at its beginning.
 
 use std::io::{ErrorKind, Read};
 use std::ops::Deref;
@@ -16,7 +16,7 @@ use crate::format::Compression;
 const SNIFF: usize = 4_096;
 const MAGIC: usize = 16;
 
-/// Memory that is kept to be read into again: pieces, and bytes of each.
+/// Memory that is kept to be read into again: chunks, and bytes of each.
 const SPARE: usize = 16;
 const SPARE_BYTES: usize = 8 << 20;
 
@@ -37,15 +37,15 @@ impl Spares {
     }
 }
 
-/// Bytes that were cut off a buffer. Their memory goes back to it.
+/// Bytes that were split off a buffer. Their memory goes back to it.
 #[derive(Debug)]
-pub(crate) struct Chunk {
+pub(crate) struct ChunkBytes {
     memory: Vec<u8>,
     len: usize,
     spares: Arc<Spares>,
 }
 
-impl Deref for Chunk {
+impl Deref for ChunkBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -53,13 +53,13 @@ impl Deref for Chunk {
     }
 }
 
-impl From<Vec<u8>> for Chunk {
+impl From<Vec<u8>> for ChunkBytes {
     fn from(memory: Vec<u8>) -> Self {
         Self { len: memory.len(), memory, spares: Arc::default() }
     }
 }
 
-impl Drop for Chunk {
+impl Drop for ChunkBytes {
     fn drop(&mut self) {
         self.spares.give(std::mem::take(&mut self.memory));
     }
@@ -70,7 +70,7 @@ pub(crate) struct Buffer {
     input: Arc<Input>,
     pub(crate) path: Arc<Path>,
     opened: Opened,
-    /// Of the file as stored, what was cut off so far accounts for.
+    /// Of the file as stored, what was split off so far accounts for.
     accounted: u64,
     /// Its bytes are the first `len` of this.
     memory: Vec<u8>,
@@ -86,10 +86,10 @@ pub(crate) struct Buffer {
     pub(crate) offset: u64,
 }
 
-/// What was cut off.
+/// What was split off.
 #[derive(Debug)]
-pub(crate) struct Cut {
-    pub(crate) bytes: Chunk,
+pub(crate) struct Front {
+    pub(crate) bytes: ChunkBytes,
     pub(crate) line: u64,
     pub(crate) offset: u64,
     /// Bytes of the file as stored that were read for it.
@@ -172,7 +172,7 @@ impl Buffer {
     }
 
     /// Takes `end` bytes off.
-    pub(crate) fn cut(&mut self, end: usize) -> Cut {
+    pub(crate) fn split_to(&mut self, end: usize) -> Front {
         let end = end.min(self.len);
         let rest = self.memory.get(end..self.len).unwrap_or_default();
         let mut memory = self.spares.take();
@@ -182,12 +182,12 @@ impl Buffer {
         memory.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
         self.len = rest.len();
         let memory = std::mem::replace(&mut self.memory, memory);
-        let bytes = Chunk { memory, len: end, spares: Arc::clone(&self.spares) };
+        let bytes = ChunkBytes { memory, len: end, spares: Arc::clone(&self.spares) };
         let lines = memchr::memchr_iter(self.line_end, &bytes).count() as u64;
-        let cut = Cut { line: self.line, offset: self.offset, stored: self.account(), bytes };
+        let front = Front { line: self.line, offset: self.offset, stored: self.account(), bytes };
         self.line += lines;
         self.offset += end as u64;
-        cut
+        front
     }
 
     fn account(&mut self) -> u64 {
@@ -197,7 +197,7 @@ impl Buffer {
         new
     }
 
-    /// Leaves what was read for the last cut to the next.
+    /// Leaves what was read for the last split to the next.
     pub(crate) fn unaccount(&mut self, stored: u64) {
         self.accounted = self.accounted.saturating_sub(stored);
     }

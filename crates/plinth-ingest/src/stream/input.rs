@@ -139,7 +139,7 @@ struct Lz4Frames {
     frame: lz4_flex::frame::FrameDecoder<Ending>,
 }
 
-/// Remembers that somebody wanted more than there is.
+/// Remembers that more was wanted than there is.
 struct Ending {
     inner: BufReader<Counted>,
     ended: bool,

@@ -82,7 +82,7 @@ impl Plan {
     }
 }
 
-/// What became of a piece.
+/// What became of a chunk.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub(crate) batch: Option<RecordBatch>,
@@ -92,23 +92,23 @@ pub(crate) struct Decoded {
     pub(crate) stored: u64,
 }
 
-/// What was decoded of a piece and not handed on yet: rows and bad records go together, so both keep their order however
-/// many batches a piece gives.
-pub(crate) struct Out<'a> {
+/// What was decoded of a chunk and not handed on yet: rows and bad records go together, so both keep their order however
+/// many batches a chunk gives.
+pub(crate) struct ChunkOutput<'a> {
     plan: &'a Plan,
     path: &'a Path,
     /// Per row, whether it is sound: as a rule all are, which takes no memory.
     pub(crate) keep: NullBufferBuilder,
     bad: Vec<BadRecord>,
     bad_bytes: usize,
-    /// Bytes of the file that the piece accounts for, until they are handed on.
+    /// Bytes of the file that the chunk accounts for, until they are handed on.
     stored: Option<u64>,
-    /// Whether anybody wants more.
+    /// Whether more is wanted.
     pub(crate) wanted: bool,
     give: &'a mut dyn FnMut(Item<Decoded>) -> bool,
 }
 
-impl<'a> Out<'a> {
+impl<'a> ChunkOutput<'a> {
     pub(crate) fn new(
         plan: &'a Plan,
         path: &'a Path,
@@ -132,7 +132,7 @@ impl<'a> Out<'a> {
     }
 
     fn reject(&mut self, place: Place<'_>, fault: Fault, kept: bool) -> Result<()> {
-        // The same whether the record was found too large while cutting or here.
+        // The same whether the record was found too large by the framer or here.
         let most = if place.len > self.plan.record as u64 { EXCERPT.min(self.plan.record) } else { KEPT };
         let bad = BadRecord {
             path: self.path.display().to_string(),
@@ -181,7 +181,7 @@ impl<'a> Out<'a> {
         self.wanted = (self.give)(Item { bytes, value: Decoded { batch, bad, unknown, stored } });
     }
 
-    /// Whether the end of the piece has anything to hand on: one without a row still says how far the reader has come.
+    /// Whether the end of the chunk has anything to hand on: one without a row still says how far the reader has come.
     pub(crate) fn is_wanting(&self, rows: usize) -> bool {
         self.wanted && (rows > 0 || !self.bad.is_empty() || self.stored.is_some())
     }

@@ -10,8 +10,8 @@ use super::input::Input;
 use crate::error::{IngestError, Result};
 use crate::options::{Sample, SourceOptions};
 
-/// Bytes of text in a piece, about.
-const PIECE: usize = 128 << 10;
+/// Bytes of text in a chunk, about.
+const CHUNK_BYTES: usize = 128 << 10;
 
 /// Rows of each file a sample holds at least.
 const ROWS: u64 = 64;
@@ -26,14 +26,19 @@ pub(crate) trait Samples: Default + Send + 'static {
     fn fields(self) -> Result<Fields>;
 }
 
-/// Somebody who looks at pieces.
-pub(crate) trait Look<P, S>: Worker<P, S, IngestError> {
-    /// Takes at most `limit` records of a piece and says how many it took.
-    fn look(&mut self, piece: &P, limit: u64, to: &mut S) -> u64;
+/// A reader of chunks for a sample of their values.
+pub(crate) trait ChunkSampler<P, S>: Worker<P, S, IngestError> {
+    /// Takes at most `limit` records of a chunk and says how many it took.
+    fn sample(&mut self, chunk: &P, limit: u64, to: &mut S) -> u64;
 }
 
 /// The columns of some files: from a few rows of each, or from everything.
-pub(crate) fn infer<P: Send + 'static, S: Samples, L: Look<P, S>, F: Iterator<Item = Result<P>> + Send + 'static>(
+pub(crate) fn infer<
+    P: Send + 'static,
+    S: Samples,
+    L: ChunkSampler<P, S>,
+    F: Iterator<Item = Result<P>> + Send + 'static,
+>(
     inputs: &[Arc<Input>],
     options: &SourceOptions,
     feed: impl Fn(&[Arc<Input>], usize) -> F,
@@ -45,8 +50,8 @@ pub(crate) fn infer<P: Send + 'static, S: Samples, L: Look<P, S>, F: Iterator<It
             let per_file = (rows / inputs.len().max(1) as u64).max(ROWS);
             for input in inputs {
                 let mut left = per_file;
-                for piece in feed(std::slice::from_ref(input), PIECE) {
-                    left = left.saturating_sub(sampler().look(&piece?, left, &mut all));
+                for chunk in feed(std::slice::from_ref(input), CHUNK_BYTES) {
+                    left = left.saturating_sub(sampler().sample(&chunk?, left, &mut all));
                     if left == 0 {
                         break;
                     }

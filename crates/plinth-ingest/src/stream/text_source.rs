@@ -27,7 +27,7 @@ pub(crate) struct TextSource {
     rejects: Option<RejectsFile>,
     rejected: u64,
     unknown: UnknownKeys,
-    pieces: bool,
+    chunks: bool,
 }
 
 impl TextSource {
@@ -54,7 +54,7 @@ impl TextSource {
             rejects,
             rejected: 0,
             unknown: UnknownKeys::default(),
-            pieces: false,
+            chunks: false,
         })
     }
 }
@@ -66,7 +66,7 @@ impl BatchSource for TextSource {
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(decoded) = self.ahead.next()? {
-            self.pieces = true;
+            self.chunks = true;
             self.position.bytes += decoded.stored;
             self.unknown.unite(decoded.unknown);
             self.rejected += decoded.bad.len() as u64;
@@ -82,7 +82,7 @@ impl BatchSource for TextSource {
             rejects.flush()?;
         }
         self.position.bytes = self.totals.bytes.unwrap_or(self.position.bytes);
-        if self.pieces {
+        if self.chunks {
             self.plan.check_all_seen()?;
         }
         Ok(None)

@@ -23,7 +23,7 @@ pub(crate) const STRUCT_FIELDS: usize = 1_000;
 const MAP_OBJECTS: u64 = 10;
 const MAP_KEYS: usize = 20;
 
-/// Lists and structs that may be nested in each other; what is deeper stays JSON text. Whoever handles such a type calls
+/// Lists and structs that may be nested in each other; what is deeper stays JSON text. Code that handles such a type calls
 /// itself for every level of it, and has a stack that ends.
 pub(crate) const NESTED: usize = 32;
 

@@ -17,7 +17,7 @@ use super::number::{Form, OUTSIDE, Why, boolean, float, form, whole_number};
 use super::time;
 
 /// Collects the values of a column.
-pub(crate) trait Column: Send {
+pub(crate) trait ColumnBuilder: Send {
     /// Appends a value, or nothing if it is refused.
     fn push(&mut self, text: &str) -> Result<(), Why>;
     /// Appends a null.
@@ -51,7 +51,7 @@ pub(crate) fn spelling(data_type: &DataType) -> Spelling {
 /// A column of a type, or `None` if text can't become that type. With a type that was `given`, spellings are accepted
 /// that inference would take for text: spaces around a value, leading zeros, a plus. Until it has values it takes no room:
 /// there may be very many columns.
-pub(crate) fn column(data_type: &DataType, given: bool) -> Option<Box<dyn Column>> {
+pub(crate) fn column_builder(data_type: &DataType, given: bool) -> Option<Box<dyn ColumnBuilder>> {
     use DataType::*;
     Some(match data_type {
         Boolean => Box::new(Booleans { builder: BooleanBuilder::with_capacity(0), given }),
@@ -122,7 +122,7 @@ struct Parsed<T: ArrowPrimitiveType, F> {
     parse: F,
 }
 
-impl<T: ArrowPrimitiveType, F: Fn(&str) -> Result<T::Native, Why> + Send> Column for Parsed<T, F> {
+impl<T: ArrowPrimitiveType, F: Fn(&str) -> Result<T::Native, Why> + Send> ColumnBuilder for Parsed<T, F> {
     fn push(&mut self, text: &str) -> Result<(), Why> {
         let value = (self.parse)(if self.given { text.trim_ascii() } else { text })?;
         self.builder.append_value(value);
@@ -142,12 +142,12 @@ fn parsed<T: ArrowPrimitiveType>(
     data_type: &DataType,
     given: bool,
     parse: impl Fn(&str) -> Result<T::Native, Why> + Send + 'static,
-) -> Box<dyn Column> {
+) -> Box<dyn ColumnBuilder> {
     let builder = PrimitiveBuilder::<T>::with_capacity(0).with_data_type(data_type.clone());
     Box::new(Parsed { builder, given, parse })
 }
 
-fn integers<T: ArrowPrimitiveType>(given: bool) -> Box<dyn Column>
+fn integers<T: ArrowPrimitiveType>(given: bool) -> Box<dyn ColumnBuilder>
 where
     T::Native: FromStr<Err = std::num::ParseIntError>,
 {
@@ -160,7 +160,7 @@ fn decimals<T: DecimalType>(
     precision: u8,
     scale: i8,
     narrow: fn(i256) -> Option<T::Native>,
-) -> Box<dyn Column> {
+) -> Box<dyn ColumnBuilder> {
     parsed::<T>(data_type, given, move |text| {
         if !given && form(text) != Some(Form::Integer) {
             return Err("not a whole number".into());
@@ -175,7 +175,7 @@ fn times<T: ArrowPrimitiveType>(
     given: bool,
     per_second: i64,
     narrow: fn(i64) -> Option<T::Native>,
-) -> Box<dyn Column> {
+) -> Box<dyn ColumnBuilder> {
     parsed::<T>(data_type, given, move |text| {
         let nanos = time::time(text).ok_or("not a time such as 23:59:59.5")?;
         let unit = 1_000_000_000 / per_second;
@@ -185,7 +185,7 @@ fn times<T: ArrowPrimitiveType>(
     })
 }
 
-fn timestamps<T: ArrowTimestampType>(data_type: &DataType, given: bool, per_second: i64) -> Box<dyn Column> {
+fn timestamps<T: ArrowTimestampType>(data_type: &DataType, given: bool, per_second: i64) -> Box<dyn ColumnBuilder> {
     let zoned = matches!(data_type, DataType::Timestamp(_, Some(_)));
     parsed::<T>(data_type, given, move |text| {
         let moment = time::moment(text).ok_or("not a timestamp such as 2024-12-31T23:59:59.5")?;
@@ -208,7 +208,7 @@ struct Booleans {
     given: bool,
 }
 
-impl Column for Booleans {
+impl ColumnBuilder for Booleans {
     fn push(&mut self, text: &str) -> Result<(), Why> {
         let value = match text.trim_ascii() {
             "t" | "T" | "1" if self.given => Some(true),
@@ -241,7 +241,7 @@ pub(crate) fn fitted<T: ByteViewType>(mut array: GenericByteViewArray<T>) -> Arr
 
 struct Texts(StringViewBuilder);
 
-impl Column for Texts {
+impl ColumnBuilder for Texts {
     fn push(&mut self, text: &str) -> Result<(), Why> {
         self.0.try_append_value(text).map_err(|_| "longer than text may be".into())
     }
@@ -267,7 +267,7 @@ fn hex(text: &str) -> Result<Vec<u8>, Why> {
 
 struct Binaries(BinaryViewBuilder);
 
-impl Column for Binaries {
+impl ColumnBuilder for Binaries {
     fn push(&mut self, text: &str) -> Result<(), Why> {
         self.0.try_append_value(hex(text)?).map_err(|_| "longer than bytes may be".into())
     }
@@ -286,7 +286,7 @@ struct FixedBinaries {
     size: usize,
 }
 
-impl Column for FixedBinaries {
+impl ColumnBuilder for FixedBinaries {
     fn push(&mut self, text: &str) -> Result<(), Why> {
         let bytes = hex(text)?;
         if bytes.len() != self.size {
@@ -308,7 +308,7 @@ impl Column for FixedBinaries {
 pub(crate) fn strict_text(values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, String> {
     let texts = arrow_cast::cast(values, &DataType::Utf8View).map_err(|e| e.to_string())?;
     let texts = arrow_array::cast::AsArray::as_string_view(&texts);
-    let mut column = column(data_type, true).ok_or_else(|| format!("text can't become {data_type}"))?;
+    let mut column = column_builder(data_type, true).ok_or_else(|| format!("text can't become {data_type}"))?;
     for at in 0..texts.len() {
         match texts.is_valid(at) {
             true => column

@@ -108,7 +108,7 @@ fn nothing_depends_on_where_the_bytes_are_cut() {
         for (level, threads) in Level::all().into_iter().zip([1, 2, 3]) {
             let options = SourceOptions {
                 schema: schema(&types),
-                piece_bytes: Some(piece),
+                chunk_bytes: Some(piece),
                 level: Some(level),
                 threads,
                 rejects: Rejects::Collect { to: to.clone(), max: None },
@@ -197,7 +197,7 @@ proptest! {
                 ignore_extra: typed,
                 sample: Sample::Everything,
                 csv: CsvOptions { header, escape, quote, ..CsvOptions::default() },
-                threads, ahead_bytes: ahead, piece_bytes: Some(piece), record_bytes: limit, level: Some(level),
+                threads, ahead_bytes: ahead, chunk_bytes: Some(piece), record_bytes: limit, level: Some(level),
                 rejects: Rejects::Collect { to: to.clone(), max: None },
                 ..SourceOptions::default()
             };

@@ -97,7 +97,7 @@ fn documents_are_what_the_suite_says_however_they_are_cut() {
             let step = if nth + 1 == levels.len() { (content.len() / 30).max(1) } else { (content.len() / 4).max(1) };
             for piece in (1..=content.len() + 1).step_by(step) {
                 let (level, threads) = (*level, 1 + piece % 3);
-                let cut = SourceOptions { piece_bytes: Some(piece), threads, level: Some(level), ..options.clone() };
+                let cut = SourceOptions { chunk_bytes: Some(piece), threads, level: Some(level), ..options.clone() };
                 assert_eq!(taken(&whole, &cut), expected, "{name} {piece} {level:?}");
             }
         }
@@ -220,7 +220,7 @@ proptest! {
         let expected = batch(&expected);
         let level = Level::all()[level % Level::all().len()];
         let options = SourceOptions {
-            schema: Some(expected.schema()), json, threads, piece_bytes: Some(piece), level: Some(level), ..SourceOptions::default()
+            schema: Some(expected.schema()), json, threads, chunk_bytes: Some(piece), level: Some(level), ..SourceOptions::default()
         };
         let taken = read(&[&path], &options);
         if expected.num_rows() == 0 {
@@ -279,14 +279,14 @@ proptest! {
         records in prop::collection::vec(alike(), 1..40), array: bool, threads in 1_usize..3, piece in 100_usize..2_000, level in 0_usize..3,
     ) {
         let dir = tempfile::tempdir().unwrap();
-        let run = |text: &str, piece_bytes, level| {
+        let run = |text: &str, chunk_bytes, level| {
             let path = write(dir.path(), "x.json", text);
             let rejects = dir.path().join("rejects");
             let options = SourceOptions {
                 schema: schema(&[("a", DataType::Float64), ("b", DataType::Float64)]),
                 json: JsonOptions { unknown: Unknown::Report, ..JsonOptions::default() },
                 rejects: Rejects::Collect { to: rejects.clone(), max: None },
-                threads, piece_bytes, level,
+                threads, chunk_bytes, level,
                 ..SourceOptions::default()
             };
             let (rows, unknown) = match open(&[path], &options) {
@@ -333,7 +333,7 @@ fn same_however_cut(bytes: &[u8], threads: usize, piece: usize, limit: usize) ->
         let options = SourceOptions {
             schema: schema(&[("a", DataType::Int64)]),
             threads,
-            piece_bytes: Some(piece),
+            chunk_bytes: Some(piece),
             record_bytes: limit,
             rejects: Rejects::Collect { to: to.clone(), max: None },
             ..SourceOptions::default()
@@ -448,7 +448,7 @@ fn a_root_leads_into_a_document() {
     ] {
         for piece in [1, 7, 1_000] {
             let options =
-                SourceOptions { schema: schema(&[("x", DataType::Int64)]), piece_bytes: Some(piece), ..at("pairs") };
+                SourceOptions { schema: schema(&[("x", DataType::Int64)]), chunk_bytes: Some(piece), ..at("pairs") };
             let e = error(&[write(dir.path(), "y.json", text)], &options);
             assert!(e.contains(expected), "{text} {piece}: {e}");
         }
@@ -528,7 +528,7 @@ fn records_that_are_too_large_are_passed_over_in_every_arrangement() {
             let strict = SourceOptions {
                 schema: schema(&[("a", DataType::Int64)]),
                 record_bytes: 1_000,
-                piece_bytes: Some(piece),
+                chunk_bytes: Some(piece),
                 ..SourceOptions::default()
             };
             let e = error(&[&path], &strict);
@@ -647,7 +647,7 @@ fn what_nobody_wants_is_passed_over_unseen_if_that_is_said() {
         let options = SourceOptions {
             schema: Some(Arc::new(schema)),
             ignore_extra: true,
-            piece_bytes: Some(piece),
+            chunk_bytes: Some(piece),
             rejects: plinth_ingest::Rejects::Collect { to: dir.path().join("rejects"), max: None },
             json: JsonOptions { validate, ..JsonOptions::default() },
             ..SourceOptions::default()

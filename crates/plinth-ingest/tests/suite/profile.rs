@@ -29,7 +29,7 @@ fn profiled(name: &str, content: &[u8]) -> Profile {
     let profiler = Profiler::start(ProfilerOptions::default());
     let all = {
         let _open = profiler.scope(Stage::Open);
-        let options = SourceOptions { threads: 2, piece_bytes: Some(64 << 10), ..SourceOptions::default() };
+        let options = SourceOptions { threads: 2, chunk_bytes: Some(64 << 10), ..SourceOptions::default() };
         super::read(&[path], &options).unwrap()
     };
     assert_eq!(all.num_rows(), ROWS);

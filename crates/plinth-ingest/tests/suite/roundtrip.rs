@@ -152,7 +152,7 @@ fn options(schema: &SchemaRef, threads: usize, piece: usize) -> SourceOptions {
         schema: Some(Arc::clone(schema)),
         threads,
         ahead_bytes: 50_000,
-        piece_bytes: Some(piece),
+        chunk_bytes: Some(piece),
         ..SourceOptions::default()
     }
 }

@@ -226,7 +226,7 @@ fn bad_records_are_errors_or_written_down() {
             let options = SourceOptions {
                 rejects: Rejects::Collect { to: to.clone(), max: None },
                 threads,
-                piece_bytes: Some(piece),
+                chunk_bytes: Some(piece),
                 ..strict.clone()
             };
             let mut source = open(&[&path], &options).unwrap();
@@ -264,7 +264,7 @@ fn records_that_are_too_large_are_passed_over() {
             let strict = SourceOptions {
                 schema: schema(&types),
                 record_bytes: 1_000,
-                piece_bytes: Some(piece),
+                chunk_bytes: Some(piece),
                 ..SourceOptions::default()
             };
             let e = error(&[&path], &strict);
@@ -352,7 +352,7 @@ proptest! {
             let to = dir.path().join(to);
             let options = SourceOptions {
                 schema: schema(&[("x", DataType::Utf8View), ("y", DataType::Int8)]),
-                threads, ahead_bytes: ahead, piece_bytes: Some(piece), record_bytes: limit,
+                threads, ahead_bytes: ahead, chunk_bytes: Some(piece), record_bytes: limit,
                 rejects: Rejects::Collect { to: to.clone(), max: None },
                 ..SourceOptions::default()
             };
@@ -390,7 +390,7 @@ fn objects_keyed_by_what_they_hold_are_maps_however_the_file_is_cut() {
     let of = |rows: usize| write(dir.path(), "x.ndjson", (0..rows).map(row).collect::<String>());
     for (threads, piece) in [(1, 1 << 20), (1, 5_000), (3, 50_000)] {
         let all =
-            SourceOptions { sample: Sample::Everything, threads, piece_bytes: Some(piece), ..SourceOptions::default() };
+            SourceOptions { sample: Sample::Everything, threads, chunk_bytes: Some(piece), ..SourceOptions::default() };
         for rows in [1_001, 3_003] {
             let rows = read(&[of(rows)], &all).unwrap();
             assert!(matches!(rows.schema().field(1).data_type(), DataType::Map(..)));
@@ -403,7 +403,7 @@ fn objects_keyed_by_what_they_hold_are_maps_however_the_file_is_cut() {
     }
     let many = (0..10_001).map(|at| format!("{{\"k{at}\":1}}\n")).collect::<String>();
     let path = write(dir.path(), "y.ndjson", many);
-    let all = SourceOptions { sample: Sample::Everything, piece_bytes: Some(10_000), ..SourceOptions::default() };
+    let all = SourceOptions { sample: Sample::Everything, chunk_bytes: Some(10_000), ..SourceOptions::default() };
     assert!(error(&[path], &all).contains("y.ndjson: more than 10000 columns"));
 }
 

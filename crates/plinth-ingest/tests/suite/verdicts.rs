@@ -118,7 +118,7 @@ fn what_is_no_json_is_refused_however_values_follow() {
             format: Some(FileFormat::Ndjson),
             sample: Sample::Everything,
             json: JsonOptions { root, ..JsonOptions::default() },
-            piece_bytes: random.one_in(2).then_some(1 + random.below(64)),
+            chunk_bytes: random.one_in(2).then_some(1 + random.below(64)),
             ..SourceOptions::default()
         };
         let found = read(&[write(dir.path(), "x.json", &text)], &options);

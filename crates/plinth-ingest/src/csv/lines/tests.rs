@@ -13,12 +13,12 @@ fn taken(text: &[u8], most: usize) -> Option<Vec<Vec<String>>> {
     let dialect = Dialect { delimiter: b',', quote: Some(b'"'), escape: None, line_end: b'\n' };
     let (path, bytes) = (Arc::from(Path::new("words")), text.to_vec().into());
     let head = Arc::new(Head { dialect, names: Vec::new() });
-    let piece = Piece { path, head, line: 1, offset: 0, stored: 0, bytes, oversized: None };
+    let chunk = Chunk { path, head, line: 1, offset: 0, stored: 0, bytes, oversized: None };
     let values = |array: StringViewArray| {
         array.to_data().validate_full().unwrap();
         array.iter().map(|value| value.unwrap().to_owned()).collect()
     };
-    Some(super::values(&piece, 40, most)?.into_iter().map(values).collect())
+    Some(super::values(&chunk, 40, most)?.into_iter().map(values).collect())
 }
 
 #[test]

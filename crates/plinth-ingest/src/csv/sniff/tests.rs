@@ -3,7 +3,7 @@
 use super::*;
 
 fn sniffed(text: &str, options: &CsvOptions) -> (Dialect, bool) {
-    let sniffing = Sniffing::new(options, b',', None).unwrap();
+    let sniffing = SniffOptions::new(options, b',', None).unwrap();
     let found = sniff(text.as_bytes(), true, &sniffing, Level::Scalar);
     for level in Level::all() {
         assert_eq!(sniff(text.as_bytes(), true, &sniffing, level), found, "{text:?}");
@@ -114,7 +114,7 @@ fn headers_are_told_by_what_is_below() {
     assert!(sniffed("1,2\n3,4\n", &told).1);
     let with = |names: &[&str], text: &str| {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        let sniffing = Sniffing::new(&CsvOptions::default(), b',', Some(names)).unwrap();
+        let sniffing = SniffOptions::new(&CsvOptions::default(), b',', Some(names)).unwrap();
         sniff(text.as_bytes(), true, &sniffing, Level::Scalar).1
     };
     assert!(with(&["2019"], "2019,2020\n1,2\n") && with(&["x"], "1,2\n1,2\n") && with(&["column1"], "column1\n1\n"));
@@ -123,14 +123,14 @@ fn headers_are_told_by_what_is_below() {
 
 #[test]
 fn what_is_cut_off_says_nothing() {
-    let sniffing = Sniffing::new(&CsvOptions::default(), b',', None).unwrap();
+    let sniffing = SniffOptions::new(&CsvOptions::default(), b',', None).unwrap();
     assert_eq!(sniff(b"a;b\n1;2\n3", false, &sniffing, Level::Scalar).0.delimiter, b';');
     assert_eq!(sniff(b"a;b\n1;2\n3", true, &sniffing, Level::Scalar).0.delimiter, b',');
 }
 
 #[test]
 fn dialects_that_there_are_not() {
-    let odd = |options: CsvOptions| Sniffing::new(&options, b',', None).is_err();
+    let odd = |options: CsvOptions| SniffOptions::new(&options, b',', None).is_err();
     let default = CsvOptions::default;
     assert!(odd(CsvOptions { delimiter: Some(b'\n'), ..default() }));
     assert!(odd(CsvOptions { delimiter: Some(b'"'), quote: Mark::Byte(b'"'), ..default() }));

@@ -27,12 +27,12 @@ fn decoder_of(fields: arrow_schema::Fields, collect: bool) -> Decoder {
     let rejects = if collect { Rejects::Collect { to: "unused".into(), max: None } } else { Rejects::Error };
     let options = SourceOptions { rejects, schema: Some(Arc::clone(&schema)), ..SourceOptions::default() };
     let rows = Rows::new(&schema, Rules { given: true, unknown: Unknown::Error }, 1 << 20).unwrap();
-    Decoder::new(Arc::new(Plan::new(schema, &options)), rows, Level::best(), Tools::new(1_024))
+    Decoder::new(Arc::new(Plan::new(schema, &options)), rows, Level::best(), Scratch::new(1_024))
 }
 
-fn piece(text: String) -> Piece {
+fn chunk(text: String) -> Chunk {
     let path = Arc::from(Path::new("x.ndjson"));
-    Piece { path, line: 1, offset: 0, stored: 7, bytes: text.into_bytes().into(), framing: Framing::Lines }
+    Chunk { path, line: 1, offset: 0, stored: 7, bytes: text.into_bytes().into(), framing: Framing::Lines }
 }
 
 #[test]
@@ -46,9 +46,9 @@ fn a_batch_is_given_before_the_next_is_begun() {
             given.push(item.value.batch.unwrap().num_rows());
             given.len() < wanted
         };
-        let result = decoder(false).run(&piece(text.clone()), &mut give);
+        let result = decoder(false).run(&chunk(text.clone()), &mut give);
         assert_eq!(given, vec![rows; wanted.min(3)]);
-        // Nor is anything decoded that nobody wants.
+        // Nor is anything decoded that is not wanted.
         assert_eq!(result.is_err(), wanted == 4, "{wanted}");
     }
 }
@@ -63,7 +63,7 @@ fn batches_are_as_short_where_the_columns_are_nested() {
             true
         };
         let fields = [Arc::new(Field::new("a", data_type, true))].into_iter().collect();
-        decoder_of(fields, false).run(&piece(line.repeat(lines)), &mut give).unwrap();
+        decoder_of(fields, false).run(&chunk(line.repeat(lines)), &mut give).unwrap();
         given
     };
     let wide = DataType::Struct(fields());
@@ -95,7 +95,7 @@ fn rows_and_bad_records_keep_their_order_in_however_many_batches() {
         items += 1;
         true
     };
-    decoder.run(&piece((0..300).map(line).collect()), &mut give).unwrap();
+    decoder.run(&chunk((0..300).map(line).collect()), &mut give).unwrap();
     assert_eq!(lines, (0..300).map(|at| (at as u64, bad(at))).collect::<Vec<_>>());
     assert_eq!((items, stored), (5, vec![7, 0, 0, 0, 0]));
 }
@@ -111,7 +111,7 @@ fn little_text_in_many_columns_takes_little_memory() {
         bytes += item.bytes;
         true
     };
-    decoder_of(fields, false).run(&piece(text), &mut give).unwrap();
+    decoder_of(fields, false).run(&chunk(text), &mut give).unwrap();
     // Each array is some two hundred bytes of its own.
     assert!(bytes < 10 * len, "{bytes} of {len}");
 }
@@ -124,7 +124,7 @@ fn keys_as_long_as_the_record_are_shortened() {
         assert!(column.len() < 600 && key.starts_with(column.trim_end_matches('\u{2026}')), "{column}");
         true
     };
-    decoder(true).run(&piece(format!("{{\"{key}\":1}}\n")), &mut give).unwrap();
+    decoder(true).run(&chunk(format!("{{\"{key}\":1}}\n")), &mut give).unwrap();
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn bad_records_are_handed_on_before_they_are_many() {
         assert!(item.value.bad.len() * size_of::<BadRecord>() <= most);
         true
     };
-    decoder(true).run(&piece("x\n".repeat(100_000)), &mut give).unwrap();
+    decoder(true).run(&chunk("x\n".repeat(100_000)), &mut give).unwrap();
     assert_eq!(count, 100_000);
     assert!(items > 1, "{items}");
 }

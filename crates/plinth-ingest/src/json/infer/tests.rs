@@ -5,14 +5,14 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field};
 
 use super::*;
-use crate::json::tokenizer::Tools;
+use crate::json::tokenizer::Scratch;
 use crate::stream::sample::Samples as _;
 use crate::values::infer::COLUMNS;
 use crate::values::infer::{MEMORY, STRUCT_FIELDS};
 
 fn look(samples: &mut Samples, text: &str) {
-    let mut tools = Tools::new(1_024);
-    samples.json(&mut Walk::new(text, &mut tools, false)).unwrap();
+    let mut scratch = Scratch::new(1_024);
+    samples.json(&mut Tokenizer::new(text, &mut scratch, false)).unwrap();
 }
 
 /// Records with one column `m`, an object whose keys are the numbers.
@@ -107,9 +107,9 @@ fn names_are_bounded_at_the_top_level_and_in_all() {
     assert!(is_wide(&top) && top.memory() < 1_000);
     // A tree of objects none of which is wide.
     let inner = (0..STRUCT_FIELDS).map(|key| format!("\"{key}\":0")).collect::<Vec<_>>().join(",");
-    let outer = (0..STRUCT_FIELDS).map(|key| format!("\"{key}\":{{{inner}}}")).collect::<Vec<_>>().join(",");
+    let reader = (0..STRUCT_FIELDS).map(|key| format!("\"{key}\":{{{inner}}}")).collect::<Vec<_>>().join(",");
     let mut tree = Samples::default();
-    look(&mut tree, &format!("{{\"a\":{{{outer}}},\"b\":[[{{{outer}}}]]}}"));
+    look(&mut tree, &format!("{{\"a\":{{{reader}}},\"b\":[[{{{reader}}}]]}}"));
     assert!(tree.memory() <= MEMORY, "{}", tree.memory());
     // Few names, but long ones.
     let mut long = Samples::default();

@@ -5,20 +5,20 @@ use proptest::prelude::*;
 
 /// What a document comes to: where its rows start and values are, or what is wrong, however it is cut.
 fn run(root: &str, text: &[u8], step: usize) -> Result<Vec<(usize, usize)>, Option<usize>> {
-    let mut outer = Outer::new(Root::parse(root).unwrap(), 64);
+    let mut reader = PathReader::new(Root::parse(root).unwrap(), 64);
     let (mut at, mut found, mut start) = (0, Vec::new(), 0);
     let mut end = 0;
     while at < text.len() || end < text.len() {
         end = (end + step).min(text.len());
         loop {
-            match outer.next(&text[..end], at).map_err(|flaw| Some(flaw.at))? {
+            match reader.next(&text[..end], at).map_err(|flaw| Some(flaw.at))? {
                 Halt::More => break at = end,
                 Halt::Rows(rows) => {
                     found.push((rows, rows));
                     // The rows here are what no bracket is in.
                     at = rows + text[rows..].iter().position(|b| *b == b']').ok_or(None)? + 1;
                     end = end.max(at);
-                    outer.close_rows();
+                    reader.close_rows();
                 }
                 Halt::Value(value) => {
                     start = value;
@@ -31,8 +31,8 @@ fn run(root: &str, text: &[u8], step: usize) -> Result<Vec<(usize, usize)>, Opti
             }
         }
     }
-    outer.finish().map_err(|_| None)?;
-    if outer.is_in_value() {
+    reader.finish().map_err(|_| None)?;
+    if reader.is_in_value() {
         found.push((start, text.len()));
     }
     Ok(found)

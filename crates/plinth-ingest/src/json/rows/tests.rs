@@ -6,7 +6,7 @@ use arrow_array::{Array, BooleanArray};
 use arrow_schema::{DataType, Schema};
 
 use super::*;
-use crate::json::tokenizer::Tools;
+use crate::json::tokenizer::Scratch;
 
 #[test]
 fn lists_of_wide_values_are_counted_and_bounded() {
@@ -15,11 +15,11 @@ fn lists_of_wide_values_are_counted_and_bounded() {
     let lists = DataType::List(Arc::new(Field::new_list_field(list, true)));
     let schema = Arc::new(Schema::new(vec![Field::new("a", lists, true)]));
     let mut rows = Rows::new(&schema, Rules { given: true, unknown: Unknown::Error }, 1).unwrap();
-    let mut tools = Tools::new(100);
+    let mut scratch = Scratch::new(100);
     let mut push = |rows: &mut Rows, most| {
         rows.most = most;
         // Two inner lists, three structs of a hundred values each.
-        rows.push(&mut Walk::new(r#"{"a":[[{},{}],[null]]}"#, &mut tools, false)).unwrap()
+        rows.push(&mut Tokenizer::new(r#"{"a":[[{},{}],[null]]}"#, &mut scratch, false)).unwrap()
     };
     assert!(push(&mut rows, 302).is_none());
     assert_eq!(rows.listed(), 302);
@@ -56,13 +56,13 @@ fn rows_that_break_off_anywhere_are_rows_all_the_same() {
         r#""s":{"y":"r","x":5},"d":1.5}"#
     );
     let mut rows = Rows::new(&schema, Rules { given: true, unknown: Unknown::Error }, 1).unwrap();
-    let mut tools = Tools::new(100);
+    let mut scratch = Scratch::new(100);
     let mut keep = Vec::new();
     // Without its first bracket it is no row.
     for end in 1..=good.len() {
-        keep.push(rows.push(&mut Walk::new(&good[..end], &mut tools, false)).is_ok());
+        keep.push(rows.push(&mut Tokenizer::new(&good[..end], &mut scratch, false)).is_ok());
         let odd = format!("{}?", &good[..end]);
-        keep.push(rows.push(&mut Walk::new(&odd, &mut tools, false)).is_ok());
+        keep.push(rows.push(&mut Tokenizer::new(&odd, &mut scratch, false)).is_ok());
     }
     assert_eq!(keep.iter().filter(|keep| **keep).count(), 2);
     let columns = rows.finish().unwrap();

@@ -3,11 +3,11 @@
 use super::*;
 use proptest::prelude::*;
 
-type Take = fn(&[u8], usize, &Template, usize, &mut [&mut Vec<f64>]) -> (usize, usize);
+type RecordSink = fn(&[u8], usize, &Template, usize, &mut [&mut Vec<f64>]) -> (usize, usize);
 
 /// The kernels this machine has.
-fn kernels() -> Vec<Take> {
-    let mut kernels: Vec<Take> = vec![take::<Portable>];
+fn kernels() -> Vec<RecordSink> {
+    let mut kernels: Vec<RecordSink> = vec![take::<Portable>];
     #[cfg(target_arch = "x86_64")]
     if Level::all().contains(&Level::Avx2) {
         kernels.push(avx2::take);
@@ -23,7 +23,7 @@ fn learned(record: &str) -> Option<Template> {
 fn number(text: &str, around: usize) -> Vec<Option<f64>> {
     let template = learned("{\"0\":1},").unwrap();
     let all = format!("{}{{\"0\":{text}}},{}", " ".repeat(around), "9".repeat(around));
-    let take = |kernel: Take| {
+    let take = |kernel: RecordSink| {
         let mut values = Vec::new();
         let (rows, end) = kernel(all.as_bytes(), around, &template, 9, &mut [&mut values]);
         assert_eq!(rows, values.len(), "{text}");
@@ -75,7 +75,7 @@ fn numbers_are_those_of_the_standard_library_or_left() {
         for around in [0, 20, 70] {
             for (at, value) in number(text, around).into_iter().enumerate() {
                 let expected: f64 = text.parse().unwrap();
-                // Near the ends of the text some are left to the walk.
+                // Near the ends of the text some are left to the tokenizer.
                 assert!(value.is_some() || around < 70, "{text} {at}");
                 assert!(value.is_none_or(|value| value.to_bits() == expected.to_bits()), "{text} {at} {value:?}");
             }

@@ -5,10 +5,10 @@ use proptest::prelude::*;
 
 /// The whole text as one value.
 fn check(text: &str) -> Result<(), Flaw> {
-    let mut tools = Tools::new(128);
-    let mut walk = Walk::new(text, &mut tools, false);
-    walk.skip()?;
-    if walk.at() < text.len() { Err(walk.flaw("something after the JSON value")) } else { Ok(()) }
+    let mut scratch = Scratch::new(128);
+    let mut tokens = Tokenizer::new(text, &mut scratch, false);
+    tokens.skip()?;
+    if tokens.at() < text.len() { Err(tokens.flaw("something after the JSON value")) } else { Ok(()) }
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn expected_keys_are_those_and_no_others() {
         ("abcdefghijklmn", r#""abcdefghijklmn":"#, true),
         ("abcdefghijklmn", r#""abcdefghijklmn";"#, false),
     ] {
-        let mut tools = Tools::new(128);
-        let mut walk = Walk::new(text, &mut tools, false);
-        assert_eq!(walk.expected_key(&Spelled::new(name)), expected, "{name} {text}");
-        assert_eq!(walk.at(), if expected && text.ends_with(['1', '}']) { name.len() + 3 } else { walk.at() });
+        let mut scratch = Scratch::new(128);
+        let mut tokens = Tokenizer::new(text, &mut scratch, false);
+        assert_eq!(tokens.expected_key(&Spelled::new(name)), expected, "{name} {text}");
+        assert_eq!(tokens.at(), if expected && text.ends_with(['1', '}']) { name.len() + 3 } else { tokens.at() });
     }
 }
 
@@ -89,18 +89,18 @@ fn strings_end_where_they_end() {
         for (spelled, what) in [(plain.clone(), plain.clone()), (format!("{plain}\\\"\\\\"), format!("{plain}\"\\"))] {
             for after in ["", ",", "\" \\ \u{1}"] {
                 let text = format!("\"{spelled}\"{after}");
-                let mut tools = Tools::new(128);
-                let mut walk = Walk::new(&text, &mut tools, true);
-                assert_eq!(walk.string(), Ok(what.as_str()), "{text}");
-                assert_eq!((walk.at(), walk.end()), (spelled.len() + 2, spelled.len() + 2), "{text}");
+                let mut scratch = Scratch::new(128);
+                let mut tokens = Tokenizer::new(&text, &mut scratch, true);
+                assert_eq!(tokens.string(), Ok(what.as_str()), "{text}");
+                assert_eq!((tokens.at(), tokens.end()), (spelled.len() + 2, spelled.len() + 2), "{text}");
             }
         }
         for (bad, at, flaw) in
             [("\t\"", len + 1, "control"), ("\\", 0, UNCLOSED), ("", 0, UNCLOSED), ("\\x\"", len + 1, "escape")]
         {
             let text = format!("\"{}{bad}", "x".repeat(len));
-            let mut tools = Tools::new(128);
-            let found = Walk::new(&text, &mut tools, true).string().map(str::to_owned).unwrap_err();
+            let mut scratch = Scratch::new(128);
+            let found = Tokenizer::new(&text, &mut scratch, true).string().map(str::to_owned).unwrap_err();
             assert!(found.at == at && found.what.contains(flaw), "{text} {found:?}");
         }
     }
@@ -111,12 +111,12 @@ fn spaces_are_passed_over_and_line_feeds_where_they_mean_nothing() {
     for len in 0..30 {
         let spaces = " ".repeat(len);
         for between in [spaces.clone(), format!("\t{spaces}\r"), format!("{spaces}\t ")] {
-            let mut tools = Tools::new(128);
-            assert_eq!(Walk::new(&format!("{between}1"), &mut tools, true).at(), between.len());
-            assert_eq!(Walk::new(&between, &mut tools, true).at(), between.len());
+            let mut scratch = Scratch::new(128);
+            assert_eq!(Tokenizer::new(&format!("{between}1"), &mut scratch, true).at(), between.len());
+            assert_eq!(Tokenizer::new(&between, &mut scratch, true).at(), between.len());
             let feeds = format!("{between}\n{between}1");
-            assert_eq!(Walk::new(&feeds, &mut tools, true).at(), between.len());
-            assert_eq!(Walk::new(&feeds, &mut tools, false).at(), 2 * between.len() + 1);
+            assert_eq!(Tokenizer::new(&feeds, &mut scratch, true).at(), between.len());
+            assert_eq!(Tokenizer::new(&feeds, &mut scratch, false).at(), 2 * between.len() + 1);
         }
     }
 }

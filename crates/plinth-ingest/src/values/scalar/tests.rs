@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn dates_outside_the_range_are_refused() {
-    let push = |data_type, text| column(&data_type, true).unwrap().push(text).map_err(Cow::into_owned);
+    let push = |data_type, text| column_builder(&data_type, true).unwrap().push(text).map_err(Cow::into_owned);
     for far in ["+999999999-01-01", "-999999999-01-01"] {
         assert_eq!(push(DataType::Date64, far), Err("outside the range of the type".to_owned()));
         assert_eq!(push(DataType::Date32, far), Err("outside the range of the type".to_owned()));
@@ -43,13 +43,13 @@ fn no_text_and_no_type_panics() {
     texts.extend(["1e308 hours", "P1Y", "1-2 3 4:5:6.7", "99999999999:59:59", "-1 week 9223372036854775807 secs"]);
     for data_type in &types {
         for given in [false, true] {
-            let Some(mut column) = column(data_type, given) else { continue };
+            let Some(mut column) = column_builder(data_type, given) else { continue };
             let taken = texts.iter().filter(|text| column.push(text).is_ok()).count();
             assert_eq!(column.finish().len(), taken, "{data_type}");
         }
     }
     // Such types there are not.
     for unknown in [FixedSizeBinary(-1), Time32(TimeUnit::Nanosecond), Time64(TimeUnit::Second), Null] {
-        assert!(column(&unknown, true).is_none(), "{unknown}");
+        assert!(column_builder(&unknown, true).is_none(), "{unknown}");
     }
 }
