@@ -12,7 +12,7 @@ use arrow_schema::SchemaRef;
 use plinth_encoding::Effort;
 use plinth_format::sort::{SortKey, SortOptions, Sorter};
 use plinth_format::{File, WriterOptions};
-use plinth_ingest::{BatchSource, IngestError, Rejects, Sample, SourceOptions};
+use plinth_ingest::{Attempt, BatchSource, Rejects, SourceOptions};
 use plinth_profile::{Profiler, Stage};
 use plinth_table::TableFolder;
 
@@ -126,7 +126,7 @@ impl Job {
         }
         interrupt::writes_into(self.target.folder());
         let shares = Shares::of(self.memory);
-        let mut options = SourceOptions {
+        let options = SourceOptions {
             // The writer's threads need the other half, if they are at work already.
             threads: if self.sort_by.is_empty() { (self.threads / 2).max(1) } else { self.threads },
             ahead_bytes: usize::try_from(shares.ahead).unwrap_or(usize::MAX),
@@ -136,19 +136,18 @@ impl Job {
             ..self.source.clone()
         };
         let progress = Progress::new(0, self.quiet);
-        match self.attempt(&options, shares, &progress) {
-            Err(Stopped::Surprise(record)) => {
-                progress.note(&format!("{record}; starting again with a schema inferred from all rows"));
-                options.sample = Sample::Everything;
-                Ok(self.attempt(&options, shares, &progress)?)
-            }
-            other => Ok(other?),
-        }
+        plinth_ingest::import(
+            &self.inputs,
+            &options,
+            |record| progress.note(&format!("{record}; starting again with a schema inferred from all rows")),
+            |attempt| self.write(attempt, shares, &progress),
+        )
     }
 
-    fn attempt(&self, options: &SourceOptions, shares: Shares, progress: &Progress) -> Result<Report, Stopped> {
+    /// Writes all rows of the input, which are read from its beginning.
+    fn write(&self, attempt: &mut Attempt<'_, PathBuf>, shares: Shares, progress: &Progress) -> Result<Report> {
         let opening = self.profiler.scope(Stage::Open);
-        let mut source = catching(|| plinth_ingest::open(&self.inputs, options))?;
+        let source = catching(|| attempt.open())?;
         drop(opening);
         let schema = source.schema().clone();
         let totals = source.totals();
@@ -165,11 +164,11 @@ impl Job {
             let _open = self.profiler.scope(Stage::Open);
             self.target.create(&schema, writer)?
         };
-        let mut probe = TextProbe::new(source.as_ref());
+        let mut probe = TextProbe::new(source);
         if self.sort_by.is_empty() {
-            self.read(source.as_mut(), &mut probe, progress, |batch| output.write(batch))?;
+            self.read(source, &mut probe, progress, |batch| output.write(batch))?;
         } else {
-            self.sort(source.as_mut(), &schema, shares, &mut probe, progress, &mut output)?;
+            self.sort(source, &schema, shares, &mut probe, progress, &mut output)?;
         }
         interrupt::check()?;
         progress.say("sorting dictionaries, writing");
@@ -187,7 +186,7 @@ impl Job {
             output_bytes: summary.file_bytes,
             rejects: source.rejects(),
             text_like: probe.finish(&schema),
-            notes: self.index_notes()?.into_iter().chain(unknown_keys(source.as_ref())).collect(),
+            notes: self.index_notes()?.into_iter().chain(unknown_keys(source)).collect(),
         })
     }
 
@@ -219,7 +218,7 @@ impl Job {
         probe: &mut TextProbe,
         progress: &Progress,
         output: &mut Output,
-    ) -> Result<(), Stopped> {
+    ) -> Result {
         let options = SortOptions {
             gather_bytes: shares.gather,
             merge_bytes: shares.merge,
@@ -228,14 +227,14 @@ impl Job {
             cancelled: interrupt::flag(),
         };
         let sort = self.profiler.scope(Stage::Sort);
-        let mut sorter = Sorter::new(schema, &self.sort_by, options).map_err(Failure::from)?;
+        let mut sorter = Sorter::new(schema, &self.sort_by, options)?;
         drop(sort);
         self.read(source, probe, progress, |batch| Ok(sorter.push(batch)?))?;
         let rows = source.position().rows;
         let _build = self.profiler.scope(Stage::Build);
-        for batch in sorter.finish().map_err(Failure::from)? {
+        for batch in sorter.finish()? {
             interrupt::check()?;
-            output.write(&batch.map_err(Failure::from)?)?;
+            output.write(&batch?)?;
             progress.say(&format!("sorted {} of {}", units::count(output.rows()), units::counted(rows, "row")));
         }
         Ok(())
@@ -248,7 +247,7 @@ impl Job {
         probe: &mut TextProbe,
         progress: &Progress,
         mut take: impl FnMut(&arrow_array::RecordBatch) -> Result,
-    ) -> Result<(), Stopped> {
+    ) -> Result {
         loop {
             let read = self.profiler.scope(Stage::Read);
             let Some(batch) = source.next_batch()? else { return Ok(()) };
@@ -261,37 +260,6 @@ impl Job {
             take(&batch)?;
             drop(build);
             progress.show(position.bytes, Some(position.rows));
-        }
-    }
-}
-
-/// Why an attempt ended.
-enum Stopped {
-    /// A row was not like the sample that the schema was inferred from.
-    Surprise(String),
-    Failed(Failure),
-}
-
-impl From<Failure> for Stopped {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-impl From<IngestError> for Stopped {
-    fn from(error: IngestError) -> Self {
-        match error {
-            IngestError::Surprise(record) => Self::Surprise(record.to_string()),
-            other => Self::Failed(other.into()),
-        }
-    }
-}
-
-impl From<Stopped> for Failure {
-    fn from(stopped: Stopped) -> Self {
-        match stopped {
-            Stopped::Surprise(record) => Self::new(record),
-            Stopped::Failed(failure) => failure,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! columns united by name, decoded ahead by a few threads. Parquet keeps text as dictionary arrays where the file stores
 //! dictionaries; CSV and JSON are read strictly, by an inferred or a given schema, and lose nothing silently. JSON may be
 //! lines, values one after the other, an array, or arrays within a document of any size.
+//! [`import`] begins again where a row does not fit the schema that was inferred from a sample.
 //! [`export`] writes batches to the same formats.
 
 mod batch_source;
@@ -26,4 +27,4 @@ pub use error::{BadRecord, IngestError, Result};
 pub use format::{Compression, FileFormat};
 pub use options::{CsvOptions, JsonOptions, Mark, Misfits, ParquetOptions, Rejects, Sample, SourceOptions, Unknown};
 pub use parquet::{ParquetSource, as_meant, as_stored, has_arrow_schema};
-pub use source::{inputs, open, open_with};
+pub use source::{Attempt, import, inputs, open, open_with};

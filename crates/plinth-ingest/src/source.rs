@@ -1,6 +1,7 @@
 //! One way in for every format: what is named, of which format it is, and which reader takes it.
 
 pub mod inputs;
+mod restart;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ use crate::parquet::{ParquetFile, ParquetSource};
 use crate::stream::input::{Input, Spooled};
 use crate::{csv, json};
 use inputs::{STDIN, expand_as};
+
+pub use restart::{Attempt, import};
 
 /// Opens files, directories, patterns, or `-` for standard input, all of one format, as one stream of batches.
 ///

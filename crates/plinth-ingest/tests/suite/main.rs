@@ -13,6 +13,7 @@ mod dialects;
 mod json;
 mod parquet;
 mod profile;
+mod restart;
 mod roundtrip;
 mod stored;
 mod stored_rows;
