@@ -18,6 +18,7 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_schema::{DataType, Field, Schema};
+use plinth_core::random::Random;
 use plinth_ingest::{JsonOptions, SourceOptions, open};
 
 const COLUMNS: [&str; 4] = ["x0", "y0", "x1", "y1"];
@@ -25,22 +26,9 @@ const COLUMNS: [&str; 4] = ["x0", "y0", "x1", "y1"];
 /// Kilometres.
 const RADIUS: f64 = 6372.8;
 
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-struct Random(u64);
-
-impl Random {
-    fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
-    }
-
-    /// A number from -1 to 1.
-    fn next(&mut self) -> f64 {
-        (self.word() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
-    }
+/// A number from -1 to 1.
+fn signed(random: &mut Random) -> f64 {
+    random.fraction() * 2.0 - 1.0
 }
 
 /// Where pairs are: anywhere, or one point of each near one of a few places and the other near another.
@@ -53,16 +41,16 @@ impl Places {
     fn new(seed: u64, clustered: bool) -> Self {
         let mut random = Random(seed);
         let places = if clustered { 64 } else { 0 };
-        let clusters = (0..places).map(|_| [random.next() * 150.0, random.next() * 70.0]).collect();
+        let clusters = (0..places).map(|_| [signed(&mut random) * 150.0, signed(&mut random) * 70.0]).collect();
         Self { random, clusters }
     }
 
     fn point(&mut self) -> [f64; 2] {
-        let (x, y) = (self.random.next(), self.random.next());
+        let (x, y) = (signed(&mut self.random), signed(&mut self.random));
         match self.clusters.len() as u64 {
             0 => [x * 180.0, y * 90.0],
             places => {
-                let [at_x, at_y] = self.clusters[usize::try_from(self.random.word() % places).unwrap()];
+                let [at_x, at_y] = self.clusters[usize::try_from(self.random.next_u64() % places).unwrap()];
                 [at_x + x * 20.0, at_y + y * 15.0]
             }
         }

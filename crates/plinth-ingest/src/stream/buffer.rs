@@ -4,8 +4,9 @@ use std::io::{ErrorKind, Read};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use plinth_core::sync::lock;
 use plinth_profile::{Stage, scope};
 
 use super::input::{Input, Opened};
@@ -26,11 +27,11 @@ struct Spares(Mutex<Vec<Vec<u8>>>);
 
 impl Spares {
     fn take(&self) -> Vec<u8> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+        lock(&self.0).pop().unwrap_or_default()
     }
 
     fn give(&self, memory: Vec<u8>) {
-        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spares = lock(&self.0);
         if spares.len() < SPARE && (1..=SPARE_BYTES).contains(&memory.len()) {
             spares.push(memory);
         }

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use plinth_core::sync::lock;
 use plinth_io::Spool;
 use plinth_profile::{Stage, scope};
 
@@ -90,7 +91,7 @@ impl Input {
             }
             From::Spooled(spooled) => Box::new(spooled.reader()),
             From::Stream(stream) => {
-                let taken = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let taken = lock(stream).take();
                 taken.ok_or_else(|| fail(Error::other("it can be read only once")))?
             }
         };

@@ -4,9 +4,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
 use arrow_schema::DataType;
+use plinth_core::random::Random;
 use plinth_ingest::{CsvOptions, Sample, SourceOptions};
 
-use crate::{Random, read, write};
+use crate::{Draw, read, write};
 
 /// A table and how it is to be written.
 #[derive(Debug)]
@@ -39,17 +40,17 @@ impl Table {
             blank: random.one_in(6),
             ended: !random.one_in(4),
         };
-        let columns = 1 + random.below(5);
+        let columns = 1 + random.index(5);
         let header = random.one_in(2);
         // Names and values are told apart by numbers: without one, any first record may be names.
         let numbers: Vec<bool> = (0..columns).map(|_| random.one_in(2)).collect();
         let numbers = if numbers.contains(&true) { numbers } else { vec![true; columns] };
-        let rows = if random.one_in(5) { 1 } else { 1 + random.below(20) };
+        let rows = if random.one_in(5) { 1 } else { 1 + random.index(20) };
         if header {
             table.names = Some((0..columns).map(|at| format!("n{at}{}", table.text(random, 4))).collect());
         }
         for _ in 0..rows {
-            let number = |random: &mut Random| (random.below(4_000) as i64 - 1_000).to_string();
+            let number = |random: &mut Random| (random.index(4_000) as i64 - 1_000).to_string();
             let cell = |at: &bool, random: &mut Random| if *at { number(random) } else { table.text(random, 8) };
             let row = numbers.iter().map(|at| cell(at, random)).collect();
             table.rows.push(row);
@@ -63,7 +64,7 @@ impl Table {
             return String::new();
         }
         let mut text = random.pick(&["x", "yz", "O", "été", "5 by 3m"]).to_string();
-        for _ in 0..random.below(most) {
+        for _ in 0..random.index(most) {
             let piece =
                 *random.pick(&["a", "b", " ", "-", "e", ",", ";", "\n", "\"", "'", ".", "t", "it's", "\r\n", "|"]);
             let meant = [self.delimiter, '\n', '\r'];
@@ -159,7 +160,7 @@ fn outcome(table: &Table, text: &str, csv: CsvOptions) -> (Outcome, String) {
 
 #[test]
 fn a_dialect_that_shows_is_told_right_or_refused() {
-    let mut random = Random::new(0x5EED);
+    let mut random = Random(0x5EED);
     let (mut right, mut refused, mut wrong) = (0, 0, Vec::new());
     let mut told_right = 0;
     for round in 0..6_000 {

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_cast::cast;
 use arrow_select::concat::concat_batches;
+use plinth_core::random::Random;
 use plinth_ingest::{BatchSource, SourceOptions};
 
 /// All rows of a source in the types of its schema.
@@ -70,29 +71,18 @@ fn lines(batch: &RecordBatch) -> Vec<String> {
     std::fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Numbers that are the same in every run.
-struct Random(u64);
+/// What tests draw from numbers that are the same in every run.
+trait Draw {
+    fn one_in(&mut self, many: usize) -> bool;
+    fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T;
+}
 
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// A number below another.
-    fn below(&mut self, end: usize) -> usize {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) % end as u64) as usize
-    }
-
+impl Draw for Random {
     fn one_in(&mut self, many: usize) -> bool {
-        self.below(many) == 0
+        self.index(many) == 0
     }
 
     fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len())]
+        &of[self.index(of.len())]
     }
 }

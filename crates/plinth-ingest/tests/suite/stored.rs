@@ -1,19 +1,20 @@
 //! Parquet of types that other writers have: every value is the same, or refused by the name of its column.
 
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit};
+use plinth_core::random::Random;
 use plinth_ingest::SourceOptions;
 use std::sync::Arc;
 
+use crate::read;
 use crate::stored_rows::{Row, cells, with_dictionaries_at_zero, write};
-use crate::{Random, read};
 
 #[test]
 fn intervals_int96_and_repeated_fields_are_read_as_they_were_written() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.parquet");
-    let mut random = Random::new(96);
+    let mut random = Random(96);
     for round in 0..150 {
-        let mut below = |end| random.below(end);
+        let mut below = |end| random.index(end);
         let rows: Vec<Row> = (0..1 + below(60)).map(|_| Row::random(&mut below, true)).collect();
         let dictionary = below(2) == 0;
         write(&path, &rows, 1 + below(60), dictionary);
