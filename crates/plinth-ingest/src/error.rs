@@ -160,6 +160,12 @@ pub enum IngestError {
         /// Why, and what to do.
         what: String,
     },
+    /// The reader or the writer is in a state that cannot be.
+    #[error("internal error: {what}; please report it")]
+    Internal {
+        /// The state.
+        what: &'static str,
+    },
     /// Output could not be written.
     #[error("{0}")]
     Io(#[from] plinth_io::IoError),
@@ -180,6 +186,12 @@ impl IngestError {
     /// A thread that could not be started.
     pub(crate) fn thread(source: std::io::Error) -> Self {
         Self::os(Path::new("reader"), "start a thread", source)
+    }
+
+    /// A state that cannot be.
+    #[cold]
+    pub(crate) fn internal(what: &'static str) -> Self {
+        Self::Internal { what }
     }
 
     /// A damaged file.

@@ -105,7 +105,7 @@ impl Decoder {
             return Ok(());
         }
         let mut records = Records::new(chunk, record, level);
-        while out.wanted && records.next(window, columns.len()) {
+        while out.wanted && records.next(window, columns.len())? {
             let faults = rows.push(&records, window, columns);
             judge(&mut records, window, columns.len(), faults, &mut out)?;
             if out.is_full(rows.len(), 0) {
@@ -157,6 +157,10 @@ impl Worker<Chunk, Decoded, IngestError> for Decoder {
         TextChunk::bytes(chunk)
     }
 
+    fn internal(&self, what: &'static str) -> IngestError {
+        IngestError::internal(what)
+    }
+
     fn panicked(&self, chunk: Option<&Chunk>) -> IngestError {
         panicked(chunk.map(|chunk| (chunk.path.as_ref(), chunk.line)))
     }
@@ -188,7 +192,7 @@ impl ChunkSampler<Chunk, Objects> for Sampler {
         }
         let mut records = Records::new(chunk, framing.record, framing.level);
         let (mut taken, mut plain) = (0, String::new());
-        while taken < limit && records.next(window, names.len()) {
+        while taken < limit && records.next(window, names.len()).unwrap_or(false) {
             let most = usize::try_from(limit - taken).unwrap_or(usize::MAX);
             let rows = || window.rows.iter().take(most);
             for (at, name) in names.iter().enumerate() {
@@ -234,6 +238,10 @@ impl Worker<Chunk, Objects, IngestError> for Sampler {
 
     fn bytes(&self, chunk: &Chunk) -> u64 {
         TextChunk::bytes(chunk)
+    }
+
+    fn internal(&self, what: &'static str) -> IngestError {
+        IngestError::internal(what)
     }
 
     fn panicked(&self, chunk: Option<&Chunk>) -> IngestError {

@@ -10,6 +10,7 @@ use super::framing::Chunk;
 use crate::bits::Level;
 use crate::bits::dialect::Dialect;
 use crate::bits::fields::FieldScan;
+use crate::error::{IngestError, Result};
 use crate::stream::fault::Place;
 
 /// Bytes that are looked at before their records are taken: few enough that they and their fields' ends stay in a core's
@@ -144,14 +145,14 @@ impl<'a> Records<'a> {
     }
 
     /// Finds the next records. Answers whether there are any.
-    pub(super) fn next(&mut self, window: &mut Window, columns: usize) -> bool {
+    pub(super) fn next(&mut self, window: &mut Window, columns: usize) -> Result<bool> {
         window.ends.clear();
         window.complete.clear();
         window.rows.clear();
         window.broken.clear();
         let bytes = self.bytes();
         if self.start >= bytes.len() {
-            return false;
+            return Ok(false);
         }
         let _structure = scope(Stage::Structure);
         // What was found of an unfinished record is found once more.
@@ -172,19 +173,21 @@ impl<'a> Records<'a> {
             window.complete.push(offset(window.ends.len()));
             self.odd |= self.scan.is_unsound();
         }
-        self.sort_out(window, columns);
-        true
+        self.sort_out(window, columns)?;
+        Ok(true)
     }
 
     /// Tells rows from what is none.
-    fn sort_out(&mut self, window: &mut Window, columns: usize) {
+    fn sort_out(&mut self, window: &mut Window, columns: usize) -> Result<()> {
         let Window { ends, complete, rows, broken } = window;
         let feeds = self.dialect.line_end == b'\n';
         let careful = self.odd || self.text.is_none();
         let (mut start, mut first) = (self.start, 0_usize);
         for last in complete.iter().map(|last| *last as usize) {
             let count = last - first;
-            let Some(end) = ends.get_mut(last.wrapping_sub(1)) else { break };
+            let Some(end) = ends.get_mut(last.wrapping_sub(1)) else {
+                return Err(IngestError::internal("a record of CSV ends behind its fields"));
+            };
             let next = (*end as usize + 1).min(self.chunk.bytes.len());
             let byte = |at: usize| self.chunk.bytes.get(at).copied();
             // A carriage return before a line feed is part of the line's end.
@@ -206,6 +209,7 @@ impl<'a> Records<'a> {
             (start, first) = (next, last);
         }
         self.start = start;
+        Ok(())
     }
 
     /// What is wrong with a record.

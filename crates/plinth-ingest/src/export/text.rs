@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, StringViewArray};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch, StringViewArray};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 
@@ -210,7 +210,7 @@ impl<'a> Values<'a> {
             }
             Kind::List(items) => {
                 to.push(b'[');
-                for (at, item) in range(self.array, row).enumerate() {
+                for (at, item) in range(self.array, row)?.enumerate() {
                     if at > 0 {
                         to.push(b',');
                     }
@@ -232,7 +232,7 @@ impl<'a> Values<'a> {
             }
             Kind::Map { keys, values } => {
                 to.push(b'{');
-                for (at, entry) in range(self.array, row).enumerate() {
+                for (at, entry) in range(self.array, row)?.enumerate() {
                     if at > 0 {
                         to.push(b',');
                     }
@@ -248,25 +248,21 @@ impl<'a> Values<'a> {
 }
 
 /// Where the elements of a list or map are among all elements.
-fn range(array: &dyn Array, row: usize) -> std::ops::Range<usize> {
-    let bounds = |offsets: &[i32]| match offsets {
-        [start, end, ..] => usize::try_from(*start).unwrap_or(0)..usize::try_from(*end).unwrap_or(0),
-        _ => 0..0,
-    };
-    match array.data_type() {
-        DataType::List(_) => bounds(array.as_list::<i32>().offsets().get(row..).unwrap_or_default()),
-        DataType::Map(..) => bounds(array.as_map().offsets().get(row..).unwrap_or_default()),
-        DataType::LargeList(_) => match array.as_list::<i64>().offsets().get(row..) {
-            Some([start, end, ..]) => usize::try_from(*start).unwrap_or(0)..usize::try_from(*end).unwrap_or(0),
-            _ => 0..0,
-        },
-        DataType::FixedSizeList(_, size) => {
-            let size = usize::try_from(*size).unwrap_or(0);
-            let start = usize::try_from(array.as_fixed_size_list().value_offset(row)).unwrap_or(0);
-            start..start + size
-        }
-        _ => 0..0,
+fn range(array: &dyn Array, row: usize) -> Result<std::ops::Range<usize>, ArrowError> {
+    fn bounds<O: OffsetSizeTrait>(offsets: &[O], row: usize) -> Option<std::ops::Range<usize>> {
+        Some(offsets.get(row)?.as_usize()..offsets.get(row + 1)?.as_usize())
     }
+    let found = match array.data_type() {
+        DataType::List(_) => bounds(array.as_list::<i32>().offsets(), row),
+        DataType::Map(..) => bounds(array.as_map().offsets(), row),
+        DataType::LargeList(_) => bounds(array.as_list::<i64>().offsets(), row),
+        DataType::FixedSizeList(_, size) => usize::try_from(*size).ok().and_then(|size| {
+            let start = usize::try_from(array.as_fixed_size_list().value_offset(row)).ok()?;
+            Some(start..start + size)
+        }),
+        _ => None,
+    };
+    found.ok_or_else(|| ArrowError::SchemaError(format!("internal error: no elements of {}", array.data_type())))
 }
 
 /// A field that is not null: in quotes where it is empty or could be taken for something else.

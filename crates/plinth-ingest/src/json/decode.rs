@@ -356,6 +356,10 @@ impl Worker<Chunk, Decoded, IngestError> for Decoder {
         TextChunk::bytes(chunk)
     }
 
+    fn internal(&self, what: &'static str) -> IngestError {
+        IngestError::internal(what)
+    }
+
     fn panicked(&self, chunk: Option<&Chunk>) -> IngestError {
         panicked(chunk.map(|chunk| (chunk.path.as_ref(), chunk.line)))
     }
@@ -427,6 +431,10 @@ impl Worker<Chunk, Samples, IngestError> for Sampler {
 
     fn bytes(&self, chunk: &Chunk) -> u64 {
         TextChunk::bytes(chunk)
+    }
+
+    fn internal(&self, what: &'static str) -> IngestError {
+        IngestError::internal(what)
     }
 
     fn panicked(&self, chunk: Option<&Chunk>) -> IngestError {

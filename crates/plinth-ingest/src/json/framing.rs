@@ -26,6 +26,9 @@ const SHOWN: usize = 512;
 /// Bytes of the longest line end.
 const LINE_END: usize = 2;
 
+/// Why a step of the framer stops that another state is for.
+const OUT_OF_STATE: &str = "the framer of JSON is not in the state that its step is for";
+
 /// What is in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
@@ -168,7 +171,7 @@ impl Framer {
     }
 
     fn elements(&mut self) -> Result<Option<Chunk>> {
-        let State::Elements { first, .. } = &mut self.state else { return Ok(None) };
+        let State::Elements { first, .. } = &mut self.state else { return Err(IngestError::internal(OUT_OF_STATE)) };
         let first = std::mem::take(first);
         match self.boundary()? {
             Stop::Boundary(end) => Ok(Some(self.chunk(end, Framing::Elements { first, last: false }))),
@@ -179,10 +182,11 @@ impl Framer {
                     self.state = State::Broken(self.broken(Flaw { at: 0, what: "expected a comma or ]" }));
                     return Ok(Some(chunk));
                 }
-                if let State::Elements { mut reader, .. } = std::mem::replace(&mut self.state, State::Done) {
-                    reader.close_rows();
-                    self.state = State::Outside(reader);
-                }
+                let State::Elements { mut reader, .. } = std::mem::replace(&mut self.state, State::Done) else {
+                    return Err(IngestError::internal(OUT_OF_STATE));
+                };
+                reader.close_rows();
+                self.state = State::Outside(reader);
                 // The bracket.
                 self.discard(1);
                 Ok(Some(chunk))
@@ -205,7 +209,7 @@ impl Framer {
         loop {
             let (len, ended) = self.view(goal)?;
             let (State::Values(scan) | State::Elements { scan, .. }) = &mut self.state else {
-                return Ok(Stop::More(0));
+                return Err(IngestError::internal(OUT_OF_STATE));
             };
             let view = self.buffer.bytes().get(..len).unwrap_or_default();
             // Late, so that chunks are large, but not so late that there is none.
@@ -221,15 +225,17 @@ impl Framer {
                 return Ok(Stop::More(0));
             }
             if len > self.options.target.saturating_add(self.options.record) {
-                return Ok(self.early_boundary(len));
+                return self.early_boundary(len);
             }
             goal = self.further(goal);
         }
     }
 
     /// The last boundary before a record that is too large.
-    fn early_boundary(&mut self, len: usize) -> Stop {
-        let (State::Values(scan) | State::Elements { scan, .. }) = &mut self.state else { return Stop::More(0) };
+    fn early_boundary(&mut self, len: usize) -> Result<Stop> {
+        let (State::Values(scan) | State::Elements { scan, .. }) = &mut self.state else {
+            return Err(IngestError::internal(OUT_OF_STATE));
+        };
         let view = self.buffer.bytes().get(..len).unwrap_or_default();
         let mut again = fresh(scan, self.options.level);
         let mut found = Stop::More(1);
@@ -250,7 +256,7 @@ impl Framer {
         }
         *scan = fresh(scan, self.options.level);
         self.scanned = 0;
-        found
+        Ok(found)
     }
 
     /// Passes over the record the buffer starts with, which is larger than a record may be. It is a line, or a value.
@@ -304,7 +310,7 @@ impl Framer {
         let mut value = None;
         loop {
             let (len, ended) = self.view(goal)?;
-            let State::Outside(reader) = &mut self.state else { return Ok(None) };
+            let State::Outside(reader) = &mut self.state else { return Err(IngestError::internal(OUT_OF_STATE)) };
             let view = self.buffer.bytes().get(..len).unwrap_or_default();
             let halt = match reader.next(view, self.scanned) {
                 Ok(halt) => halt,
@@ -314,9 +320,10 @@ impl Framer {
                 Halt::Rows(at) => {
                     self.discard(at);
                     let scan = Scan::new(self.options.level, Between::Commas);
-                    if let State::Outside(reader) = std::mem::replace(&mut self.state, State::Done) {
-                        self.state = State::Elements { scan, reader, first: true };
-                    }
+                    let State::Outside(reader) = std::mem::replace(&mut self.state, State::Done) else {
+                        return Err(IngestError::internal(OUT_OF_STATE));
+                    };
+                    self.state = State::Elements { scan, reader, first: true };
                     return Ok(None);
                 }
                 Halt::Value(at) => {

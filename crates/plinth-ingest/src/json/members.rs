@@ -129,7 +129,9 @@ impl Members {
     /// A value for the only member, which is no object's; begins an object for it.
     pub(super) fn push_only(&mut self, tokens: &mut Tokenizer<'_>, record: &mut Record<'_>) -> Result<bool, Flaw> {
         self.objects += 1;
-        let (Some(member), Some(field)) = (self.members.first_mut(), self.fields.first()) else { return Ok(false) };
+        let (Some(member), Some(field)) = (self.members.first_mut(), self.fields.first()) else {
+            return Err(tokens.flaw("internal error: there is no column for the value"));
+        };
         member.seen = self.objects;
         let misfit = member.node.push(tokens, record, Path::default().then(field.name()))?;
         if misfit {

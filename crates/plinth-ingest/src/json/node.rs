@@ -204,7 +204,7 @@ impl Node {
                 let taken = match &mut self.shape {
                     Shape::Floats(values) => crate::values::number::float(text, true).map(|value| values.push(value)),
                     Shape::Integers(values) => whole_number::<Int64Type>(text, true).map(|value| values.push(value)),
-                    _ => Ok(()),
+                    _ => Err("internal error: a column of numbers became another".into()),
                 };
                 match taken {
                     Ok(()) => self.valid.append_non_null(),

@@ -61,7 +61,7 @@ impl Decoder {
     }
 
     fn decode(&mut self, task: &Task, give: &mut dyn FnMut(Item<(RecordBatch, u64)>) -> bool) -> Result<()> {
-        let Some(plan) = self.plans.get(task.file) else { return Ok(()) };
+        let plan = self.plans.get(task.file).ok_or(IngestError::internal("a row group of Parquet has no file"))?;
         let path = &plan.file.path;
         let damaged = |e: &dyn std::fmt::Display| {
             IngestError::damaged(path, format!("row group {}: {}", task.row_group, one_line(e)))
@@ -112,7 +112,12 @@ impl Worker<usize, (RecordBatch, u64), IngestError> for Decoder {
 
     fn run(&mut self, &task: &usize, give: &mut dyn FnMut(Item<(RecordBatch, u64)>) -> bool) -> Result<()> {
         let tasks = Arc::clone(&self.tasks);
-        tasks.get(task).map_or(Ok(()), |task| self.decode(task, give))
+        let task = tasks.get(task).ok_or(IngestError::internal("a task of the Parquet reader has no row group"))?;
+        self.decode(task, give)
+    }
+
+    fn internal(&self, what: &'static str) -> IngestError {
+        IngestError::internal(what)
     }
 
     fn panicked(&self, task: Option<&usize>) -> IngestError {
@@ -206,11 +211,14 @@ impl<'a> Adapter<'a> {
         let mut columns = Vec::with_capacity(schema.fields().len());
         let mut fields = Vec::with_capacity(schema.fields().len());
         for (at, field) in schema.fields().iter().enumerate() {
-            let place = self.plan.columns.get(at).copied().flatten();
-            let source = place.and_then(|i| Some((batch.columns().get(i)?, self.plan.meaning.fields().get(i)?)));
-            let array = match source {
+            let array = match self.plan.columns.get(at).copied().flatten() {
                 None => new_null_array(field.data_type(), batch.num_rows()),
-                Some((array, meaning)) => {
+                Some(place) => {
+                    let (array, meaning) = batch
+                        .columns()
+                        .get(place)
+                        .zip(self.plan.meaning.fields().get(place))
+                        .ok_or(IngestError::internal("a batch of Parquet lacks a column of its file"))?;
                     let array =
                         as_meant(array, self.meaning(field, meaning), true).map_err(|e| self.value_error(field, &e))?;
                     self.convert(at, field, &array)?

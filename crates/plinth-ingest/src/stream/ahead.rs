@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
+use plinth_core::sync::{lock, wait};
 use plinth_profile::{Anchor, Profiler, Stage, scope};
 
 /// Items the current task may have waiting whatever the bytes.
@@ -31,6 +32,9 @@ pub(crate) trait Worker<P, T, E>: Send + 'static {
 
     /// The error that stands for a panic: in a piece, or in the feed.
     fn panicked(&self, piece: Option<&P>) -> E;
+
+    /// The error that stands for a state of the queues that cannot be.
+    fn internal(&self, what: &'static str) -> E;
 
     /// What profiles charge the work to.
     fn anchor(&self) -> Anchor {
@@ -58,6 +62,8 @@ struct State<T, E> {
     queues: BTreeMap<usize, Queue<T, E>>,
     waiting_bytes: usize,
     cancelled: bool,
+    /// What is wrong with the queues themselves.
+    broken: Option<E>,
 }
 
 struct Shared<T, E> {
@@ -82,8 +88,15 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
         W: Worker<P, T, E>,
         F: Iterator<Item = Result<P, E>> + Send + 'static,
     {
-        let state =
-            State { next: 0, ended: false, current: 0, queues: BTreeMap::new(), waiting_bytes: 0, cancelled: false };
+        let state = State {
+            next: 0,
+            ended: false,
+            current: 0,
+            queues: BTreeMap::new(),
+            waiting_bytes: 0,
+            cancelled: false,
+            broken: None,
+        };
         let ahead = workers.len().saturating_mul(4).max(2);
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), limit, ahead });
         let feed = Arc::new(Mutex::new(feed));
@@ -100,6 +113,11 @@ impl<T: Send + 'static, E: Send + 'static> Ahead<T, E> {
     pub(crate) fn next(&mut self) -> Result<Option<T>, E> {
         let mut state = self.shared.lock();
         loop {
+            if let Some(e) = state.broken.take() {
+                state.cancelled = true;
+                self.shared.changed.notify_all();
+                return Err(e);
+            }
             let current = state.current;
             if state.cancelled || (state.ended && current >= state.next) {
                 return Ok(None);
@@ -154,12 +172,12 @@ impl<T, E> Drop for Ahead<T, E> {
 
 impl<T, E> Shared<T, E> {
     fn lock(&self) -> MutexGuard<'_, State<T, E>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State<T, E>>) -> MutexGuard<'a, State<T, E>> {
         let _join = scope(Stage::Join);
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+        wait(&self.changed, state)
     }
 
     fn work<P, F: Iterator<Item = Result<P, E>>>(
@@ -176,8 +194,9 @@ impl<T, E> Shared<T, E> {
                 std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(worker.panicked(Some(&piece))))
             });
             let mut state = self.lock();
-            if let Some(queue) = state.queues.get_mut(&task) {
-                queue.done = Some(result);
+            match state.queues.get_mut(&task) {
+                Some(queue) => queue.done = Some(result),
+                None => state.broken = Some(worker.internal("a piece that is read ahead has no queue")),
             }
             self.changed.notify_all();
         }
@@ -191,10 +210,10 @@ impl<T, E> Shared<T, E> {
         profiler: &Profiler,
     ) -> Option<(usize, Result<P, E>)> {
         let waiting = profiler.scope(Stage::Join);
-        let mut feed = feed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut feed = lock(feed);
         let mut state = self.lock();
         while !state.cancelled && !state.ended && state.next >= state.current.saturating_add(self.ahead) {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.changed, state);
         }
         if state.cancelled || state.ended {
             return None;
@@ -219,7 +238,8 @@ impl<T, E> Shared<T, E> {
             if state.cancelled {
                 return false;
             }
-            let waiting = state.queues.get(&task).map_or(0, |queue| queue.items.len());
+            // Without a queue there is nowhere to put it, which is said when the piece is done.
+            let Some(waiting) = state.queues.get(&task).map(|queue| queue.items.len()) else { return false };
             let room = state.waiting_bytes.saturating_add(item.bytes) <= self.limit;
             if room || (task == state.current && waiting < CURRENT_AHEAD) {
                 state.waiting_bytes = state.waiting_bytes.saturating_add(item.bytes);

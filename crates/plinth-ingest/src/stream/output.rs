@@ -196,6 +196,10 @@ fn kept(
 ) -> Result<RecordBatch, ArrowError> {
     let rows = keep.as_ref().map_or(rows, |keep| rows - keep.null_count());
     let keep = keep.map(|keep| BooleanArray::new(keep.into_inner(), None));
+    if columns.len() != schema.fields().len() {
+        let what = format!("internal error: {} columns where the schema has {}", columns.len(), schema.fields().len());
+        return Err(ArrowError::SchemaError(what));
+    }
     let finish = |(column, field): (ArrayRef, &arrow_schema::FieldRef)| {
         let kept = match &keep {
             None => column,

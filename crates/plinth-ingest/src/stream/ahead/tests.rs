@@ -23,6 +23,10 @@ impl Worker<usize, (usize, usize), String> for Counting {
         }
     }
 
+    fn internal(&self, what: &'static str) -> String {
+        what.to_owned()
+    }
+
     fn panicked(&self, task: Option<&usize>) -> String {
         format!("panic in {task:?}")
     }
@@ -75,6 +79,10 @@ fn a_panic_is_an_error() {
         fn run(&mut self, _: &usize, _: &mut dyn FnMut(Item<()>) -> bool) -> Result<(), String> {
             panic!("boom")
         }
+        fn internal(&self, what: &'static str) -> String {
+            what.to_owned()
+        }
+
         fn panicked(&self, task: Option<&usize>) -> String {
             format!("panic in {task:?}")
         }
