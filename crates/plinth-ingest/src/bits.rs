@@ -9,6 +9,7 @@
 mod avx2;
 pub(crate) mod brackets;
 pub(crate) mod dialect;
+mod dispatch;
 pub(crate) mod fields;
 #[cfg(target_arch = "aarch64")]
 mod neon;

@@ -6,6 +6,18 @@
 //! lines, values one after the other, an array, or arrays within a document of any size.
 //! [`import`] begins again where a row does not fit the schema that was inferred from a sample.
 //! [`export`] writes batches to the same formats.
+//!
+//! Modules import downwards only:
+//!
+//! ```text
+//! source  export              open: which files, which format, which reader; import: again after a surprise
+//! csv  json  parquet          chunks of records to columns; none knows another
+//! stream                      inputs, buffers, chunks, threads that decode ahead, batches, bad records
+//! values                      one value at a time: numbers, times, scalars, types that are inferred
+//! bits                        what 64 bytes at a time mean
+//! options  batch_source       what callers say, and what they get
+//! error  format
+//! ```
 
 mod batch_source;
 mod bits;

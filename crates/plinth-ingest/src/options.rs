@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use arrow_schema::SchemaRef;
+use plinth_core::simd::Level;
 
-use crate::bits::Level;
 use crate::format::FileFormat;
 
 /// How to read foreign files.

@@ -1,11 +1,5 @@
 //! Where JSON values end, by quotes and brackets alone.
 
-#[cfg(target_arch = "x86_64")]
-use super::avx2;
-#[cfg(target_arch = "aarch64")]
-use super::neon::Neon;
-use super::scalar::Scalar;
-use super::sse2::Sse2;
 use super::{BLOCK, Kernel, Level};
 
 /// What the bytes before say about the next.
@@ -68,7 +62,7 @@ pub(crate) enum Stop {
 /// Looks for boundaries between values by brackets and quotes alone, whatever else is right or wrong. Starts at a boundary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scan {
-    level: Level,
+    pub(super) level: Level,
     between: Between,
     carry: Carry,
     depth: usize,
@@ -81,20 +75,6 @@ impl Scan {
 
     pub(crate) fn between(&self) -> Between {
         self.between
-    }
-
-    /// Goes on at `from`, to the first boundary that is not before `goal` (about), or to the array's end wherever it is. Less
-    /// than a block at the end of the bytes is left for later unless it is the `last`.
-    pub(crate) fn next(&mut self, bytes: &[u8], from: usize, goal: usize, last: bool) -> Stop {
-        match self.level {
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => avx2::scan(self, bytes, from, goal, last),
-            #[cfg(target_arch = "x86_64")]
-            Level::Sse2 => scan::<Sse2>(self, bytes, from, goal, last),
-            #[cfg(target_arch = "aarch64")]
-            Level::Neon => scan::<Neon>(self, bytes, from, goal, last),
-            _ => scan::<Scalar>(self, bytes, from, goal, last),
-        }
     }
 }
 

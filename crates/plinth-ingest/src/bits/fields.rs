@@ -4,13 +4,7 @@
 //! would open one does stand there, what is between quotes is their parity, as in JSON; the first that does not is gone to
 //! byte by byte, which is rare.
 
-#[cfg(target_arch = "x86_64")]
-use super::avx2;
 use super::dialect::Dialect;
-#[cfg(target_arch = "aarch64")]
-use super::neon::Neon;
-use super::scalar::Scalar;
-use super::sse2::Sse2;
 use super::{BLOCK, Kernel, Level};
 
 /// What ends in a block.
@@ -27,7 +21,7 @@ pub(crate) struct Ends {
 /// Goes through text from the start of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldScan {
-    level: Level,
+    pub(super) level: Level,
     dialect: Dialect,
     before: Before,
 }
@@ -62,52 +56,6 @@ struct Marks {
 impl FieldScan {
     pub(crate) fn new(level: Level, dialect: Dialect) -> Self {
         Self { level, dialect, before: START }
-    }
-
-    /// Goes on at `from`, block by block, and says where that brought it. What `each` is told is where a block is and what ends in
-    /// it; it answers whether more is wanted. Less than a block at the end of the bytes is left for later unless it is the `last`.
-    pub(crate) fn run(
-        &mut self,
-        bytes: &[u8],
-        from: usize,
-        last: bool,
-        each: impl FnMut(usize, Ends) -> bool,
-    ) -> usize {
-        match self.level {
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => avx2::fields(self, bytes, from, last, each),
-            #[cfg(target_arch = "x86_64")]
-            Level::Sse2 => run::<Sse2>(self, bytes, from, last, each),
-            #[cfg(target_arch = "aarch64")]
-            Level::Neon => run::<Neon>(self, bytes, from, last, each),
-            _ => run::<Scalar>(self, bytes, from, last, each),
-        }
-    }
-
-    /// The end of the first record, its line end included, and starts afresh there; else how far it came.
-    pub(crate) fn first(&mut self, bytes: &[u8], from: usize, last: bool) -> Result<usize, usize> {
-        let mut end = None;
-        let at = self.run(bytes, from, last, |at, ends| {
-            let found = ends.records.trailing_zeros() as usize;
-            end = (found < BLOCK).then_some(at + found + 1);
-            end.is_none()
-        });
-        if end.is_some() {
-            self.restart();
-        }
-        end.ok_or(at)
-    }
-
-    /// The end of the last record, and how far it came.
-    pub(crate) fn last(&mut self, bytes: &[u8], from: usize, last: bool) -> (Option<usize>, usize) {
-        let mut end = None;
-        let at = self.run(bytes, from, last, |at, ends| {
-            if ends.records != 0 {
-                end = Some(at + BLOCK - ends.records.leading_zeros() as usize);
-            }
-            true
-        });
-        (end, at)
     }
 
     /// Starts afresh, at the start of a record.

@@ -6,7 +6,7 @@ use std::path::Path;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::open;
+use super::open::open;
 use crate::batch_source::{BatchSource, Position, Totals};
 use crate::error::{BadRecord, IngestError, Result};
 use crate::options::{Sample, SourceOptions};

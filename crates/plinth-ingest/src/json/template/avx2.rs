@@ -8,7 +8,7 @@ use std::arch::x86_64::{
     _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8,
 };
 
-use super::{Kernel, LITERAL, Literal, Template};
+use super::kernel::{Kernel, LITERAL, Literal, Template};
 use crate::values::digits::{exact, usual_float, value_of};
 
 /// Its methods are inlined into the function below, which has the features.
@@ -124,7 +124,7 @@ fn take_with(
     most: usize,
     columns: &mut [&mut Vec<f64>],
 ) -> (usize, usize) {
-    super::take::<Avx2>(text, at, template, most, columns)
+    super::kernel::take::<Avx2>(text, at, template, most, columns)
 }
 
 pub(super) fn take(

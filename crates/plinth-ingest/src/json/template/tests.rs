@@ -3,11 +3,11 @@
 use super::*;
 use proptest::prelude::*;
 
-type RecordSink = fn(&[u8], usize, &Template, usize, &mut [&mut Vec<f64>]) -> (usize, usize);
+type TakeRun = fn(&[u8], usize, &Template, usize, &mut [&mut Vec<f64>]) -> (usize, usize);
 
 /// The kernels this machine has.
-fn kernels() -> Vec<RecordSink> {
-    let mut kernels: Vec<RecordSink> = vec![take::<Portable>];
+fn kernels() -> Vec<TakeRun> {
+    let mut kernels: Vec<TakeRun> = vec![take::<Portable>];
     #[cfg(target_arch = "x86_64")]
     if Level::all().contains(&Level::Avx2) {
         kernels.push(avx2::take);
@@ -23,7 +23,7 @@ fn learned(record: &str) -> Option<Template> {
 fn number(text: &str, around: usize) -> Vec<Option<f64>> {
     let template = learned("{\"0\":1},").unwrap();
     let all = format!("{}{{\"0\":{text}}},{}", " ".repeat(around), "9".repeat(around));
-    let take = |kernel: RecordSink| {
+    let take = |kernel: TakeRun| {
         let mut values = Vec::new();
         let (rows, end) = kernel(all.as_bytes(), around, &template, 9, &mut [&mut values]);
         assert_eq!(rows, values.len(), "{text}");

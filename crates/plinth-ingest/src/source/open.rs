@@ -1,0 +1,123 @@
+//! One way in for every format: what is named, of which format it is, and which reader takes it.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::inputs::{STDIN, expand_as};
+use crate::batch_source::BatchSource;
+use crate::error::{IngestError, Result};
+use crate::format::{FileFormat, of_name};
+use crate::options::{ParquetOptions, Rejects, Sample, SourceOptions};
+use crate::parquet::{ParquetFile, ParquetSource};
+use crate::stream::input::{Input, Spooled};
+use crate::{csv, json};
+
+/// Opens files, directories, patterns, or `-` for standard input, all of one format, as one stream of batches.
+///
+/// # Errors
+/// If an input is missing, damaged or of another format than the others, if a schema can't be inferred or does not meet
+/// the files; with one line that says what, where, and what to do.
+pub fn open<P: AsRef<Path>>(inputs: &[P], options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
+    open_with(inputs, options, std::io::stdin())
+}
+
+/// As [`open`], with something else for standard input.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with<P: AsRef<Path>>(
+    inputs: &[P],
+    options: &SourceOptions,
+    stdin: impl Read + Send + 'static,
+) -> Result<Box<dyn BatchSource>> {
+    if inputs.iter().any(|input| input.as_ref() == Path::new(STDIN)) {
+        if inputs.len() > 1 {
+            return Err(IngestError::Option {
+                what: "standard input (-) can't be read together with files".to_owned(),
+            });
+        }
+        return open_stream(stdin, options);
+    }
+    let files = expand_as(inputs, options.format)?;
+    if let Rejects::Collect { to, .. } = &options.rejects
+        && let Ok(rejects) = to.canonicalize()
+        && files.iter().any(|file| file.canonicalize().is_ok_and(|file| file == rejects))
+    {
+        let what = format!("{}: is an input; name another file for what is left out of it", to.display());
+        return Err(IngestError::Option { what });
+    }
+    let format = one_format(&files, options.format)?;
+    if format == FileFormat::Parquet {
+        return open_parquet(files.into_iter().map(ParquetFile::new).collect(), options);
+    }
+    open_text(files.into_iter().map(|file| Arc::new(Input::file(file))).collect(), format, options)
+}
+
+/// The format that all files have.
+fn one_format(files: &[PathBuf], told: Option<FileFormat>) -> Result<FileFormat> {
+    let mut first: Option<(&Path, FileFormat)> = None;
+    for path in files {
+        let (format, compression) = of_name(path);
+        let display = || path.display().to_string();
+        let format = told.or(format).ok_or_else(|| IngestError::UnknownFormat { path: display() })?;
+        if let (FileFormat::Parquet, Some(compression)) = (format, compression) {
+            let what = format!("Parquet within .{} can't be read; decompress it first", compression.extension());
+            return Err(IngestError::damaged(path, what));
+        }
+        match first {
+            None => first = Some((path, format)),
+            Some((other, other_format)) if other_format != format => {
+                return Err(IngestError::MixedFormats {
+                    first: other.display().to_string(),
+                    first_format: other_format,
+                    second: display(),
+                    second_format: format,
+                });
+            }
+            Some(_) => {}
+        }
+    }
+    first.map(|(_, format)| format).ok_or_else(|| IngestError::Option { what: "no input given".to_owned() })
+}
+
+fn open_stream(mut stdin: impl Read + Send + 'static, options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
+    let name = Path::new("standard input");
+    let mut head = Vec::new();
+    stdin.by_ref().take(16).read_to_end(&mut head).map_err(|e| IngestError::os(name, "read", e))?;
+    let parquet = head.starts_with(b"PAR1").then_some(FileFormat::Parquet);
+    // An object opens nothing but JSON; everything else could be CSV of some kind.
+    let json = (head.starts_with(b"{") || options.json.root.is_some()).then_some(FileFormat::Ndjson);
+    let format = options.format.or(parquet).or(json);
+    let format = format.ok_or_else(|| IngestError::UnknownFormat { path: name.display().to_string() })?;
+    if format == FileFormat::Parquet {
+        let spooled = Arc::new(Spooled::copy(&head, stdin, &options.spill)?);
+        return open_parquet(vec![ParquetFile::spooled(name.to_path_buf(), spooled)], options);
+    }
+    if options.schema.is_some() {
+        let input = Input::stream(head, Box::new(stdin));
+        return open_text(vec![Arc::new(input)], format, options);
+    }
+    // It can't be read once more if a sample turns out to have been too small.
+    let options = SourceOptions { sample: Sample::Everything, ..options.clone() };
+    let input = Input::spooled(&head, Spooled::copy(&head, stdin, &options.spill)?);
+    open_text(vec![Arc::new(input)], format, &options)
+}
+
+fn open_parquet(files: Vec<ParquetFile>, options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
+    let parquet = ParquetOptions {
+        threads: options.threads,
+        ahead_bytes: options.ahead_bytes,
+        binary_as_text: options.binary_as_text,
+        schema: options.schema.clone(),
+        ignore_extra: options.ignore_extra,
+    };
+    Ok(Box::new(ParquetSource::open_files(files, &parquet)?))
+}
+
+fn open_text(inputs: Vec<Arc<Input>>, format: FileFormat, options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
+    match format {
+        FileFormat::Ndjson => json::open(inputs, options),
+        _ => csv::open(inputs, format, options),
+    }
+}
