@@ -1,7 +1,5 @@
 //! LIKE patterns that are a comparison in disguise.
 
-use std::sync::Arc;
-
 use plinth_encoding::expr::{CompareOp, Expr, Path, Scalar};
 
 /// What a LIKE pattern asks, where bytes can answer it.
@@ -15,17 +13,11 @@ enum Shape {
 
 /// `column LIKE pattern` as comparisons of bytes, if the pattern has no wildcard but one `%` at its end.
 pub(crate) fn like(column: &Path, pattern: &str) -> Option<Expr> {
-    let compare =
-        |op, value: &[u8]| Expr::Compare { column: column.clone(), op, value: Scalar::Bytes(Arc::from(value)) };
     Some(match shape(pattern)? {
-        Shape::Equals(text) => compare(CompareOp::Eq, text.as_bytes()),
-        Shape::StartsWith(prefix) => {
-            let from = compare(CompareOp::GtEq, prefix.as_bytes());
-            match after_prefix(prefix.as_bytes()) {
-                Some(end) => Expr::And(vec![from, compare(CompareOp::Lt, &end)]),
-                None => from,
-            }
+        Shape::Equals(text) => {
+            Expr::Compare { column: column.clone(), op: CompareOp::Eq, value: Scalar::from(text.as_str()) }
         }
+        Shape::StartsWith(prefix) => Expr::starts_with(column, prefix.as_bytes()),
     })
 }
 
@@ -48,16 +40,6 @@ fn shape(pattern: &str) -> Option<Shape> {
     Some(Shape::Equals(text))
 }
 
-/// The smallest byte string greater than all that start with `prefix`; `None` if there is none.
-fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|&b| b != u8::MAX)?;
-    let mut end = prefix.get(..=last)?.to_vec();
-    if let Some(byte) = end.last_mut() {
-        *byte += 1;
-    }
-    Some(end)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,13 +58,5 @@ mod tests {
         for opaque in ["a%b", "%a", "a_", "_", "a%%", r"a\", r"a\b%"] {
             assert_eq!(shape(opaque), None, "{opaque}");
         }
-    }
-
-    #[test]
-    fn the_end_of_a_prefix_is_tight() {
-        assert_eq!(after_prefix(b"abc"), Some(b"abd".to_vec()));
-        assert_eq!(after_prefix(&[1, 255, 255]), Some(vec![2]));
-        assert_eq!(after_prefix(&[255]), None);
-        assert_eq!(after_prefix(b""), None);
     }
 }

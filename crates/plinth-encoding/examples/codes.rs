@@ -19,7 +19,7 @@ use plinth_core::random::Random;
 use plinth_core::simd::Level;
 use plinth_encoding::bitpack::mixed::{Mixed, Radix};
 use plinth_encoding::bitpack::{VECTOR, bits_for, compare, pack, unpack, vector_len};
-use plinth_encoding::{Block, Column, EncodeOptions, IntSet, Physical, Test, Values, encode};
+use plinth_encoding::{Block, Column, EncodeOptions, IntSet, Physical, ValueSet, Values, encode};
 
 /// Rows of a block.
 const BLOCK: usize = 8192;
@@ -178,11 +178,11 @@ fn blocks(values: u64, rows: usize) {
     few.sort_unstable();
     let set: BooleanBuffer = (0..values).map(|_| next().is_multiple_of(50)).collect();
     let tests = [
-        Test::IntRange { lo: searched, hi: searched },
-        Test::IntRange { lo: third, hi: third + narrow },
-        Test::IntRange { lo: third, hi: 2 * third },
-        Test::IntSet(Arc::new(IntSet::Sorted(few))),
-        Test::IntSet(Arc::new(IntSet::Bits(set))),
+        ValueSet::IntRange { lo: searched, hi: searched },
+        ValueSet::IntRange { lo: third, hi: third + narrow },
+        ValueSet::IntRange { lo: third, hi: 2 * third },
+        ValueSet::IntSet(Arc::new(IntSet::Sorted(few))),
+        ValueSet::IntSet(Arc::new(IntSet::Bits(set))),
     ];
     print!("{:<44}", format!("{values} values, {rows} rows, {}", open(&blocks[0]).describe()));
     let some = |rows: Range<usize>| &blocks[rows.start / BLOCK..rows.end / BLOCK];

@@ -15,7 +15,7 @@ use arrow_buffer::{Buffer, ScalarBuffer};
 use plinth_core::random::Random;
 use plinth_core::simd::Level;
 use plinth_encoding::bitpack::{Lane, VECTOR, compare, mask, pack, unpack, vector_len};
-use plinth_encoding::{Block, Column, Effort, EncodeOptions, Physical, Test, Values, encode, evaluate_column};
+use plinth_encoding::{Block, Column, Effort, EncodeOptions, Physical, ValueSet, Values, encode, evaluate_column};
 
 /// Vectors in a block.
 const VECTORS: usize = 8;
@@ -107,10 +107,10 @@ fn blocks() {
         |n: u64| ["carefully", "final", "deposits", "sleep", "quickly", "furiously", "ironic", "the"][(n % 8) as usize];
     let long = Physical::Int { width: 8, signed: true };
     let utf8 = Physical::Bytes { utf8: true };
-    let test = Test::IntRange { lo: 100, hi: 900 };
-    let prices = Test::FloatRange { lo: Bound::Included(100.0), hi: Bound::Excluded(120.0) };
-    let bytes = Test::compare(utf8, plinth_encoding::expr::CompareOp::Eq, &"sleep".into()).unwrap();
-    let columns: Vec<(&str, Physical, Column, &Test)> = vec![
+    let test = ValueSet::IntRange { lo: 100, hi: 900 };
+    let prices = ValueSet::FloatRange { lo: Bound::Included(100.0), hi: Bound::Excluded(120.0) };
+    let bytes = ValueSet::compare(utf8, plinth_encoding::expr::CompareOp::Eq, &"sleep".into()).unwrap();
+    let columns: Vec<(&str, Physical, Column, &ValueSet)> = vec![
         ("i64 noise", long, i64s(&mut |_| next().cast_signed()), &test),
         ("i64 below 2500", long, i64s(&mut |_| (next() % 2500).cast_signed()), &test),
         ("i64 sorted", long, i64s(&mut |i| i as i64 * 37 + (next() % 20).cast_signed()), &test),

@@ -1,68 +1,17 @@
-//! The values of one block in memory: a physical type, a buffer, and which of them are null.
+//! The values of one block in memory: a buffer, and which of them are null.
 
 use std::collections::BTreeSet;
 
-use arrow_array::{Array, BooleanArray};
-use arrow_buffer::{
-    ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer, ScalarBuffer,
-};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer, ScalarBuffer};
 
 use crate::bits;
 use crate::error::{EncodingError, Result};
-use crate::strings::Views;
-
-/// How a leaf's values are laid out and ordered, whatever they mean to the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Physical {
-    /// One bit a value; `false < true`.
-    Bool,
-    /// Integers of `width` 1, 2, 4 or 8 bytes.
-    Int {
-        /// Bytes a value.
-        width: u8,
-        /// Whether the top bit is a sign.
-        signed: bool,
-    },
-    /// Two's complement integers of `width` 16 or 32 bytes (decimals).
-    Wide {
-        /// Bytes a value.
-        width: u8,
-    },
-    /// IEEE 754 numbers of `width` 2, 4 or 8 bytes, in their total order (`-NaN < -inf < -0 < 0 < inf < NaN`).
-    Float {
-        /// Bytes a value.
-        width: u8,
-    },
-    /// `width` bytes a value, ordered as bytes (fixed-size binaries; intervals, whose order nobody asks for).
-    Fixed {
-        /// Bytes a value; may be zero.
-        width: u32,
-    },
-    /// Any number of bytes a value, ordered as bytes.
-    Bytes {
-        /// Whether every value must be UTF-8.
-        utf8: bool,
-    },
-}
-
-impl Physical {
-    /// Dictionary codes: ranks in a sorted dictionary.
-    pub const CODES: Self = Self::Int { width: 4, signed: false };
-
-    /// Bytes a value in [`Values::Fixed`], where the type has a fixed width.
-    pub fn fixed_width(self) -> Option<usize> {
-        match self {
-            Self::Int { width, .. } | Self::Wide { width } | Self::Float { width } => Some(usize::from(width)),
-            Self::Fixed { width } => usize::try_from(width).ok(),
-            Self::Bool | Self::Bytes { .. } => None,
-        }
-    }
-}
+use crate::views::Views;
 
 /// The values of a block. Slots of null rows hold anything.
 #[derive(Clone, Debug)]
 pub enum Values {
-    /// For [`Physical::Bool`].
+    /// For [`Bool`](crate::Physical::Bool).
     Bool(BooleanBuffer),
     /// For `Int`, `Wide`, `Float` and `Fixed`: `len * width` little-endian bytes, aligned as Arrow wants the type.
     Fixed(Buffer),
@@ -225,52 +174,5 @@ fn select_fixed(values: &Buffer, len: usize, selection: &BooleanBuffer) -> Buffe
             }
             out.into()
         }
-    }
-}
-
-/// The answer of a predicate for each row of a block, in SQL's three values.
-#[derive(Clone, Debug)]
-pub struct Mask {
-    /// Set where the predicate is true. Never set where it is unknown.
-    pub is_true: BooleanBuffer,
-    /// Set where the predicate is unknown (NULL); absent when it nowhere is.
-    pub is_null: Option<BooleanBuffer>,
-}
-
-impl Mask {
-    /// The answers of a function.
-    #[must_use]
-    pub fn of(answers: &BooleanArray) -> Self {
-        match answers.nulls().filter(|nulls| nulls.null_count() > 0) {
-            Some(nulls) => Self { is_true: answers.values() & nulls.inner(), is_null: Some(!nulls.inner()) },
-            None => Self { is_true: answers.values().clone(), is_null: None },
-        }
-    }
-
-    /// Answers for the rows `under` as answers for all: the others are neither true nor unknown.
-    #[must_use]
-    pub fn spread(self, under: &BooleanBuffer) -> Self {
-        if self.is_true.len() == under.len() {
-            return self;
-        }
-        let spread = |answers: &BooleanBuffer| bits::expand_bits(answers, under);
-        Self { is_true: spread(&self.is_true), is_null: self.is_null.as_ref().map(spread) }
-    }
-
-    /// The answers for the rows of one part after the other.
-    #[must_use]
-    pub fn concat(parts: &[Self]) -> Self {
-        let rows = parts.iter().map(|part| part.is_true.len()).sum();
-        let mut is_true = BooleanBufferBuilder::new(rows);
-        let mut is_null = parts.iter().any(|part| part.is_null.is_some()).then(|| BooleanBufferBuilder::new(rows));
-        for part in parts {
-            is_true.append_buffer(&part.is_true);
-            match (&mut is_null, &part.is_null) {
-                (Some(all), Some(nulls)) => all.append_buffer(nulls),
-                (Some(all), None) => all.append_n(part.is_true.len(), false),
-                (None, _) => {}
-            }
-        }
-        Self { is_true: is_true.finish(), is_null: is_null.map(|mut all| all.finish()) }
     }
 }

@@ -1,30 +1,29 @@
-//! Tests and bounds of decoded values.
+//! Sets and bounds of decoded values.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
+use crate::answers::Mask;
 use crate::bitpack;
 use crate::bits::{self, map_bits};
-use crate::block::fixed::{holds_wide, wide_value};
-use crate::block::{strip, view_bytes};
-use crate::column::{Column, Mask, Physical, Values};
+use crate::column::{Column, Values};
 use crate::error::{EncodingError, Result};
 use crate::expr::Scalar;
-use crate::floats::to_f64;
-use crate::ints::{IntKind, IntPredicate};
-use crate::strings::view;
-use crate::test::{Bounds, Test};
+use crate::physical::{IntKind, Physical, rank, to_f64, wide_value};
+use crate::value_set::{IntSet, ValueSet};
+use crate::views::{view, view_bytes};
+use crate::zone_map::Bounds;
 use plinth_core::simd::Level;
 
-/// Evaluates a test on decoded values. Null rows are unknown.
+/// Which decoded values are in a set. Null rows are unknown.
 ///
 /// # Errors
 /// If the values are not of the physical type.
-pub fn evaluate_column(physical: Physical, column: &Column, test: &Test) -> Result<Mask> {
-    let (test, negated) = strip(test);
-    let hits = hits(physical, column, test)?;
+pub fn evaluate_column(physical: Physical, column: &Column, set: &ValueSet) -> Result<Mask> {
+    let (set, negated) = set.stripped();
+    let hits = hits(physical, column, set)?;
     if hits.len() != column.len {
         return Err(mismatch(physical));
     }
@@ -40,50 +39,50 @@ fn mismatch(physical: Physical) -> EncodingError {
     EncodingError::invalid(format!("values in another layout or number than a column of {physical:?} has"))
 }
 
-fn hits(physical: Physical, column: &Column, test: &Test) -> Result<BooleanBuffer> {
+fn hits(physical: Physical, column: &Column, set: &ValueSet) -> Result<BooleanBuffer> {
     Ok(match (physical, &column.values) {
-        (Physical::Bool, Values::Bool(values)) => match (test.holds_bool(false), test.holds_bool(true)) {
+        (Physical::Bool, Values::Bool(values)) => match (set.holds_bool(false), set.holds_bool(true)) {
             (false, false) => bits::all(values.len(), false),
             (true, true) => bits::all(values.len(), true),
             (false, true) => values.clone(),
             (true, false) => !values,
         },
         (Physical::Int { width, signed }, Values::Fixed(bytes)) => match (width, signed) {
-            (1, false) => ints::<1, u8>(bytes, u8::from_le_bytes, signed, test),
-            (1, true) => ints::<1, i8>(bytes, i8::from_le_bytes, signed, test),
-            (2, false) => ints::<2, u16>(bytes, u16::from_le_bytes, signed, test),
-            (2, true) => ints::<2, i16>(bytes, i16::from_le_bytes, signed, test),
-            (4, false) => ints::<4, u32>(bytes, u32::from_le_bytes, signed, test),
-            (4, true) => ints::<4, i32>(bytes, i32::from_le_bytes, signed, test),
-            (8, false) => ints::<8, u64>(bytes, u64::from_le_bytes, signed, test),
-            (8, true) => ints::<8, i64>(bytes, i64::from_le_bytes, signed, test),
+            (1, false) => ints::<1, u8>(bytes, u8::from_le_bytes, signed, set),
+            (1, true) => ints::<1, i8>(bytes, i8::from_le_bytes, signed, set),
+            (2, false) => ints::<2, u16>(bytes, u16::from_le_bytes, signed, set),
+            (2, true) => ints::<2, i16>(bytes, i16::from_le_bytes, signed, set),
+            (4, false) => ints::<4, u32>(bytes, u32::from_le_bytes, signed, set),
+            (4, true) => ints::<4, i32>(bytes, i32::from_le_bytes, signed, set),
+            (8, false) => ints::<8, u64>(bytes, u64::from_le_bytes, signed, set),
+            (8, true) => ints::<8, i64>(bytes, i64::from_le_bytes, signed, set),
             _ => return Err(mismatch(physical)),
         },
         (Physical::Wide { width: 16 }, Values::Fixed(bytes)) => {
             let values = bytes.as_slice().as_chunks::<16>().0;
-            match test {
-                Test::IntRange { lo, hi } => {
+            match set {
+                ValueSet::IntRange { lo, hi } => {
                     map_bits(values, |bytes| (*lo..=*hi).contains(&i128::from_le_bytes(bytes)))
                 }
-                _ => map_bits(values, |bytes| test.holds_int(i128::from_le_bytes(bytes))),
+                _ => map_bits(values, |bytes| set.holds_int(i128::from_le_bytes(bytes))),
             }
         }
         (Physical::Wide { width: 32 }, Values::Fixed(bytes)) => {
-            map_bits(bytes.as_slice().as_chunks::<32>().0, |bytes| holds_wide(test, &bytes))
+            map_bits(bytes.as_slice().as_chunks::<32>().0, |bytes| set.holds_wide(&bytes))
         }
         (Physical::Float { width }, Values::Fixed(bytes)) => match width {
-            2 => floats(bytes.as_slice().as_chunks::<2>().0, |b| to_f64(u16::from_le_bytes(b).into(), 2), test),
-            4 => floats(bytes.as_slice().as_chunks::<4>().0, |b| to_f64(u32::from_le_bytes(b).into(), 4), test),
-            8 => floats(bytes.as_slice().as_chunks::<8>().0, f64::from_le_bytes, test),
+            2 => floats(bytes.as_slice().as_chunks::<2>().0, |b| to_f64(u16::from_le_bytes(b).into(), 2), set),
+            4 => floats(bytes.as_slice().as_chunks::<4>().0, |b| to_f64(u32::from_le_bytes(b).into(), 4), set),
+            8 => floats(bytes.as_slice().as_chunks::<8>().0, f64::from_le_bytes, set),
             _ => return Err(mismatch(physical)),
         },
-        (Physical::Fixed { width: 0 }, Values::Fixed(_)) => bits::all(column.len, test.holds_bytes(&[])),
+        (Physical::Fixed { width: 0 }, Values::Fixed(_)) => bits::all(column.len, set.holds_bytes(&[])),
         (Physical::Fixed { width }, Values::Fixed(bytes)) => {
-            bytes.as_slice().chunks_exact(width as usize).map(|value| test.holds_bytes(value)).collect()
+            bytes.as_slice().chunks_exact(width as usize).map(|value| set.holds_bytes(value)).collect()
         }
         (Physical::Bytes { .. }, Values::Views { views, buffers }) => {
             let views = views.inner().as_slice().as_chunks::<16>().0;
-            if let Some(values) = test.few_bytes() {
+            if let Some(values) = set.few_bytes() {
                 return Ok(equal_views(views, buffers, values));
             }
             let mut bad = None;
@@ -94,7 +93,7 @@ fn hits(physical: Physical, column: &Column, test: &Test) -> Result<BooleanBuffe
                     let valid = column.nulls.as_ref().is_none_or(|nulls| row < nulls.len() && nulls.is_valid(row));
                     valid
                         && match view_bytes(view, buffers) {
-                            Ok(value) => test.holds_bytes(value),
+                            Ok(value) => set.holds_bytes(value),
                             Err(error) => {
                                 bad = Some(error);
                                 false
@@ -147,37 +146,41 @@ macro_rules! int {
 }
 int!(u8, i8, u16, i16, u32, i32, u64, i64);
 
-fn ints<const W: usize, T: Int>(bytes: &[u8], load: impl Fn([u8; W]) -> T, signed: bool, test: &Test) -> BooleanBuffer {
+fn ints<const W: usize, T: Int>(
+    bytes: &[u8],
+    load: impl Fn([u8; W]) -> T,
+    signed: bool,
+    set: &ValueSet,
+) -> BooleanBuffer {
     let values = bytes.as_chunks::<W>().0;
-    match IntPredicate::of(test) {
-        Some(IntPredicate::Range(lo, hi)) => {
-            if lo > hi || lo > T::MAX.into() || hi < T::MIN.into() {
-                return bits::all(values.len(), false);
-            }
-            let lo = T::try_from(lo).unwrap_or(T::MIN);
-            let hi = T::try_from(hi).unwrap_or(T::MAX);
-            range(values, load, lo, hi)
+    let between = |(lo, hi): (i128, i128), load| {
+        if lo > hi || lo > T::MAX.into() || hi < T::MIN.into() {
+            return bits::all(values.len(), false);
         }
-        Some(IntPredicate::Bits(set)) => map_bits(values, |bytes| {
-            let value: i128 = load(bytes).into();
-            usize::try_from(value).is_ok_and(|at| at < set.len() && set.value(at))
-        }),
+        let lo = T::try_from(lo).unwrap_or(T::MIN);
+        let hi = T::try_from(hi).unwrap_or(T::MAX);
+        range(values, load, lo, hi)
+    };
+    match set {
+        ValueSet::IntRange { lo, hi } => between((*lo, *hi), load),
+        ValueSet::IntSet(members) => match (&**members, members.as_range()) {
+            (_, Some(range)) => between(range, load),
+            (IntSet::Bits(set), _) => map_bits(values, |bytes| {
+                let value: i128 = load(bytes).into();
+                usize::try_from(value).is_ok_and(|at| at < set.len() && set.value(at))
+            }),
+            (IntSet::Sorted(_), _) => map_bits(values, |bytes| members.contains(load(bytes).into())),
+        },
         _ => {
             debug_assert!(signed || T::MIN.into() == 0);
-            map_bits(values, |bytes| test.holds_int(load(bytes).into()))
+            map_bits(values, |bytes| set.holds_int(load(bytes).into()))
         }
     }
 }
 
-/// A float's place in the total order, as an integer.
-fn rank(value: f64) -> i64 {
-    let bits = value.to_bits().cast_signed();
-    bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
-}
-
-fn floats<const W: usize>(values: &[[u8; W]], load: impl Fn([u8; W]) -> f64, test: &Test) -> BooleanBuffer {
-    let Test::FloatRange { lo, hi } = test else {
-        return map_bits(values, |bytes| test.holds_float(load(bytes)));
+fn floats<const W: usize>(values: &[[u8; W]], load: impl Fn([u8; W]) -> f64, set: &ValueSet) -> BooleanBuffer {
+    let ValueSet::FloatRange { lo, hi } = set else {
+        return map_bits(values, |bytes| set.holds_float(load(bytes)));
     };
     let lo = match lo {
         Bound::Unbounded => Some(i64::MIN),
@@ -305,39 +308,4 @@ fn extremes<const W: usize, T: Ord + Copy>(
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use arrow_array::{Array, BinaryViewArray, BooleanArray};
-    use arrow_buffer::NullBuffer;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn text_is_what_each_value_says(
-            values in prop::collection::vec(prop::option::of("[ab]{0,2}|[ab]{11,14}"), 0..150),
-            members in prop::collection::vec("[ab]{0,2}|[ab]{11,14}", 1..10), from in 0_usize..20, negated: bool,
-        ) {
-            let array = BinaryViewArray::from_iter(&values);
-            let from = from.min(values.len());
-            let (array, values) = (array.slice(from, values.len() - from), &values[from..]);
-            let column = Column {
-                len: array.len(),
-                values: Values::Views { views: array.views().clone(), buffers: array.data_buffers().to_vec() },
-                nulls: values.iter().any(Option::is_none).then(|| values.iter().map(Option::is_some).collect::<NullBuffer>()),
-            };
-            let physical = Physical::Bytes { utf8: true };
-            let members: Vec<Scalar> = members.iter().map(|m| Scalar::Bytes(m.as_bytes().into())).collect();
-            let test = Test::any_of(physical, &members).unwrap();
-            let test = if negated { Test::Not(Box::new(test)) } else { test };
-            let mask = evaluate_column(physical, &column, &test).unwrap();
-            let expected: BooleanArray =
-                values.iter().map(|value| value.as_ref().map(|value| test.holds_bytes(value.as_bytes()))).collect();
-            for (row, value) in values.iter().enumerate() {
-                let unknown = mask.is_null.as_ref().is_some_and(|nulls| nulls.value(row));
-                prop_assert_eq!(unknown, value.is_none());
-                prop_assert_eq!(!unknown && mask.is_true.value(row), value.is_some() && expected.value(row));
-            }
-        }
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray};
+use arrow_array::{Array, ArrayRef, BooleanArray};
 
 /// A column, or a field inside struct columns, by name from the outside in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -129,6 +129,15 @@ impl Function {
         } else {
             Err(format!("{} answered {} rows of {rows}", self.function.name(), answers.len()))
         }
+    }
+
+    /// Its answer for `null`, an array of one null.
+    ///
+    /// # Errors
+    /// If it fails for it.
+    pub fn of_null(&self, null: ArrayRef) -> Result<Option<bool>, String> {
+        let answer = self.call(&[null], 1)?;
+        Ok(answer.is_valid(0).then(|| answer.value(0)))
     }
 }
 

@@ -1,22 +1,32 @@
 //! Values to and from bytes, predicates on encoded data, and the dictionary.
 
+mod answers;
 pub mod bitpack;
 mod bits;
 pub mod block;
 pub mod column;
 pub mod dictionary;
+mod encoding;
 pub mod error;
 mod evaluate;
 pub mod expr;
 mod floats;
+mod frame;
 mod ints;
+mod physical;
 pub mod postings;
 mod strings;
-pub mod test;
+pub mod value_set;
+mod views;
 mod wire;
+pub mod zone_map;
 
-pub use block::{Block, Effort, EncodeOptions, Encoded, Encoding, encode, encode_like};
-pub use column::{Column, Mask, Memory, Physical, Values};
+pub use answers::{DictionaryAnswers, Mask};
+pub use block::{Block, EncodeOptions, Encoded, encode, encode_like};
+pub use column::{Column, Memory, Values};
+pub use encoding::{Effort, Encoding};
 pub use error::{EncodingError, Result};
 pub use evaluate::{bounds, evaluate_column};
-pub use test::{Bounds, IntSet, Test, Verdict};
+pub use physical::Physical;
+pub use value_set::{IntSet, ValueSet};
+pub use zone_map::{Bounds, ZoneMapResult};

@@ -9,10 +9,11 @@ use parquet::basic::Type;
 use parquet::bloom_filter::Sbbf;
 use plinth_encoding::expr::Scalar;
 use plinth_format::ScanMetrics;
+use plinth_format::scan::source::{ColumnPredicate, Leaf};
 
 use super::arrays::guarded;
 use super::columns::ParquetFile;
-use super::predicate::Predicate;
+use super::predicate::LeafState;
 use super::resolved::Resolved;
 use super::tape::Tape;
 
@@ -49,11 +50,13 @@ impl Blooms {
     }
 
     /// Whether no row of a row group can pass a predicate. A filter that can't be read rules nothing out.
-    pub(super) fn rule_out(&self, predicate: &Predicate, column: &Resolved, group: usize) -> bool {
-        let (Some(file), Some(needles)) = (&self.file, predicate.needles()) else { return false };
-        if let Some(&known) = self.answers.borrow().get(&(predicate.id, group)) {
+    pub(super) fn rule_out(&self, predicate: &Leaf<LeafState>, column: &Resolved, group: usize) -> bool {
+        let (Some(file), ColumnPredicate::In(set)) = (&self.file, &predicate.predicate) else { return false };
+        let id = predicate.state.id;
+        if let Some(&known) = self.answers.borrow().get(&(id, group)) {
             return known;
         }
+        let Some(needles) = set.members() else { return false };
         let leaf = column.leaf();
         let filter = self
             .known
@@ -65,7 +68,7 @@ impl Blooms {
         let answer = filter.is_some_and(|filter| {
             needles.iter().all(|needle| may_hold(&filter, needle, physical, &column.data_type) == Some(false))
         });
-        self.answers.borrow_mut().insert((predicate.id, group), answer);
+        self.answers.borrow_mut().insert((id, group), answer);
         answer
     }
 }

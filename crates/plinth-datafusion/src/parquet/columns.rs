@@ -11,21 +11,21 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Schema, SchemaRef};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
-use plinth_encoding::Mask;
 use plinth_encoding::expr::Path;
-use plinth_format::scan::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Possible, Rows, ScanColumn};
+use plinth_encoding::{Mask, Physical, ZoneMapResult};
+use plinth_format::scan::source::{BlockId, ColumnId, ColumnPredicate, ColumnSource, Leaf, Rows, ScanColumn};
 use plinth_format::{FormatError, Result, ScanMetrics};
 use plinth_io::{Io, IoError, Need, Reservation, Source};
 use plinth_profile::{Anchor, Stage, scope};
 
 use super::BLOCK_ROWS;
-use super::arrays::{compacted, selected};
+use super::arrays::{compacted, physical, selected};
 use super::bloom::Blooms;
 use super::decodes::Decodes;
 use super::fetch::Fetch;
 use super::leaf::{LeafChunk, PageValues};
 use super::nested::NestedChunk;
-use super::predicate::{Answers, Asked, Predicate};
+use super::predicate::{Asked, ChunkAnswers, LeafState, Question};
 use super::resolved::Resolved;
 use super::tape::Tape;
 use super::zones::{StatisticsOf, Zones};
@@ -59,7 +59,7 @@ pub(crate) struct ParquetColumns {
     nested: HashMap<(ColumnId, usize), NestedChunk>,
     /// What predicates decoded of nested columns, and what is left of any column of blocks that wait for their turn.
     kept: HashMap<(ColumnId, BlockId), Kept>,
-    answers: HashMap<(usize, usize), Answers>,
+    answers: HashMap<(usize, usize), ChunkAnswers>,
     /// Blocks that the executor has not done with, and those whose columns were counted as decoded.
     live: BTreeSet<BlockId>,
     /// Those of which predicates need no more.
@@ -325,9 +325,10 @@ impl ParquetColumns {
     }
 
     /// A predicate on pages of which some may hold indices.
-    fn evaluate_flat(&mut self, leaf: &Predicate, asked: &Rows<'_>) -> Result<Mask> {
+    fn evaluate_flat(&mut self, leaf: &Leaf<LeafState>, asked: &Rows<'_>) -> Result<Mask> {
         let (at, selection) = (asked.at, asked.selection);
         let resolved = Arc::clone(self.column(leaf.column)?);
+        let question = Question { predicate: &leaf.predicate, column: &resolved };
         let (rows, group) = (self.rows(at)?, self.group(at.group)?);
         let fail = self.file.fail(&resolved, group);
         let chunk = self.leaf_chunk(leaf.column, at.group)?;
@@ -336,7 +337,7 @@ impl ParquetColumns {
         decode.rows(rows.len() as u64);
         drop(decode);
         let dictionary = chunk.dictionary().cloned();
-        let mut answers = self.answers.remove(&(leaf.id, at.group)).unwrap_or_default();
+        let mut answers = self.answers.remove(&(leaf.state.id, at.group)).unwrap_or_default();
         let (mut masks, mut row, mut on_values) = (Vec::with_capacity(parts.len()), 0, false);
         for part in &parts {
             let selected = selection.slice(row, part.len());
@@ -344,15 +345,15 @@ impl ParquetColumns {
             let mask = match (part, &dictionary) {
                 (PageValues::Plain(values), _) => {
                     on_values = true;
-                    leaf.on_values(values, &selected)?
+                    question.on_values(values, &selected)?
                 }
                 (PageValues::Indices(indices), Some(dictionary)) => {
                     let asked = Asked { indices, dictionary, selected: &selected };
-                    match leaf.on_indices(&asked, &mut answers)? {
+                    match question.on_indices(&asked, &mut answers)? {
                         Some(mask) => mask,
                         None => {
                             on_values = true;
-                            leaf.on_some_values(&asked)?
+                            question.on_some_values(&asked)?
                         }
                     }
                 }
@@ -362,9 +363,9 @@ impl ParquetColumns {
             };
             masks.push(mask);
         }
-        self.answers.insert((leaf.id, at.group), answers);
+        self.answers.insert((leaf.state.id, at.group), answers);
         if on_values {
-            asked.ran(leaf.ran());
+            asked.ran(question.ran());
             self.count(leaf.column, at);
         } else {
             self.metrics.blocks_evaluated.fetch_add(1, Relaxed);
@@ -390,7 +391,7 @@ impl ParquetColumns {
 }
 
 impl ColumnSource for ParquetColumns {
-    type Leaf = Predicate;
+    type LeafState = LeafState;
     type Fetch = Fetch;
 
     fn resolve(&mut self, path: &Path) -> Result<ColumnId> {
@@ -407,12 +408,12 @@ impl ColumnSource for ParquetColumns {
         self.columns.get(column).and_then(|column| column.path.parts().last()).map_or("", String::as_str)
     }
 
-    fn prepare(&self, column: ColumnId, leaf: &LeafExpr) -> Result<Predicate> {
-        Predicate::new(column, self.column(column)?, leaf)
-    }
-
-    fn both(&self, one: &Predicate, other: &Predicate) -> Option<Predicate> {
-        one.both(other)
+    fn physical(&self, column: ColumnId) -> Result<Physical> {
+        let resolved = self.column(column)?;
+        physical(&resolved.data_type).filter(|_| resolved.is_flat).ok_or_else(|| {
+            let (path, data_type) = (resolved.path.to_string(), &resolved.data_type);
+            FormatError::InvalidArgument(format!("column {path:?}: a {data_type} can't be compared with a constant"))
+        })
     }
 
     fn first_row(&self, at: BlockId) -> Result<u64> {
@@ -425,25 +426,20 @@ impl ColumnSource for ParquetColumns {
         Ok((0..rows.div_ceil(BLOCK_ROWS)).map(|i| (rows - i * BLOCK_ROWS).min(BLOCK_ROWS)).collect())
     }
 
-    fn possible(&self, leaf: &Predicate, at: BlockId) -> Result<Possible> {
-        let Some(test) = leaf.zone_test() else { return Ok(Possible::ANYTHING) };
-        if !self.column(leaf.column)?.is_flat {
-            return Ok(Possible::ANYTHING);
+    fn zone_map_result(&self, leaf: &Leaf<LeafState>, at: BlockId) -> Result<ZoneMapResult> {
+        let is_function = matches!(leaf.predicate, ColumnPredicate::Function(_));
+        if is_function || !self.column(leaf.column)?.is_flat {
+            return Ok(ZoneMapResult::ANYTHING);
         }
         let zones = self.zones(leaf.column, at.group)?;
-        let chunk = zones.of_chunk(test);
-        if !chunk.is_true || chunk.always_true() {
+        let chunk = zones.of_chunk(&leaf.predicate);
+        if !chunk.may_be_true || chunk.always_true() {
             return Ok(chunk);
         }
         let rows = self.rows(at)?;
-        let block = zones.of_rows(test, rows.start as u64, rows.len() as u64);
-        let both = Possible {
-            is_true: chunk.is_true && block.is_true,
-            is_false: chunk.is_false && block.is_false,
-            is_null: chunk.is_null && block.is_null,
-        };
-        if both.is_true && self.blooms.rule_out(leaf, self.column(leaf.column)?, self.group(at.group)?) {
-            return Ok(Possible { is_true: false, ..both });
+        let both = chunk.on_both(zones.of_rows(&leaf.predicate, rows.start as u64, rows.len() as u64));
+        if both.may_be_true && self.blooms.rule_out(leaf, self.column(leaf.column)?, self.group(at.group)?) {
+            return Ok(ZoneMapResult { may_be_true: false, ..both });
         }
         Ok(both)
     }
@@ -465,13 +461,15 @@ impl ColumnSource for ParquetColumns {
         Ok(())
     }
 
-    fn evaluate(&mut self, leaf: &Predicate, rows: &Rows<'_>) -> Result<Mask> {
-        if self.column(leaf.column)?.is_flat {
+    fn evaluate(&mut self, leaf: &Leaf<LeafState>, rows: &Rows<'_>) -> Result<Mask> {
+        let column = Arc::clone(self.column(leaf.column)?);
+        if column.is_flat {
             return self.evaluate_flat(leaf, rows);
         }
-        rows.ran(leaf.ran());
+        let question = Question { predicate: &leaf.predicate, column: &column };
+        rows.ran(question.ran());
         let array = self.looked(leaf.column, rows.at, None)?;
-        leaf.on_values(&array, rows.selection)
+        question.on_values(&array, rows.selection)
     }
 
     fn look(&mut self, column: ColumnId, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<ScanColumn> {

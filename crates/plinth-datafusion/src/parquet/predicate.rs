@@ -5,57 +5,42 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array, new_null_array};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::DataType;
 use arrow_select::filter::filter;
-use plinth_encoding::expr::{CompareOp, Function, Scalar};
-use plinth_encoding::{Column, Mask, Physical, Test, Values, evaluate_column};
-use plinth_format::scan::source::{ColumnId, LeafExpr, Ran};
+use plinth_encoding::{Column, DictionaryAnswers, Mask, Physical, ValueSet, Values, evaluate_column};
+use plinth_format::scan::source::{ColumnPredicate, Ran};
 use plinth_format::{FormatError, Result};
 
 use super::arrays::{column, gather, physical};
 use super::resolved::Resolved;
 
-/// A prepared predicate.
+/// What a scan remembers of a predicate: its number, by which its answers are found.
 #[derive(Debug)]
-pub(crate) struct Predicate {
-    /// Tells it from others.
+pub(crate) struct LeafState {
     pub(super) id: usize,
-    pub(super) column: ColumnId,
-    path: String,
-    kind: Kind,
-    /// If it is true only for some of these.
-    needles: Option<Vec<Scalar>>,
 }
 
-#[derive(Debug)]
-enum Kind {
-    Test(Physical, Test),
-    IsNull,
-    Function(Function, DataType),
+impl Default for LeafState {
+    fn default() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        Self { id: NEXT.fetch_add(1, Relaxed) }
+    }
 }
 
 /// What a predicate answered for the values of a chunk's dictionary, or how far it is from being worth asking.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct ChunkAnswers {
     /// Rows that were answered one by one.
     rows: usize,
-    truth: Option<Truth>,
+    known: Option<DictionaryAnswers<Members>>,
     /// It fails for some value, so rows have to be asked.
     failed: bool,
-}
-
-#[derive(Debug)]
-struct Truth {
-    is_true: Members,
-    is_null: Option<Members>,
-    of_null: Option<bool>,
 }
 
 /// Some indices of a dictionary.
 #[derive(Debug)]
 enum Members {
     /// Those in a range, or those outside of it.
-    Range(Test),
+    Range(ValueSet),
     /// By index: bytes are looked up faster than bits.
     Table(Vec<bool>),
 }
@@ -67,82 +52,34 @@ pub(super) struct Asked<'a> {
     pub(super) selected: &'a BooleanBuffer,
 }
 
-fn next_id() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    NEXT.fetch_add(1, Relaxed)
+/// A predicate and the column that it is about.
+#[derive(Clone, Copy)]
+pub(super) struct Question<'a> {
+    pub(super) predicate: &'a ColumnPredicate,
+    pub(super) column: &'a Resolved,
 }
 
-impl Predicate {
-    pub(super) fn new(column: ColumnId, resolved: &Resolved, leaf: &LeafExpr) -> Result<Self> {
-        let path = resolved.path.to_string();
-        let fail = |what: String| FormatError::InvalidArgument(format!("column {path:?}: {what}"));
-        let comparable = || {
-            let physical = physical(&resolved.data_type).filter(|_| resolved.is_flat);
-            physical.ok_or_else(|| fail(format!("a {} can't be compared with a constant", resolved.data_type)))
-        };
-        let (kind, needles) = match leaf {
-            LeafExpr::Compare(op, value) => {
-                let physical = comparable()?;
-                let test = Test::compare(physical, *op, value).map_err(|e| fail(e.to_string()))?;
-                (Kind::Test(physical, test), (*op == CompareOp::Eq).then(|| vec![value.clone()]))
-            }
-            LeafExpr::In(values) => {
-                let physical = comparable()?;
-                let test = Test::any_of(physical, values).map_err(|e| fail(e.to_string()))?;
-                (Kind::Test(physical, test), Some(values.clone()))
-            }
-            LeafExpr::IsNull => (Kind::IsNull, None),
-            LeafExpr::Function(function) => (Kind::Function(function.clone(), resolved.data_type.clone()), None),
-        };
-        Ok(Self { id: next_id(), column, path, kind, needles })
-    }
-
-    /// One for two ranges of the same column.
-    pub(super) fn both(&self, other: &Self) -> Option<Self> {
-        match (&self.kind, &other.kind) {
-            (Kind::Test(physical, one), Kind::Test(_, two)) if self.column == other.column => Some(Self {
-                id: next_id(),
-                column: self.column,
-                path: self.path.clone(),
-                kind: Kind::Test(*physical, one.of_both(two)?),
-                needles: self.needles.clone().or_else(|| other.needles.clone()),
-            }),
-            _ => None,
-        }
-    }
-
-    /// What zone maps are asked: a test (`Some(None)` for being null), or nothing.
-    pub(super) fn zone_test(&self) -> Option<Option<&Test>> {
-        match &self.kind {
-            Kind::Test(_, test) => Some(Some(test)),
-            Kind::IsNull => Some(None),
-            Kind::Function(..) => None,
-        }
-    }
-
+impl Question<'_> {
     /// Where it runs when values are asked.
     pub(super) fn ran(&self) -> Ran {
-        if matches!(self.kind, Kind::Function(..)) { Ran::Residual } else { Ran::Decoded }
-    }
-
-    /// The values one of which a row must have for the predicate to be true.
-    pub(super) fn needles(&self) -> Option<&[Scalar]> {
-        self.needles.as_deref()
+        if matches!(self.predicate, ColumnPredicate::Function(_)) { Ran::Residual } else { Ran::Decoded }
     }
 
     fn wrong(&self, what: impl std::fmt::Display) -> FormatError {
-        FormatError::InvalidArgument(format!("column {:?}: {what}", self.path))
+        FormatError::InvalidArgument(format!("column {:?}: {what}", self.column.path.to_string()))
     }
 
     /// The answers for rows whose values are there; for those outside `selected` any.
     pub(super) fn on_values(&self, values: &ArrayRef, selected: &BooleanBuffer) -> Result<Mask> {
-        let answers = match &self.kind {
-            Kind::IsNull => return Ok(Mask { is_true: nulls_of(values), is_null: None }),
-            Kind::Test(physical, test) => {
-                let column = column(values).ok_or_else(|| self.wrong(format!("unexpected {}", values.data_type())))?;
-                return evaluate_column(*physical, &column, test).map_err(|e| self.wrong(e));
+        let answers = match self.predicate {
+            ColumnPredicate::IsNull => return Ok(Mask { is_true: nulls_of(values), is_null: None }),
+            ColumnPredicate::In(set) => {
+                let found = physical(&self.column.data_type).zip(column(values));
+                let (physical, column) =
+                    found.ok_or_else(|| self.wrong(format!("unexpected {}", values.data_type())))?;
+                return evaluate_column(physical, &column, set).map_err(|e| self.wrong(e));
             }
-            Kind::Function(function, _) => {
+            ColumnPredicate::Function(function) => {
                 // All rows at once when most are selected.
                 if selected.count_set_bits() * 4 > selected.len()
                     && let Ok(answers) = function.call(std::slice::from_ref(values), values.len())
@@ -157,25 +94,25 @@ impl Predicate {
     }
 
     /// The answers for rows of which only the indices are there; `None` if their values are to be asked.
-    pub(super) fn on_indices(&self, asked: &Asked<'_>, answers: &mut Answers) -> Result<Option<Mask>> {
+    pub(super) fn on_indices(&self, asked: &Asked<'_>, answers: &mut ChunkAnswers) -> Result<Option<Mask>> {
         let Asked { indices, dictionary, selected } = *asked;
-        if matches!(self.kind, Kind::IsNull) {
+        if matches!(self.predicate, ColumnPredicate::IsNull) {
             let is_true =
                 indices.nulls().map_or_else(|| BooleanBuffer::new_unset(indices.len()), |nulls| !nulls.inner());
             return Ok(Some(Mask { is_true, is_null: None }));
         }
-        if answers.truth.is_none() && !answers.failed {
+        if answers.known.is_none() && !answers.failed {
             // A large dictionary is asked once so many rows were that it would have paid.
             let rows = selected.count_set_bits();
-            let is_cheap = matches!(self.kind, Kind::Test(..));
+            let is_cheap = matches!(self.predicate, ColumnPredicate::In(_));
             if !is_cheap && dictionary.len() > 2 * (answers.rows + rows) {
                 answers.rows += rows;
                 return Ok(None);
             }
-            answers.truth = self.truth(dictionary)?;
-            answers.failed = answers.truth.is_none();
+            answers.known = self.on_dictionary(dictionary)?;
+            answers.failed = answers.known.is_none();
         }
-        answers.truth.as_ref().map(|truth| truth.of(indices)).transpose()
+        answers.known.as_ref().map(|known| of_indices(known, indices)).transpose()
     }
 
     /// The answers for the selected rows by their values.
@@ -188,63 +125,50 @@ impl Predicate {
     }
 
     /// The answers for the values of a dictionary; `None` if there is none for one of them.
-    fn truth(&self, dictionary: &ArrayRef) -> Result<Option<Truth>> {
-        let of_null = match &self.kind {
-            Kind::Function(function, data_type) => match function.call(&[new_null_array(data_type, 1)], 1) {
-                Ok(answer) => answer.is_valid(0).then(|| answer.value(0)),
+    fn on_dictionary(&self, dictionary: &ArrayRef) -> Result<Option<DictionaryAnswers<Members>>> {
+        let of_null = match self.predicate {
+            ColumnPredicate::Function(function) => match function.of_null(new_null_array(&self.column.data_type, 1)) {
+                Ok(answer) => answer,
                 Err(_) => return Ok(None),
             },
             _ => None,
         };
         match self.on_values(dictionary, &BooleanBuffer::new_set(dictionary.len())) {
-            Ok(Mask { is_true, is_null }) => Ok(Some(Truth {
-                is_true: Members::new(&is_true),
-                is_null: is_null.as_ref().map(Members::new),
-                of_null,
-            })),
+            Ok(values) => Ok(Some(DictionaryAnswers::new(values, of_null, |codes| Members::new(&codes)))),
             Err(FormatError::Function(_)) => Ok(None),
             Err(other) => Err(other),
         }
     }
 }
 
-impl Truth {
-    fn of(&self, indices: &UInt32Array) -> Result<Mask> {
-        let (mut is_true, mut is_null) = (self.is_true.of(indices)?, None);
-        if let Some(unknown) = &self.is_null {
-            is_null = Some(unknown.of(indices)?);
-        }
-        if let Some(valid) = indices.nulls().filter(|nulls| nulls.null_count() > 0) {
-            let nulls = !valid.inner();
-            is_true = &is_true & valid.inner();
-            is_null = is_null.map(|unknown| &unknown & valid.inner());
-            match self.of_null {
-                Some(true) => is_true = &is_true | &nulls,
-                Some(false) => {}
-                None => is_null = Some(is_null.map_or_else(|| nulls.clone(), |known| &known | &nulls)),
-            }
-        }
-        Ok(Mask { is_true, is_null })
-    }
+/// The answers for rows by their indices.
+fn of_indices(known: &DictionaryAnswers<Members>, indices: &UInt32Array) -> Result<Mask> {
+    let is_true = known.is_true.of(indices)?;
+    let unknown = known.is_null.as_ref().map(|unknown| unknown.of(indices)).transpose()?;
+    let Some(valid) = indices.nulls().filter(|nulls| nulls.null_count() > 0).map(|nulls| nulls.inner()) else {
+        return Ok(known.merge(Mask { is_true, is_null: None }, unknown));
+    };
+    let rows = Mask { is_true: &is_true & valid, is_null: Some(!valid) };
+    Ok(known.merge(rows, unknown.map(|unknown| &unknown & valid)))
 }
 
 impl Members {
     fn new(bits: &BooleanBuffer) -> Self {
-        let is_range = |test: &Test| matches!(test, Test::IntRange { .. });
-        let (inside, outside) = (Test::of_codes(bits.clone()), Test::of_codes(!bits));
+        let is_range = |set: &ValueSet| matches!(set, ValueSet::IntRange { .. });
+        let (inside, outside) = (ValueSet::of_codes(bits.clone()), ValueSet::of_codes(!bits));
         match (is_range(&inside), is_range(&outside)) {
             (true, _) => Self::Range(inside),
-            (_, true) => Self::Range(Test::Not(Box::new(outside))),
+            (_, true) => Self::Range(ValueSet::Not(Box::new(outside))),
             _ => Self::Table(bits.iter().collect()),
         }
     }
 
     fn of(&self, indices: &UInt32Array) -> Result<BooleanBuffer> {
         match self {
-            Self::Range(test) => {
+            Self::Range(set) => {
                 let values = Values::Fixed(indices.values().inner().clone());
                 let column = Column { len: indices.len(), values, nulls: None };
-                let mask = evaluate_column(Physical::CODES, &column, test);
+                let mask = evaluate_column(Physical::CODES, &column, set);
                 Ok(mask.map_err(|e| FormatError::InvalidArgument(e.to_string()))?.is_true)
             }
             Self::Table(table) => {

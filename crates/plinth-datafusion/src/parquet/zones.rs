@@ -13,8 +13,8 @@ use parquet::basic::{ColumnOrder, Type};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use plinth_encoding::expr::Scalar;
-use plinth_encoding::{Bounds, Test, Verdict};
-use plinth_format::scan::source::Possible;
+use plinth_encoding::{Bounds, ValueSet, ZoneMapResult};
+use plinth_format::scan::source::ColumnPredicate;
 
 use crate::scalar::to_plinth;
 
@@ -71,64 +71,53 @@ impl Zones {
         zones
     }
 
-    /// What the whole chunk says about a test, or about being null.
-    pub(super) fn of_chunk(&self, test: Option<&Test>) -> Possible {
-        self.whole.possible(test)
+    /// The answers that the whole chunk leaves a predicate.
+    pub(super) fn of_chunk(&self, predicate: &ColumnPredicate) -> ZoneMapResult {
+        self.whole.zone_map_result(predicate)
     }
 
-    /// What the pages say that hold rows of a block.
-    pub(super) fn of_rows(&self, test: Option<&Test>, first: u64, rows: u64) -> Possible {
+    /// The answers that the pages leave it that hold rows of a block.
+    pub(super) fn of_rows(&self, predicate: &ColumnPredicate, first: u64, rows: u64) -> ZoneMapResult {
         let end = first + rows;
         let from = self.pages.partition_point(|(start, zone)| start + zone.rows <= first);
-        let mut all: Option<Possible> = None;
+        let mut all: Option<ZoneMapResult> = None;
         let mut covered = first;
         for (start, zone) in self.pages.get(from..).unwrap_or_default() {
             if *start >= end || *start > covered {
                 break;
             }
-            let here = zone.possible(test);
+            let here = zone.zone_map_result(predicate);
             covered = start + zone.rows;
-            all = Some(match all {
-                None => here,
-                Some(so_far) => Possible {
-                    is_true: so_far.is_true || here.is_true,
-                    is_false: so_far.is_false || here.is_false,
-                    is_null: so_far.is_null || here.is_null,
-                },
-            });
+            all = Some(all.map_or(here, |so_far| so_far.on_either(here)));
         }
-        all.filter(|_| covered >= end).unwrap_or(Possible::ANYTHING)
+        all.filter(|_| covered >= end).unwrap_or(ZoneMapResult::ANYTHING)
     }
 }
 
 impl Zone {
-    /// Which answers a test can have, or whether being null can.
-    fn possible(&self, test: Option<&Test>) -> Possible {
-        let no_nulls = self.nulls == Some(0);
-        let all_null = self.nulls == Some(self.rows);
-        let Some(test) = test else {
-            return Possible { is_true: !no_nulls, is_false: !all_null, is_null: false };
-        };
-        if all_null {
-            return Possible { is_true: false, is_false: false, is_null: self.rows > 0 };
+    /// The answers that it leaves a predicate.
+    fn zone_map_result(&self, predicate: &ColumnPredicate) -> ZoneMapResult {
+        match predicate {
+            ColumnPredicate::IsNull => ZoneMapResult::of_is_null(self.nulls, self.rows),
+            ColumnPredicate::In(set) => {
+                let of_values = self.bounds.as_ref().map_or(ZoneMapResult::ANYTHING, |bounds| within(set, bounds));
+                of_values.beside_nulls(self.nulls, self.rows)
+            }
+            ColumnPredicate::Function(_) => ZoneMapResult::ANYTHING,
         }
-        let verdict = self.bounds.as_ref().map_or(Verdict::Some, |bounds| verdict(test, bounds));
-        Possible { is_true: verdict != Verdict::None, is_false: verdict != Verdict::All, is_null: !no_nulls }
     }
 }
 
-/// What bounds say; those of floats say nothing of NaNs, which writers leave out, and nothing of the sign of a zero.
-fn verdict(test: &Test, bounds: &Bounds) -> Verdict {
-    let (Scalar::Float(min), Scalar::Float(max)) = (&bounds.min, &bounds.max) else { return test.verdict(bounds) };
+/// The answers within bounds; those of floats say nothing of NaNs, which writers leave out, and nothing of the sign of a zero.
+fn within(set: &ValueSet, bounds: &Bounds) -> ZoneMapResult {
+    let (Scalar::Float(min), Scalar::Float(max)) = (&bounds.min, &bounds.max) else {
+        return set.zone_map_result(bounds);
+    };
     let min = if *min == 0.0 { -0.0 } else { *min };
     let max = if *max == 0.0 { 0.0 } else { *max };
-    let numbers = test.verdict(&Bounds { min: Scalar::Float(min), max: Scalar::Float(max) });
-    let nans = [test.holds_float(f64::NAN), test.holds_float(-f64::NAN)];
-    match numbers {
-        Verdict::None if nans == [false, false] => Verdict::None,
-        Verdict::All if nans == [true, true] => Verdict::All,
-        _ => Verdict::Some,
-    }
+    let numbers = set.zone_map_result(&Bounds { min: Scalar::Float(min), max: Scalar::Float(max) });
+    let nan = |nan: f64| ZoneMapResult::of_literal(Some(set.holds_float(nan)));
+    numbers.on_either(nan(f64::NAN)).on_either(nan(-f64::NAN))
 }
 
 /// Which bounds of a column mean something.
@@ -266,8 +255,12 @@ mod tests {
         Zones::new(&StatisticsOf { metadata: &metadata, group: 0, leaf: 0, data_type, in_struct: false })
     }
 
-    fn more_than(physical: Physical, value: Scalar) -> Test {
-        Test::compare(physical, CompareOp::Gt, &value).unwrap()
+    fn compare(physical: Physical, op: CompareOp, value: Scalar) -> ColumnPredicate {
+        ColumnPredicate::In(ValueSet::compare(physical, op, &value).unwrap())
+    }
+
+    fn more_than(physical: Physical, value: Scalar) -> ColumnPredicate {
+        compare(physical, CompareOp::Gt, value)
     }
 
     const INT: Physical = Physical::Int { width: 8, signed: true };
@@ -276,13 +269,22 @@ mod tests {
     fn a_null_count_that_is_missing_is_not_zero() {
         let of =
             |nulls| zones("int64 x", &DataType::Int64, Statistics::int64(Some(1), Some(3), None, nulls, false), true);
-        assert_eq!(of(None).of_chunk(None), Possible { is_true: true, is_false: true, is_null: false });
-        assert_eq!(of(Some(0)).of_chunk(None), Possible { is_true: false, is_false: true, is_null: false });
-        assert_eq!(of(Some(10)).of_chunk(None), Possible { is_true: true, is_false: false, is_null: false });
+        assert_eq!(
+            of(None).of_chunk(&ColumnPredicate::IsNull),
+            ZoneMapResult { may_be_true: true, may_be_false: true, may_be_null: false }
+        );
+        assert_eq!(
+            of(Some(0)).of_chunk(&ColumnPredicate::IsNull),
+            ZoneMapResult { may_be_true: false, may_be_false: true, may_be_null: false }
+        );
+        assert_eq!(
+            of(Some(10)).of_chunk(&ColumnPredicate::IsNull),
+            ZoneMapResult { may_be_true: true, may_be_false: false, may_be_null: false }
+        );
         // More nulls than rows are no count.
-        assert_eq!(of(Some(11)).of_chunk(None), of(None).of_chunk(None));
+        assert_eq!(of(Some(11)).of_chunk(&ColumnPredicate::IsNull), of(None).of_chunk(&ColumnPredicate::IsNull));
         let test = more_than(INT, Scalar::Int(0));
-        assert!(!of(None).of_chunk(Some(&test)).always_true() && of(Some(0)).of_chunk(Some(&test)).always_true());
+        assert!(!of(None).of_chunk(&test).always_true() && of(Some(0)).of_chunk(&test).always_true());
     }
 
     #[test]
@@ -290,15 +292,15 @@ mod tests {
         for (deprecated, ordered, trusted) in [(false, true, true), (true, true, false), (false, false, false)] {
             let int = Statistics::int64(Some(1), Some(3), None, Some(0), deprecated);
             let found = zones("int64 x", &DataType::Int64, int.clone(), ordered);
-            assert!(!found.of_chunk(Some(&more_than(INT, Scalar::Int(5)))).is_true);
+            assert!(!found.of_chunk(&more_than(INT, Scalar::Int(5))).may_be_true);
             let unsigned = Physical::Int { width: 8, signed: false };
             let found = zones("int64 x (UINT_64)", &DataType::UInt64, int, ordered);
-            assert_eq!(found.of_chunk(Some(&more_than(unsigned, Scalar::Int(5)))).is_true, !trusted);
+            assert_eq!(found.of_chunk(&more_than(unsigned, Scalar::Int(5))).may_be_true, !trusted);
             let text = |text: &str| Some(ByteArray::from(text));
             let text = Statistics::byte_array(text("a"), text("c"), None, Some(0), deprecated);
             let found = zones("binary x (UTF8)", &DataType::Utf8View, text, ordered);
             let test = more_than(Physical::Bytes { utf8: true }, Scalar::from("d"));
-            assert_eq!(found.of_chunk(Some(&test)).is_true, !trusted);
+            assert_eq!(found.of_chunk(&test).may_be_true, !trusted);
         }
     }
 
@@ -308,17 +310,17 @@ mod tests {
         for (min, max) in [(f64::NAN, 3.0), (1.0, f64::NAN), (3.0, 1.0)] {
             let statistics = Statistics::double(Some(min), Some(max), None, Some(0), false);
             let found = zones("double x", &DataType::Float64, statistics, true);
-            let test = Test::compare(float, CompareOp::Lt, &Scalar::Float(-5.0)).unwrap();
-            assert!(found.of_chunk(Some(&test)).is_true, "{min} {max}");
+            let test = compare(float, CompareOp::Lt, Scalar::Float(-5.0));
+            assert!(found.of_chunk(&test).may_be_true, "{min} {max}");
         }
         let statistics = Statistics::double(Some(1.0), Some(3.0), None, Some(0), false);
         let found = zones("double x", &DataType::Float64, statistics, true);
         // A NaN is greater than any number; no number is.
-        assert!(found.of_chunk(Some(&more_than(float, Scalar::Float(5.0)))).is_true);
-        let range = Test::compare(float, CompareOp::Eq, &Scalar::Float(5.0)).unwrap();
-        assert!(!found.of_chunk(Some(&range)).is_true);
+        assert!(found.of_chunk(&more_than(float, Scalar::Float(5.0))).may_be_true);
+        let range = compare(float, CompareOp::Eq, Scalar::Float(5.0));
+        assert!(!found.of_chunk(&range).may_be_true);
         let statistics = Statistics::int64(Some(3), Some(1), None, Some(0), false);
         let found = zones("int64 x", &DataType::Int64, statistics, true);
-        assert!(found.of_chunk(Some(&more_than(INT, Scalar::Int(5)))).is_true);
+        assert!(found.of_chunk(&more_than(INT, Scalar::Int(5))).may_be_true);
     }
 }

@@ -7,11 +7,12 @@
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
-use super::{Effort, Encoding, cost};
 use crate::bits;
+use crate::encoding::{Effort, Encoding, cost};
 use crate::error::{EncodingError, Result};
-use crate::ints::{IntKind, Ints, encode_nested, runs::check_ends};
-use crate::test::Test;
+use crate::ints::{Ints, encode_nested, runs::check_ends};
+use crate::physical::IntKind;
+use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_varint, wide};
 
 /// Parsed values.
@@ -99,8 +100,8 @@ impl Bools {
         }
     }
 
-    pub(super) fn evaluate(&self, test: &Test) -> Result<Option<BooleanBuffer>> {
-        Ok(Some(match (test.holds_bool(false), test.holds_bool(true)) {
+    pub(super) fn evaluate(&self, set: &ValueSet) -> Result<Option<BooleanBuffer>> {
+        Ok(Some(match (set.holds_bool(false), set.holds_bool(true)) {
             (false, false) => bits::all(self.len, false),
             (true, true) => bits::all(self.len, true),
             (false, true) => self.decode()?,

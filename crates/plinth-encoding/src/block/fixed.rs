@@ -2,18 +2,19 @@
 //!
 //! - `Constant`: the value, `width` bytes.
 //! - `Plain`: `align64`, then `len * width` bytes.
-//! - `Zstd`: a section as [`crate::strings::zstd`] describes, of `len * width` bytes.
+//! - `Zstd`: a section as [`crate::frame`] describes, of `len * width` bytes.
 //! - `Narrowed` (only `Wide`, where all values fit `i64`): an [`crate::ints`] node of `len` signed integers of 8 bytes at
 //!   depth 0; values are extended by their sign.
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
-use super::{Effort, Encoding, cost, evaluate_ints};
 use crate::bits;
+use crate::encoding::{Effort, Encoding, cost};
 use crate::error::{EncodingError, Result};
-use crate::ints::{IntKind, Ints, Wanted};
-use crate::strings::zstd::Frame;
-use crate::test::Test;
+use crate::frame::Frame;
+use crate::ints::{Ints, Wanted};
+use crate::physical::{IntKind, wide_value};
+use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_align64};
 
 const I64: IntKind = IntKind { width: 8, signed: true };
@@ -80,13 +81,6 @@ pub(super) fn encode_wide(bytes: &[u8], width: u8, effort: Effort, start: usize,
         }
         None => encode(bytes, width, bytes.len() / width, effort, start, out),
     }
-}
-
-/// A two's complement integer of 16 or 32 bytes, if it fits 128 bits.
-pub(crate) fn wide_value(bytes: &[u8]) -> Option<i128> {
-    let value = i128::from_le_bytes(*bytes.first_chunk()?);
-    let sign = if value < 0 { 0xFF } else { 0 };
-    bytes.iter().skip(16).all(|&byte| byte == sign).then_some(value)
 }
 
 impl Fixed {
@@ -159,30 +153,16 @@ impl Fixed {
         }
     }
 
-    pub(super) fn evaluate(&self, test: &Test) -> Result<Option<BooleanBuffer>> {
+    pub(super) fn evaluate(&self, set: &ValueSet) -> Result<Option<BooleanBuffer>> {
         Ok(match &self.node {
             Node::Constant(value) => {
-                let holds = if self.wide { holds_wide(test, value) } else { test.holds_bytes(value) };
+                let holds = if self.wide { set.holds_wide(value) } else { set.holds_bytes(value) };
                 Some(bits::all(self.len, holds))
             }
-            Node::Narrowed(ints) => evaluate_ints(ints, test)?,
+            Node::Narrowed(ints) => ints.evaluate(set)?,
             Node::Plain(_) | Node::Zstd(_) => None,
         })
     }
-}
-
-/// Whether a test holds for a wide integer; one beyond 128 bits compares as the nearest that is not.
-pub(crate) fn holds_wide(test: &Test, bytes: &[u8]) -> bool {
-    let (test, negated) = super::strip(test);
-    let holds = match wide_value(bytes) {
-        Some(value) => test.holds_int(value),
-        None => match test {
-            Test::IntRange { lo, hi } if bytes.last().is_some_and(|&top| top >= 0x80) => *lo == i128::MIN && lo <= hi,
-            Test::IntRange { lo, hi } => *hi == i128::MAX && lo <= hi,
-            _ => false,
-        },
-    };
-    holds != negated
 }
 
 /// A copy that begins where 16-byte integers may.

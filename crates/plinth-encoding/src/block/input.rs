@@ -5,7 +5,8 @@ use arrow_buffer::{BooleanBuffer, Buffer, ScalarBuffer};
 
 use crate::bits::filter_bits;
 use crate::error::{EncodingError, Result};
-use crate::ints::IntKind;
+use crate::physical::IntKind;
+use crate::views::view_bytes;
 
 /// What the column says besides its values.
 pub(super) struct Input<'a> {
@@ -140,19 +141,4 @@ impl Input<'_> {
         }
         Ok(out)
     }
-}
-
-/// What a view stands for.
-pub(crate) fn view_bytes<'b>(view: &'b [u8; 16], buffers: &'b [Buffer]) -> Result<&'b [u8]> {
-    let word =
-        |at: usize| view.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word));
-    let len = word(0) as usize;
-    if len <= 12 {
-        return Ok(view.get(4..4 + len).unwrap_or_default());
-    }
-    let from = word(12) as usize;
-    buffers
-        .get(word(8) as usize)
-        .and_then(|buffer| buffer.as_slice().get(from..from.checked_add(len)?))
-        .ok_or_else(|| EncodingError::invalid("a string view points outside its buffers"))
 }

@@ -14,28 +14,28 @@
 //! of 64 bytes from the block's start; plain blocks of 4 KiB and more begin at a multiple of 64 of the file, others at a
 //! multiple of 8. Slots of null rows that are not left out hold some value that costs little.
 
-pub(crate) mod bools;
-mod encoding;
-pub(crate) mod fixed;
-pub(crate) mod input;
-pub(crate) mod validity;
+mod bools;
+mod fixed;
+mod input;
+mod validity;
 
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 
-pub(crate) use encoding::cost;
-pub use encoding::{Effort, Encoding};
 use input::Input;
-pub(crate) use input::view_bytes;
 use validity::Validity;
 
-use crate::bitpack::{Lane, VECTOR};
+use crate::answers::Mask;
+use crate::bitpack::VECTOR;
 use crate::bits;
-use crate::column::{Column, Mask, Physical, Values};
+use crate::column::{Column, Values};
+use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
 use crate::floats::Floats;
-use crate::ints::{IntKind, IntPredicate, Ints};
-use crate::strings::{Strings, Views};
-use crate::test::Test;
+use crate::ints::{Ints, decode_ints};
+use crate::physical::{IntKind, Physical};
+use crate::strings::Strings;
+use crate::value_set::ValueSet;
+use crate::views::Views;
 use crate::wire::Reader;
 
 /// How to encode.
@@ -337,19 +337,21 @@ impl Block {
         matches!(&self.values, Stored::Ints(values) if values.evaluates_by_decoding())
     }
 
-    /// Evaluates a test on the encoded values; none if decoding and [`crate::evaluate_column`] is as good.
+    /// Which encoded values are in a set; none if decoding and [`crate::evaluate_column`] is as good.
     ///
     /// # Errors
     /// If the bytes contradict themselves.
-    pub fn evaluate(&self, test: &Test) -> Result<Option<Mask>> {
-        let (test, negated) = strip(test);
+    pub fn evaluate(&self, set: &ValueSet) -> Result<Option<Mask>> {
+        let (set, negated) = set.stripped();
         let stored = match &self.values {
             Stored::Nothing => Some(BooleanBuffer::new_unset(self.stored)),
-            Stored::Bools(values) => values.evaluate(test)?,
-            Stored::Ints(values) => evaluate_ints(values, test)?,
-            Stored::Floats(values) => values.evaluate(test)?,
-            Stored::Fixed(values) => values.evaluate(test)?,
-            Stored::Strings(values) => values.evaluate(test)?,
+            // A set of another type has none of the values.
+            _ if !set.is_of(self.physical) => Some(BooleanBuffer::new_unset(self.stored)),
+            Stored::Bools(values) => values.evaluate(set)?,
+            Stored::Ints(values) => values.evaluate(set)?,
+            Stored::Floats(values) => values.evaluate(set)?,
+            Stored::Fixed(values) => values.evaluate(set)?,
+            Stored::Strings(values) => values.evaluate(set)?,
         };
         let Some(stored) = stored else { return Ok(None) };
         let stored = if negated { !&stored } else { stored };
@@ -368,31 +370,20 @@ impl Block {
             }
         }))
     }
-}
 
-impl Block {
-    /// The rows for which a test can be true, judged without decoding the values; none if that says nothing.
+    /// The rows that can be in a set, judged without decoding the values; none if that says nothing.
     ///
     /// # Errors
     /// If the bytes contradict themselves.
-    pub fn candidates(&self, test: &Test) -> Result<Option<BooleanBuffer>> {
-        let (Stored::Strings(values), (test, false)) = (&self.values, strip(test)) else { return Ok(None) };
-        let Some(stored) = values.candidates(test)? else { return Ok(None) };
+    pub fn candidates(&self, set: &ValueSet) -> Result<Option<BooleanBuffer>> {
+        let (Stored::Strings(values), (set, false)) = (&self.values, set.stripped()) else { return Ok(None) };
+        let Some(stored) = values.candidates(set)? else { return Ok(None) };
         Ok(Some(match self.nulls()? {
             Some(nulls) if self.compacted => bits::expand_bits(&stored, nulls.inner()),
             Some(nulls) => &stored & nulls.inner(),
             None => stored,
         }))
     }
-}
-
-/// Takes the negations off a test; whether they are odd in number.
-pub(crate) fn strip(mut test: &Test) -> (&Test, bool) {
-    let mut negated = false;
-    while let Test::Not(inner) = test {
-        (test, negated) = (inner, !negated);
-    }
-    (test, negated)
 }
 
 /// Which vectors hold a selected row; none if all do.
@@ -404,35 +395,4 @@ fn wanted_vectors(selection: &BooleanBuffer) -> Option<Vec<bool>> {
         })
         .collect();
     wanted.contains(&false).then_some(wanted)
-}
-
-/// Decodes integers to little-endian bytes.
-pub(crate) fn decode_ints(values: &Ints, wanted: Option<&[bool]>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
-    fn typed<T: Lane>(values: &Ints, wanted: Option<&[bool]>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
-        let all = values.decode::<T>(wanted)?;
-        Ok(Buffer::from_vec(bits::select(all, selection)))
-    }
-    let width = values.kind.width;
-    if let (Some(plain), None) = (values.as_plain(), selection)
-        && plain.as_ptr().align_offset(usize::from(width)) == 0
-    {
-        return Ok(plain.clone());
-    }
-    match width {
-        1 => typed::<u8>(values, wanted, selection),
-        2 => typed::<u16>(values, wanted, selection),
-        4 => typed::<u32>(values, wanted, selection),
-        _ => typed::<u64>(values, wanted, selection),
-    }
-}
-
-/// Evaluates a test that is no negation on integers.
-pub(crate) fn evaluate_ints(values: &Ints, test: &Test) -> Result<Option<BooleanBuffer>> {
-    match IntPredicate::of(test) {
-        Some(predicate) => values.evaluate(predicate),
-        None => {
-            let kind = values.kind;
-            values.evaluate(IntPredicate::Raw(&|raw| test.holds_int(kind.value(raw))))
-        }
-    }
 }

@@ -12,10 +12,11 @@
 
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 
-use super::Effort;
 use crate::bits;
+use crate::encoding::Effort;
 use crate::error::{EncodingError, Result};
-use crate::ints::{IntKind, Ints, encode_nested, runs::check_ends};
+use crate::ints::{Ints, encode_nested, runs::check_ends};
+use crate::physical::IntKind;
 use crate::wire::{Reader, put_varint, wide};
 
 const KIND: u8 = 3;

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use arrow_buffer::{Buffer, MutableBuffer};
 
-use crate::column::{Column, Physical, Values};
+use crate::column::{Column, Values};
 use crate::dictionary::decoded::{Decoded, Heap, not_utf8};
 use crate::dictionary::entry::{INLINE, length, long_bytes};
 use crate::dictionary::keys::{self, Numbers};
@@ -14,6 +14,7 @@ use crate::dictionary::search::FrontBlock;
 use crate::dictionary::wire::{corrupt, low_half};
 use crate::dictionary::{BLOCK, BUCKET};
 use crate::error::{EncodingError, Result};
+use crate::physical::Physical;
 
 /// A decoded heap of at most this many bytes is shared by what is gathered from it: engines charge a shared buffer to
 /// every batch that points into it, and a larger one would not stay in the second-level cache anyway.
@@ -35,13 +36,13 @@ impl Dictionary {
     /// # Errors
     /// If a code is no value's (as corrupt data), a block cannot be had or is damaged, or text is not UTF-8.
     pub fn gather(&self, codes: &[u32]) -> Result<Values> {
-        if let Some(decoded) = self.kept.decoded() {
+        if let Some(decoded) = self.cache.decoded() {
             return self.gather_decoded(&decoded, codes);
         }
         if let Some(&code) = codes.iter().find(|&&code| code as usize >= self.len()) {
             return Err(self.no_such(code));
         }
-        let many = self.kept.count_gathered(codes.len()) >= self.len() / 2 || self.len() <= BLOCK;
+        let many = self.cache.count_gathered(codes.len()) >= self.len() / 2 || self.len() <= BLOCK;
         if !codes.is_empty()
             && many
             && let Some(decoded) = self.values_within()?

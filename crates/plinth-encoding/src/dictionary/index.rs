@@ -1,7 +1,6 @@
 //! The index of a dictionary: what is needed to know which block to read. The layout is in the
 //! [parent module's documentation](super).
 
-use crate::column::Physical;
 use crate::dictionary::alphabet::Alphabet;
 use crate::dictionary::front::{Coding, Context, Pieces};
 use crate::dictionary::keys::{Numbers, key_width};
@@ -10,6 +9,7 @@ use crate::dictionary::symbols::{Symbols, write_symbols};
 use crate::dictionary::wire::{OrCorrupt, corrupt, prefix8};
 use crate::dictionary::{BLOCK, FRONT, FRONT_FSST, FRONT_PACKED, INTEGERS, Sorted};
 use crate::error::Result;
+use crate::physical::Physical;
 use crate::wire::wide;
 use plinth_core::key::common_prefix;
 use plinth_core::wire::{Reader, put_varint};

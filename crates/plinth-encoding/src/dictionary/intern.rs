@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use arrow_buffer::{Buffer, NullBuffer};
 
-use crate::column::{Column, Physical, Values};
+use crate::column::{Column, Values};
 use crate::dictionary::chunks::Chunks;
 use crate::dictionary::entry::{Entry, INLINE, length, long_bytes};
 use crate::dictionary::keys::{self, Numbers};
@@ -16,6 +16,7 @@ use crate::dictionary::slots::{BATCH, Key, Slots};
 use crate::dictionary::sort::{self, Sorted};
 use crate::dictionary::wire::low_half;
 use crate::error::{EncodingError, Result};
+use crate::physical::Physical;
 
 /// Assigns provisional codes to values: 0 to the first distinct value seen, 1 to the next, and so on.
 #[derive(Debug)]

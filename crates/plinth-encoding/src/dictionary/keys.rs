@@ -11,9 +11,9 @@
 
 use std::sync::Arc;
 
-use crate::column::Physical;
 use crate::error::{EncodingError, Result};
 use crate::expr::Scalar;
+use crate::physical::Physical;
 
 /// Bytes a key, where all keys have the same length; `None` for `Bytes`, and for `Bool`, which has no keys.
 pub fn key_width(physical: Physical) -> Option<usize> {

@@ -76,6 +76,7 @@
 //! | to the end | for each bucket the differences of neighbours less one, packed from the lowest bit up, the bucket padded to whole bytes |
 
 mod alphabet;
+mod cache;
 mod chunks;
 mod decoded;
 mod entry;
@@ -84,7 +85,6 @@ mod gather;
 mod index;
 mod integers;
 mod intern;
-mod kept;
 pub mod keys;
 mod lengths;
 pub(crate) mod prefix;
@@ -106,11 +106,11 @@ pub use intern::Interner;
 pub use reader::Dictionary;
 pub use sort::Sorted;
 
-use crate::column::Physical;
 use crate::dictionary::alphabet::Alphabet;
 use crate::dictionary::front::Coding;
 use crate::dictionary::prefix::Code;
 use crate::error::{EncodingError, Result};
+use crate::physical::Physical;
 
 /// Values a block.
 pub const BLOCK: usize = 4096;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use arrow_buffer::{Buffer, MutableBuffer};
 
-use crate::column::{Physical, Values};
+use crate::column::Values;
+use crate::dictionary::cache::Cache;
 use crate::dictionary::decoded::{Decoded, Heap};
 use crate::dictionary::front::Context;
 use crate::dictionary::index::{Form, Index};
 use crate::dictionary::integers::IntBlock;
-use crate::dictionary::kept::Kept;
 use crate::dictionary::keys::{self, Numbers};
 use crate::dictionary::scratch::Scratch;
 use crate::dictionary::search::FrontBlock;
@@ -19,13 +19,14 @@ use crate::dictionary::wire::{corrupt, low_half};
 use crate::dictionary::{BLOCK, BUCKET, BlockSource, Found};
 use crate::error::{EncodingError, Result};
 use crate::expr::Scalar;
+use crate::physical::Physical;
 
 /// A sorted dictionary whose blocks are fetched when first needed, and then kept. Threads share it.
 pub struct Dictionary {
     pub(super) physical: Physical,
     pub(super) index: Index,
     source: Box<dyn BlockSource>,
-    pub(super) kept: Kept,
+    pub(super) cache: Cache,
 }
 
 /// A block in memory.
@@ -62,8 +63,8 @@ impl Dictionary {
     /// If the index is damaged or of another type.
     pub fn open(physical: Physical, index: &[u8], source: Box<dyn BlockSource>) -> Result<Self> {
         let index = Index::read(physical, index)?;
-        let kept = Kept::new(index.blocks);
-        Ok(Self { physical, index, source, kept })
+        let cache = Cache::new(index.blocks);
+        Ok(Self { physical, index, source, cache })
     }
 
     /// The type of the values.
@@ -227,19 +228,19 @@ impl Dictionary {
     /// # Errors
     /// As [`Dictionary::values`].
     pub fn values_within(&self) -> Result<Option<Arc<Decoded>>> {
-        if let Some(decoded) = self.kept.decoded() {
+        if let Some(decoded) = self.cache.decoded() {
             return Ok(Some(decoded));
         }
-        let _alone = self.kept.alone();
-        if let Some(decoded) = self.kept.decoded() {
+        let _alone = self.cache.alone();
+        if let Some(decoded) = self.cache.decoded() {
             return Ok(Some(decoded));
         }
         // Before they are decoded, and then corrected: the index may say anything.
-        let Ok(held) = self.kept.reserve_decoded(self.decoded_memory()) else { return Ok(None) };
+        let Ok(held) = self.cache.reserve_decoded(self.decoded_memory()) else { return Ok(None) };
         let mut decoded = self.decode_all()?;
         let Ok(()) = decoded.hold(held) else { return Ok(None) };
         let decoded = Arc::new(decoded);
-        self.kept.keep_decoded(&decoded);
+        self.cache.keep_decoded(&decoded);
         Ok(Some(decoded))
     }
 
@@ -329,7 +330,7 @@ impl Dictionary {
 
     /// Bytes held now: the index, the blocks that were kept and, once asked for, all values decoded.
     pub fn memory(&self) -> usize {
-        self.index.memory() + self.kept.memory()
+        self.index.memory() + self.cache.memory()
     }
 
     pub(super) fn is_text(&self) -> bool {
@@ -346,18 +347,18 @@ impl Dictionary {
 
     /// Block `i`, which must be one, fetched if it is not here yet.
     pub(super) fn block(&self, i: usize) -> Result<Arc<Block>> {
-        if let Some(block) = self.kept.block(i) {
+        if let Some(block) = self.cache.block(i) {
             return Ok(block);
         }
         let block = Arc::new(self.fetch(i)?);
         // Another thread may have been faster; its block is as good.
-        self.kept.keep_block(i, &block);
+        self.cache.keep_block(i, &block);
         Ok(block)
     }
 
     /// As [`Dictionary::block`], of a block whose values will be kept decoded if at all.
     fn block_once(&self, i: usize) -> Result<Arc<Block>> {
-        self.kept.block(i).map_or_else(|| self.fetch(i).map(Arc::new), Ok)
+        self.cache.block(i).map_or_else(|| self.fetch(i).map(Arc::new), Ok)
     }
 
     fn fetch(&self, i: usize) -> Result<Block> {

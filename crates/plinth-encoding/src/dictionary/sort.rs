@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::column::Physical;
 use crate::dictionary::chunks::Chunks;
 use crate::dictionary::entry::Entry;
 use crate::dictionary::intern::Strings;
 use crate::dictionary::keys::Numbers;
 use crate::dictionary::wire::prefix8;
+use crate::physical::Physical;
 
 /// Fewer strings than this that share a prefix are compared whole.
 const FEW: usize = 12;

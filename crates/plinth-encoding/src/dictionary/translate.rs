@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use arrow_buffer::BooleanBufferBuilder;
 
-use crate::column::Physical;
 use crate::dictionary::keys::{self, Position};
 use crate::dictionary::reader::{Dictionary, code};
 use crate::error::Result;
-use crate::test::{IntSet, Test};
+use crate::physical::Physical;
+use crate::value_set::{IntSet, ValueSet};
 
 /// Sets of fewer codes are listed, larger ones are bitmaps over all codes: unless those are this many times more.
 const LISTED: usize = 8;
@@ -24,20 +24,22 @@ impl Dictionary {
     ///
     /// # Errors
     /// If a block cannot be had or is damaged.
-    pub fn translate(&self, test: &Test) -> Result<Test> {
+    pub fn translate(&self, test: &ValueSet) -> Result<ValueSet> {
         let is_int = matches!(self.physical, Physical::Int { .. } | Physical::Wide { .. });
         let is_float = matches!(self.physical, Physical::Float { .. });
         let is_bytes = matches!(self.physical, Physical::Bytes { .. } | Physical::Fixed { .. });
         Ok(match test {
-            Test::Not(inner) => Test::Not(Box::new(self.translate(inner)?)),
-            Test::IntRange { lo, hi } if is_int && lo <= hi => range(self.int_range(*lo, *hi)?),
-            Test::IntSet(set) if is_int => self.int_set(set)?,
-            Test::FloatRange { lo, hi } if is_float => range(self.float_range(lo, hi)?),
-            Test::FloatSet(values) if is_float => self.any_of(values.iter().filter_map(|&value| self.float(value)))?,
-            Test::BytesRange { lo, hi } if is_bytes => range(self.bytes_range(lo, hi)?),
-            Test::BytesSet(values) if is_bytes => self.any_of(values.iter())?,
+            ValueSet::Not(inner) => ValueSet::Not(Box::new(self.translate(inner)?)),
+            ValueSet::IntRange { lo, hi } if is_int && lo <= hi => range(self.int_range(*lo, *hi)?),
+            ValueSet::IntSet(set) if is_int => self.int_set(set)?,
+            ValueSet::FloatRange { lo, hi } if is_float => range(self.float_range(lo, hi)?),
+            ValueSet::FloatSet(values) if is_float => {
+                self.any_of(values.iter().filter_map(|&value| self.float(value)))?
+            }
+            ValueSet::BytesRange { lo, hi } if is_bytes => range(self.bytes_range(lo, hi)?),
+            ValueSet::BytesSet(values) if is_bytes => self.any_of(values.iter())?,
             // A test on another type holds for no value.
-            _ => Test::nothing(),
+            _ => ValueSet::nothing(),
         })
     }
 
@@ -62,7 +64,7 @@ impl Dictionary {
         Ok(start..end)
     }
 
-    fn int_set(&self, set: &IntSet) -> Result<Test> {
+    fn int_set(&self, set: &IntSet) -> Result<ValueSet> {
         let key = |value: i128| match keys::int_position(self.physical, value) {
             Position::Key(key) => Some(key),
             Position::Below | Position::Above => None,
@@ -112,29 +114,29 @@ impl Dictionary {
     }
 
     /// The test that holds for the codes of these keys.
-    fn any_of(&self, keys: impl Iterator<Item = impl AsRef<[u8]>>) -> Result<Test> {
+    fn any_of(&self, keys: impl Iterator<Item = impl AsRef<[u8]>>) -> Result<ValueSet> {
         let mut codes = self.find_all(keys)?;
         codes.sort_unstable();
         codes.dedup();
-        let (Some(&first), Some(&last)) = (codes.first(), codes.last()) else { return Ok(Test::nothing()) };
+        let (Some(&first), Some(&last)) = (codes.first(), codes.last()) else { return Ok(ValueSet::nothing()) };
         if (last - first) as usize == codes.len() - 1 {
             return Ok(range(first..last + 1));
         }
         if codes.len() < LISTED || self.len() / SPARSE > codes.len() {
-            return Ok(Test::IntSet(Arc::new(IntSet::Sorted(codes.into_iter().map(i128::from).collect()))));
+            return Ok(ValueSet::IntSet(Arc::new(IntSet::Sorted(codes.into_iter().map(i128::from).collect()))));
         }
         let mut bits = BooleanBufferBuilder::new(self.len());
         bits.append_n(self.len(), false);
         for code in codes {
             bits.set_bit(code as usize, true);
         }
-        Ok(Test::IntSet(Arc::new(IntSet::Bits(bits.finish()))))
+        Ok(ValueSet::IntSet(Arc::new(IntSet::Bits(bits.finish()))))
     }
 }
 
-fn range(codes: Range<u32>) -> Test {
+fn range(codes: Range<u32>) -> ValueSet {
     if codes.is_empty() {
-        return Test::nothing();
+        return ValueSet::nothing();
     }
-    Test::IntRange { lo: codes.start.into(), hi: i128::from(codes.end) - 1 }
+    ValueSet::IntRange { lo: codes.start.into(), hi: i128::from(codes.end) - 1 }
 }

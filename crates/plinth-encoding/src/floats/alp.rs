@@ -11,9 +11,10 @@
 //! bit for bit, so `-0`, infinities and NaNs are ones.
 
 use crate::bitpack::{Lane, bits_for};
-use crate::block::{Effort, Encoding};
+use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
-use crate::ints::{IntKind, Ints, Wanted, encode_nested};
+use crate::ints::{Ints, Wanted, encode_nested};
+use crate::physical::IntKind;
 use crate::wire::{Reader, put_int, put_varint, wide};
 
 /// A float type.

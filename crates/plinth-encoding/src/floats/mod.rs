@@ -11,11 +11,12 @@ pub(crate) mod alp;
 use arrow_buffer::{BooleanBuffer, Buffer};
 
 use crate::bits;
-use crate::block::{Effort, Encoding, cost, decode_ints};
+use crate::encoding::{Effort, Encoding, cost};
 use crate::error::{EncodingError, Result};
 use crate::ints::pcodec::{self, Pco};
-use crate::ints::{IntKind, IntPredicate, Ints, Wanted};
-use crate::test::Test;
+use crate::ints::{Ints, Wanted, decode_ints};
+use crate::physical::IntKind;
+use crate::value_set::ValueSet;
 use crate::wire::Reader;
 
 /// Parsed floats.
@@ -138,43 +139,14 @@ impl Floats {
         })
     }
 
-    pub(crate) fn evaluate(&self, test: &Test) -> Result<Option<BooleanBuffer>> {
+    pub(crate) fn evaluate(&self, set: &ValueSet) -> Result<Option<BooleanBuffer>> {
         match &self.node {
             Node::Bits(ints)
                 if matches!(ints.encoding(), Encoding::Constant | Encoding::RunLength | Encoding::Sparse) =>
             {
-                ints.evaluate(IntPredicate::Raw(&|bits| test.holds_float(to_f64(bits, self.width))))
+                ints.evaluate(set)
             }
             _ => Ok(None),
-        }
-    }
-}
-
-/// A float of `width` bytes as an `f64`, exactly: payloads of NaN too, which a conversion in hardware would quieten.
-#[allow(clippy::cast_possible_truncation, reason = "bit patterns of four bytes")]
-pub(crate) fn to_f64(bits: u64, width: u8) -> f64 {
-    match width {
-        8 => f64::from_bits(bits),
-        4 => {
-            let value = f32::from_bits(bits as u32);
-            if value.is_nan() {
-                f64::from_bits((bits & 0x8000_0000) << 32 | 0x7FF << 52 | (bits & 0x7F_FFFF) << 29)
-            } else {
-                value.into()
-            }
-        }
-        _ => {
-            let (sign, exponent, fraction) = ((bits & 0x8000) << 48, bits >> 10 & 0x1F, bits & 0x3FF);
-            let magnitude = match exponent {
-                // Subnormals are multiples of 2^-24.
-                0 => {
-                    let fraction = u16::try_from(fraction).unwrap_or(0);
-                    (f64::from(fraction) * 2.0_f64.powi(-24)).to_bits()
-                }
-                31 => 0x7FF << 52 | fraction << 42,
-                _ => (exponent + 1023 - 15) << 52 | fraction << 42,
-            };
-            f64::from_bits(sign | magnitude)
         }
     }
 }

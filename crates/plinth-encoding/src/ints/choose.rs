@@ -3,9 +3,10 @@
 //! Integers are cheap to look at, so sizes are computed from all of them rather than from a sample; only composite
 //! encodings that look promising are written out to be weighed.
 
-use super::{IntKind, delta, mixed, packed, patched, pcodec, put_constant, runs, squeezed};
+use super::{delta, mixed, packed, patched, pcodec, put_constant, runs, zstd_ints};
 use crate::bitpack::VECTOR;
-use crate::block::{Effort, Encoding, cost};
+use crate::encoding::{Effort, Encoding, cost};
+use crate::physical::IntKind;
 use crate::wire::{put_align64, put_int, wide};
 
 /// A candidate and what it would cost.
@@ -108,7 +109,7 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
     }
     if matches!(effort, Effort::Balanced | Effort::Compact)
         && let Some((bytes, inside)) =
-            squeezed::compress(values, kind, effort, best.1 / cost(Encoding::Zstd, 1, effort))
+            zstd_ints::compress(values, kind, effort, best.1 / cost(Encoding::Zstd, 1, effort))
     {
         // What comes out has to be gone through, however little goes in.
         let cost = cost(Encoding::Zstd, bytes.len() + inside / 32, effort);

@@ -4,10 +4,11 @@
 //! signed integers of the same width, the differences. Value `i` of a vector is the vector's first value plus the
 //! differences `1..=i` of the vector; difference 0 of each vector is not used.
 
-use super::{IntKind, Ints, Wanted, encode_nested, is_wanted, vectors};
+use super::{Ints, Wanted, encode_nested, is_wanted, vectors};
 use crate::bitpack::{Lane, VECTOR};
-use crate::block::{Effort, Encoding};
+use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
+use crate::physical::IntKind;
 use crate::wire::Reader;
 
 /// A parsed node.

@@ -2,9 +2,11 @@
 
 use arrow_buffer::BooleanBuffer;
 
-use super::{IntKind, IntPredicate, bit};
+use super::{FEW, bit, holds};
 use crate::bitpack::{self, Lane, VECTOR};
 use crate::bits::Words;
+use crate::physical::IntKind;
+use crate::value_set::{IntSet, ValueSet};
 use plinth_core::simd::Level;
 
 /// The answers for a full vector, a bit each.
@@ -22,12 +24,12 @@ pub(super) trait Vector {
     fn compare(&self, kernel: Level, lo: u64, span: u64) -> Answers;
 }
 
-/// The values a predicate holds for, of `len` in vectors, each with the base of its frame.
+/// The values that are in a set, of `len` in vectors, each with the base of its frame.
 pub(super) fn evaluate<V: Vector>(
     kind: IntKind,
     len: usize,
     vectors: impl Iterator<Item = (u64, V)>,
-    predicate: IntPredicate<'_>,
+    set: &ValueSet,
 ) -> BooleanBuffer {
     let kernel = Level::best();
     let mut out = Words::zeros(len);
@@ -37,22 +39,30 @@ pub(super) fn evaluate<V: Vector>(
         let count = (len - from).min(VECTOR);
         let words = out.words_from(from);
         let words = words.get_mut(..count.div_ceil(64)).unwrap_or_default();
-        match predicate {
-            IntPredicate::Range(lo, hi) => add_range(&vector, kernel, kind.value(base), (lo, hi), count, words),
-            IntPredicate::Few(values) => {
-                for &value in values {
-                    add_range(&vector, kernel, kind.value(base), (value, value), count, words);
+        match set {
+            ValueSet::IntRange { lo, hi } => add_range(&vector, kernel, kind.value(base), (*lo, *hi), count, words),
+            ValueSet::IntSet(members) => match (&**members, members.as_range()) {
+                (_, Some(range)) => add_range(&vector, kernel, kind.value(base), range, count, words),
+                (IntSet::Sorted(values), _) if values.len() <= FEW => {
+                    for &value in values {
+                        add_range(&vector, kernel, kind.value(base), (value, value), count, words);
+                    }
                 }
-            }
-            IntPredicate::Bits(bits) => match u32::try_from(kind.value(base)) {
-                Ok(base) if u64::from(base).checked_add(vector.most()).is_some_and(|most| most <= u32::MAX.into()) => {
-                    let codes = &mut codes[..count];
-                    vector.unpack(kernel, base, codes);
-                    bitpack::members(kernel, codes, bits, words);
+                (IntSet::Sorted(_), _) => {
+                    each(&vector, kernel, base, count, words, |raw| members.contains(kind.value(raw)));
                 }
-                _ => each(&vector, kernel, base, count, words, |raw| bit(bits, kind, raw)),
+                (IntSet::Bits(bits), _) => match u32::try_from(kind.value(base)) {
+                    Ok(base)
+                        if u64::from(base).checked_add(vector.most()).is_some_and(|most| most <= u32::MAX.into()) =>
+                    {
+                        let codes = &mut codes[..count];
+                        vector.unpack(kernel, base, codes);
+                        bitpack::members(kernel, codes, bits, words);
+                    }
+                    _ => each(&vector, kernel, base, count, words, |raw| bit(bits, kind, raw)),
+                },
             },
-            IntPredicate::Raw(holds) => each(&vector, kernel, base, count, words, holds),
+            _ => each(&vector, kernel, base, count, words, |raw| holds(set, kind, raw)),
         }
     }
     out.finish()

@@ -8,11 +8,13 @@
 use arrow_buffer::{BooleanBuffer, Buffer};
 
 use super::fused::{self, Answers, Vector};
-use super::{IntKind, IntPredicate, Wanted, is_wanted, packed, vectors};
+use super::{Wanted, is_wanted, packed, vectors};
 use crate::bitpack::mixed::{self, Radix};
 use crate::bitpack::{Lane, VECTOR, packed_len, vector_len};
-use crate::block::Encoding;
+use crate::encoding::Encoding;
 use crate::error::{EncodingError, Result};
+use crate::physical::IntKind;
+use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_int, put_varint};
 use plinth_core::simd::Level;
 
@@ -92,8 +94,8 @@ impl Mixed {
         }
     }
 
-    pub(super) fn evaluate(&self, kind: IntKind, len: usize, predicate: IntPredicate<'_>) -> BooleanBuffer {
-        fused::evaluate(kind, len, self.vectors(len).map(|vector| (self.base, vector)), predicate)
+    pub(super) fn evaluate(&self, kind: IntKind, len: usize, set: &ValueSet) -> BooleanBuffer {
+        fused::evaluate(kind, len, self.vectors(len).map(|vector| (self.base, vector)), set)
     }
 }
 

@@ -11,7 +11,7 @@
 //! - `RunLength`: see [`runs`].
 //! - `Sparse` and `Patched`: see [`patched`].
 //! - `Pco`: see [`pcodec`].
-//! - `Zstd`: see [`squeezed`].
+//! - `Zstd`: see [`zstd_ints`].
 //!
 //! Nodes nest at most three deep: a node at depth 2 is `Constant`, `Plain`, `BitPacked`, `Mixed` or `Zstd`; `Pco` and `Mixed`
 //! are written at depth 0 only. A node of no integers is a `Constant`.
@@ -24,7 +24,7 @@ pub(crate) mod packed;
 pub(crate) mod patched;
 pub(crate) mod pcodec;
 pub(crate) mod runs;
-pub(crate) mod squeezed;
+pub(crate) mod zstd_ints;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
@@ -32,46 +32,11 @@ pub(crate) use choose::{encode, encode_as, encode_plain};
 
 use crate::bitpack::{Lane, VECTOR};
 use crate::bits;
-use crate::block::{Effort, Encoding};
+use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
-use crate::test::{IntSet, Test};
-use crate::wire::{Reader, put_int, wide};
-
-/// How wide the integers of a node are and how they compare.
-///
-/// In memory on the way in, an integer is a `u64` extended by its sign (`raw`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IntKind {
-    pub(crate) width: u8,
-    pub(crate) signed: bool,
-}
-
-impl IntKind {
-    /// Positions, counts and codes.
-    pub(crate) const U32: Self = Self { width: 4, signed: false };
-
-    /// Extends the low `width` bytes by their sign.
-    pub(crate) fn extend(self, raw: u64) -> u64 {
-        let spare = 64 - 8 * u32::from(self.width.clamp(1, 8));
-        if self.signed {
-            (raw << spare).cast_signed().wrapping_shr(spare).cast_unsigned()
-        } else {
-            raw << spare >> spare
-        }
-    }
-
-    /// Maps raw integers to others that compare unsigned as the values do.
-    #[inline(always)]
-    pub(crate) fn ordered(self, raw: u64) -> u64 {
-        raw ^ u64::from(self.signed) << 63
-    }
-
-    /// What a raw integer stands for.
-    #[inline(always)]
-    pub(crate) fn value(self, raw: u64) -> i128 {
-        if self.signed { raw.cast_signed().into() } else { raw.into() }
-    }
-}
+use crate::physical::{IntKind, to_f64};
+use crate::value_set::ValueSet;
+use crate::wire::{Reader, put_int};
 
 /// A parsed node.
 #[derive(Clone, Debug)]
@@ -91,63 +56,17 @@ enum Node {
     Runs(runs::Runs),
     Patched(patched::Patched),
     Pco(pcodec::Pco),
-    Squeezed(squeezed::Squeezed),
+    ZstdInts(zstd_ints::ZstdInts),
 }
 
-/// So many values are compared with one after the other.
+/// Integers of a set that are compared with one after the other, at most.
 const FEW: usize = 16;
 
-/// What to ask integers of.
-#[derive(Clone, Copy)]
-pub(crate) enum IntPredicate<'a> {
-    /// Values from `lo` to `hi`.
-    Range(i128, i128),
-    /// A few values, ascending.
-    Few(&'a [i128]),
-    /// Values whose bit is set.
-    Bits(&'a BooleanBuffer),
-    /// Raw integers that satisfy a function.
-    Raw(&'a dyn Fn(u64) -> bool),
-}
-
-impl<'a> IntPredicate<'a> {
-    /// The predicate of a test that is no negation, where there is a better form than a function.
-    pub(crate) fn of(test: &'a Test) -> Option<Self> {
-        match test {
-            Test::IntRange { lo, hi } => Some(Self::Range(*lo, *hi)),
-            Test::IntSet(set) => match &**set {
-                IntSet::Bits(bits) => Some(Self::Bits(bits)),
-                IntSet::Sorted(values) => match (values.first(), values.last()) {
-                    (Some(first), Some(last))
-                        if last.checked_sub(*first).is_some_and(|span| span < i128::from(wide(values.len()))) =>
-                    {
-                        Some(Self::Range(*first, *last))
-                    }
-                    _ if values.len() <= FEW => Some(Self::Few(values)),
-                    _ => None,
-                },
-            },
-            _ => None,
-        }
-    }
-
-    /// The predicate of a set given as bits: a range, if its members are adjacent.
-    pub(crate) fn of_bits(bits: &'a BooleanBuffer) -> Self {
-        let mut slices = bits.set_slices();
-        match (slices.next(), slices.next()) {
-            (None, _) => Self::Range(1, 0),
-            (Some((from, to)), None) => Self::Range(i128::from(wide(from)), i128::from(wide(to)) - 1),
-            _ => Self::Bits(bits),
-        }
-    }
-
-    fn holds(self, kind: IntKind, raw: u64) -> bool {
-        match self {
-            Self::Range(lo, hi) => (lo..=hi).contains(&kind.value(raw)),
-            Self::Few(values) => values.contains(&kind.value(raw)),
-            Self::Bits(bits) => bit(bits, kind, raw),
-            Self::Raw(holds) => holds(raw),
-        }
+/// Whether a raw number is in a set that is no negation.
+fn holds(set: &ValueSet, kind: IntKind, raw: u64) -> bool {
+    match set {
+        ValueSet::FloatRange { .. } | ValueSet::FloatSet(_) => set.holds_float(to_f64(raw, kind.width)),
+        _ => set.holds_int(kind.value(raw)),
     }
 }
 
@@ -200,7 +119,7 @@ impl Ints {
             Encoding::RunLength => Node::Runs(runs::Runs::parse(kind, len, depth, reader)?),
             Encoding::Sparse | Encoding::Patched => Node::Patched(patched::Patched::parse(kind, len, depth, reader)?),
             Encoding::Pco => Node::Pco(pcodec::Pco::parse(reader)?),
-            Encoding::Zstd => Node::Squeezed(squeezed::Squeezed::parse(kind, len, reader)?),
+            Encoding::Zstd => Node::ZstdInts(zstd_ints::ZstdInts::parse(kind, len, reader)?),
             _ => return Err(EncodingError::corrupt(format!("{} is no encoding of integers", tag.name()))),
         };
         Ok(Self { kind, len, node })
@@ -217,7 +136,7 @@ impl Ints {
             Node::Runs(_) => Encoding::RunLength,
             Node::Patched(patched) => patched.encoding(),
             Node::Pco(_) => Encoding::Pco,
-            Node::Squeezed(_) => Encoding::Zstd,
+            Node::ZstdInts(_) => Encoding::Zstd,
         }
     }
 
@@ -225,7 +144,7 @@ impl Ints {
     pub(crate) fn describe(&self) -> String {
         let name = self.encoding().name();
         match &self.node {
-            Node::Constant(_) | Node::Plain(_) | Node::Pco(_) | Node::Squeezed(_) => name.to_owned(),
+            Node::Constant(_) | Node::Plain(_) | Node::Pco(_) | Node::ZstdInts(_) => name.to_owned(),
             Node::Packed(packed) => format!("{name} {}", packed.describe()),
             Node::Mixed(mixed) => format!("{name} {}", mixed.describe()),
             Node::Delta(delta) => format!("{name}({})", delta.describe()),
@@ -277,39 +196,40 @@ impl Ints {
             Node::Runs(runs) => runs.decode(out)?,
             Node::Patched(patched) => patched.decode(wanted, out)?,
             Node::Pco(pco) => pco.decode(self.kind, out)?,
-            Node::Squeezed(squeezed) => squeezed.decode(out)?,
+            Node::ZstdInts(zstd_ints) => zstd_ints.decode(out)?,
         }
         Ok(())
     }
 
-    /// The values a predicate holds for, without decoding them all; none where decoding is as good.
-    pub(crate) fn evaluate(&self, predicate: IntPredicate<'_>) -> Result<Option<BooleanBuffer>> {
+    /// The values that are in a set that is no negation, without decoding them all; none where decoding is as good. A set of
+    /// floats takes them for the bits of floats.
+    pub(crate) fn evaluate(&self, set: &ValueSet) -> Result<Option<BooleanBuffer>> {
         Ok(match &self.node {
-            Node::Constant(value) => Some(bits::all(self.len, predicate.holds(self.kind, *value))),
-            Node::Packed(packed) => Some(packed.evaluate(self.kind, self.len, predicate)),
-            Node::Mixed(mixed) => Some(mixed.evaluate(self.kind, self.len, predicate)),
-            Node::Runs(runs) => Some(runs.evaluate(self.len, predicate)?),
-            Node::Patched(patched) => patched.evaluate(predicate)?,
-            Node::Plain(_) | Node::Delta(_) | Node::Pco(_) | Node::Squeezed(_) => None,
+            Node::Constant(value) => Some(bits::all(self.len, holds(set, self.kind, *value))),
+            Node::Packed(packed) => Some(packed.evaluate(self.kind, self.len, set)),
+            Node::Mixed(mixed) => Some(mixed.evaluate(self.kind, self.len, set)),
+            Node::Runs(runs) => Some(runs.evaluate(self.len, set)?),
+            Node::Patched(patched) => patched.evaluate(set)?,
+            Node::Plain(_) | Node::Delta(_) | Node::Pco(_) | Node::ZstdInts(_) => None,
         })
     }
 
     /// Whether to evaluate it is most of what decoding it is: decompressing it, or finding where its runs end.
     pub(crate) fn evaluates_by_decoding(&self) -> bool {
         match &self.node {
-            Node::Pco(_) | Node::Squeezed(_) | Node::Runs(_) => true,
+            Node::Pco(_) | Node::ZstdInts(_) | Node::Runs(_) => true,
             Node::Patched(patched) => patched.evaluates_by_decoding(),
             _ => false,
         }
     }
 
     /// As [`Ints::evaluate`], decoding where it must.
-    fn evaluate_always(&self, predicate: IntPredicate<'_>) -> Result<BooleanBuffer> {
-        if let Some(answer) = self.evaluate(predicate)? {
+    fn evaluate_always(&self, set: &ValueSet) -> Result<BooleanBuffer> {
+        if let Some(answer) = self.evaluate(set)? {
             return Ok(answer);
         }
         let values: Vec<u64> = self.decode_raw()?;
-        Ok(bits::map_bits(&values, |raw| predicate.holds(self.kind, raw)))
+        Ok(bits::map_bits(&values, |raw| holds(set, self.kind, raw)))
     }
 
     /// All values, extended by their sign.
@@ -345,4 +265,24 @@ pub(crate) fn encode_nested(values: &[u64], kind: IntKind, depth: u8, effort: Ef
 /// The number of vectors that `len` values fill or begin.
 pub(crate) fn vectors(len: usize) -> usize {
     len.div_ceil(VECTOR)
+}
+
+/// Decodes integers to little-endian bytes.
+pub(crate) fn decode_ints(values: &Ints, wanted: Option<&[bool]>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
+    fn typed<T: Lane>(values: &Ints, wanted: Option<&[bool]>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
+        let all = values.decode::<T>(wanted)?;
+        Ok(Buffer::from_vec(bits::select(all, selection)))
+    }
+    let width = values.kind.width;
+    if let (Some(plain), None) = (values.as_plain(), selection)
+        && plain.as_ptr().align_offset(usize::from(width)) == 0
+    {
+        return Ok(plain.clone());
+    }
+    match width {
+        1 => typed::<u8>(values, wanted, selection),
+        2 => typed::<u16>(values, wanted, selection),
+        4 => typed::<u32>(values, wanted, selection),
+        _ => typed::<u64>(values, wanted, selection),
+    }
 }

@@ -8,10 +8,12 @@
 use arrow_buffer::{BooleanBuffer, Buffer};
 
 use super::fused::{self, Answers, Vector};
-use super::{IntKind, IntPredicate, Wanted, is_wanted, vectors};
+use super::{Wanted, is_wanted, vectors};
 use crate::bitpack::{self, Lane, VECTOR, bits_for, mask, packed_len};
-use crate::block::Encoding;
+use crate::encoding::Encoding;
 use crate::error::{EncodingError, Result};
+use crate::physical::IntKind;
+use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_int};
 use plinth_core::simd::Level;
 
@@ -147,9 +149,9 @@ impl Packed {
         }
     }
 
-    pub(super) fn evaluate(&self, kind: IntKind, len: usize, predicate: IntPredicate<'_>) -> BooleanBuffer {
+    pub(super) fn evaluate(&self, kind: IntKind, len: usize, set: &ValueSet) -> BooleanBuffer {
         let vectors = self.vectors(len).map(|(frame, bytes)| (frame.base, PackedVector { bits: frame.bits, bytes }));
-        fused::evaluate(kind, len, vectors, predicate)
+        fused::evaluate(kind, len, vectors, set)
     }
 }
 

@@ -7,11 +7,13 @@
 
 use arrow_buffer::BooleanBuffer;
 
-use super::{IntKind, IntPredicate, Ints, Wanted, encode_nested, packed, put_constant};
+use super::{Ints, Wanted, encode_nested, packed, put_constant};
 use crate::bitpack::{Lane, bits_for, mask, packed_len};
 use crate::bits::Words;
-use crate::block::{Effort, Encoding};
+use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
+use crate::physical::IntKind;
+use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_varint, wide};
 
 /// A parsed node.
@@ -149,9 +151,9 @@ impl Patched {
         Ok(())
     }
 
-    pub(super) fn evaluate(&self, predicate: IntPredicate<'_>) -> Result<Option<BooleanBuffer>> {
-        let Some(answers) = self.inner.evaluate(predicate)? else { return Ok(None) };
-        let exceptions = self.values.evaluate_always(predicate)?;
+    pub(super) fn evaluate(&self, set: &ValueSet) -> Result<Option<BooleanBuffer>> {
+        let Some(answers) = self.inner.evaluate(set)? else { return Ok(None) };
+        let exceptions = self.values.evaluate_always(set)?;
         let mut out = Words::copy(&answers);
         for (at, answer) in self.positions()?.into_iter().zip(&exceptions) {
             out.put(at as usize, answer);

@@ -7,9 +7,9 @@ use arrow_buffer::Buffer;
 use pco::ChunkConfig;
 use pco::data_types::Number;
 
-use super::IntKind;
 use crate::bitpack::Lane;
 use crate::error::{EncodingError, Result};
+use crate::physical::IntKind;
 use crate::wire::{Reader, narrow, put_varint, wide};
 
 /// A parsed node.

@@ -5,11 +5,13 @@
 
 use arrow_buffer::BooleanBuffer;
 
-use super::{IntKind, IntPredicate, Ints, encode_nested};
+use super::{Ints, encode_nested};
 use crate::bitpack::Lane;
 use crate::bits::Words;
-use crate::block::{Effort, Encoding};
+use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
+use crate::physical::IntKind;
+use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_varint, wide};
 
 /// A parsed node.
@@ -81,9 +83,9 @@ impl Runs {
         Ok(())
     }
 
-    pub(super) fn evaluate(&self, len: usize, predicate: IntPredicate<'_>) -> Result<BooleanBuffer> {
+    pub(super) fn evaluate(&self, len: usize, set: &ValueSet) -> Result<BooleanBuffer> {
         let ends = self.ends()?;
-        let answers = self.values.evaluate_always(predicate)?;
+        let answers = self.values.evaluate_always(set)?;
         let mut out = Words::zeros(len);
         let mut from = 0;
         for (end, answer) in ends.into_iter().zip(&answers) {

@@ -2,7 +2,7 @@
 
 use super::list::Shape;
 use super::{GROUP_BITS, GROUP_CODES, group};
-use crate::block::Effort;
+use crate::encoding::Effort;
 
 /// What a group is to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::test::{IntSet, Test};
+use crate::value_set::{IntSet, ValueSet};
 
 /// Codes of a dictionary, as runs: increasing, apart from each other, none empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,11 +15,11 @@ impl Codes {
     }
 
     /// The codes below `len` that a test on codes holds for ([`crate::dictionary::Dictionary::translate`] makes such).
-    pub fn of(test: &Test, len: u32) -> Self {
+    pub fn of(test: &ValueSet, len: u32) -> Self {
         let clip = |code: i128| u32::try_from(code.clamp(0, len.into())).unwrap_or(len);
         match test {
-            Test::IntRange { lo, hi } => Self::run(clip(*lo)..clip(hi.saturating_add(1))),
-            Test::IntSet(set) => match &**set {
+            ValueSet::IntRange { lo, hi } => Self::run(clip(*lo)..clip(hi.saturating_add(1))),
+            ValueSet::IntSet(set) => match &**set {
                 IntSet::Sorted(codes) => {
                     let within = codes.iter().filter_map(|&code| u32::try_from(code).ok()).filter(|&code| code < len);
                     Self::of_runs(within.map(|code| code..code + 1))
@@ -28,7 +28,7 @@ impl Codes {
                     Self::of_runs(bits.set_slices().map(|(from, to)| clip(from as i128)..clip(to as i128)))
                 }
             },
-            Test::Not(inner) => Self::of(inner, len).complement(len),
+            ValueSet::Not(inner) => Self::of(inner, len).complement(len),
             _ => Self::default(),
         }
     }

@@ -7,7 +7,7 @@ use arrow_buffer::Buffer;
 use super::gaps::{self, Classes};
 use super::list::{BitWriter, PADDING, Shape, decode, load};
 use super::{GROUP_BITS, corrupt};
-use crate::block::Effort;
+use crate::encoding::Effort;
 use crate::error::Result;
 use crate::wire::{Reader, put_varint};
 

@@ -6,9 +6,9 @@ use plinth_io::{MemoryBudget, Reclaim};
 use proptest::prelude::*;
 
 use super::*;
-use crate::block::Effort;
+use crate::encoding::Effort;
 use crate::error::Result;
-use crate::test::{IntSet, Test};
+use crate::value_set::{IntSet, ValueSet};
 
 /// Groups in memory, unchecked; counts the reads of what does not lie side by side.
 #[derive(Clone, Debug, Default)]
@@ -106,7 +106,7 @@ fn check_built(lists: &[Vec<u64>], built: &Built) {
         asked.push(Codes::run(a.min(all - 1)..a.min(all - 1) + 1));
         let some = |code: &u32| mix(u64::from(*code) + i).is_multiple_of(i * 3 + 2);
         let set: Vec<i128> = (0..all).filter(some).map(i128::from).collect();
-        asked.push(Codes::of(&Test::IntSet(Arc::new(IntSet::Sorted(set))), all));
+        asked.push(Codes::of(&ValueSet::IntSet(Arc::new(IntSet::Sorted(set))), all));
     }
     for codes in asked {
         let expected: Vec<u64> = codes.iter().flat_map(|code| &lists[code as usize]).copied().collect();
@@ -273,7 +273,7 @@ proptest! {
 
     #[test]
     fn sets_of_codes_are_sets(a: [bool; 70], b: [bool; 70]) {
-        let bits = |set: &[bool]| Test::IntSet(Arc::new(IntSet::Bits(set.iter().copied().collect())));
+        let bits = |set: &[bool]| ValueSet::IntSet(Arc::new(IntSet::Bits(set.iter().copied().collect())));
         let of = |set: &[bool]| Codes::of(&bits(set), 70);
         let listed = |codes: &Codes| (0..70).map(|code| codes.iter().any(|c| c == code)).collect::<Vec<_>>();
         prop_assert_eq!(listed(&of(&a)), a.to_vec());
@@ -282,7 +282,7 @@ proptest! {
         let either: Vec<bool> = a.iter().zip(&b).map(|(a, b)| a | b).collect();
         prop_assert_eq!(of(&a).or(&of(&b)), of(&either));
         let negated: Vec<bool> = a.iter().map(|a| !a).collect();
-        prop_assert_eq!(Codes::of(&Test::Not(Box::new(bits(&a))), 70), of(&negated));
+        prop_assert_eq!(Codes::of(&ValueSet::Not(Box::new(bits(&a))), 70), of(&negated));
         prop_assert_eq!(of(&a).len(), a.iter().filter(|&&member| member).count() as u64);
     }
 }

@@ -6,10 +6,12 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::{MOST_BYTES, fsst, zstd::Frame};
-use crate::block::{Effort, Encoding, cost};
+use super::{MOST_BYTES, fsst};
+use crate::encoding::{Effort, Encoding, cost};
 use crate::error::{EncodingError, Result};
-use crate::ints::{IntKind, encode_nested};
+use crate::frame::Frame;
+use crate::ints::encode_nested;
+use crate::physical::IntKind;
 use crate::wire::{put_varint, wide};
 
 const SAMPLE_RUNS: usize = 16;

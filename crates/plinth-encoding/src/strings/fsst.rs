@@ -11,9 +11,10 @@ use arrow_buffer::Buffer;
 use fsst::Compressor;
 
 use crate::bitpack::VECTOR;
-use crate::block::Effort;
+use crate::encoding::Effort;
 use crate::error::{EncodingError, Result};
-use crate::ints::{IntKind, Ints, encode_nested, vectors};
+use crate::ints::{Ints, encode_nested, vectors};
+use crate::physical::IntKind;
 use crate::wire::{Reader, narrow, put_varint, wide};
 
 const ESCAPE: u8 = 255;

@@ -6,26 +6,27 @@
 //! - `Constant`: `size` (varint), the bytes.
 //! - `Plain`: lengths; `total` (varint), the heap.
 //! - `Fsst`: lengths; a section of the heap as [`fsst`] describes.
-//! - `Zstd`: lengths; a section of the heap as [`zstd`] describes.
+//! - `Zstd`: lengths; a section of the heap as [`crate::frame`] describes.
 //! - `Dictionary` (only at depth 0): `distinct` (varint, 1 to `len`); a node of so many strings at depth 1, in order of first
 //!   use; a node of `len` unsigned integers of 4 bytes ([`crate::ints`], depth 1), the position of each string among them.
 
+mod build;
 mod choose;
-pub(crate) mod fsst;
-mod views;
-pub(crate) mod zstd;
+mod fsst;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
 pub(crate) use choose::encode;
-pub(crate) use views::{Views, view};
 
 use crate::bitpack::VECTOR;
 use crate::bits;
-use crate::block::Encoding;
+use crate::encoding::Encoding;
 use crate::error::{EncodingError, Result};
-use crate::ints::{IntKind, IntPredicate, Ints, Wanted, is_wanted};
-use crate::test::Test;
+use crate::frame::Frame;
+use crate::ints::{Ints, Wanted, is_wanted};
+use crate::physical::IntKind;
+use crate::value_set::ValueSet;
+use crate::views::Views;
 use crate::wire::{Reader, narrow};
 
 /// The most bytes the strings of a block may have: Arrow's views address with 32 bits, and others' with 31.
@@ -49,7 +50,7 @@ enum Node {
 enum Heap {
     Plain(Buffer),
     Fsst(fsst::Fsst),
-    Zstd(zstd::Frame),
+    Zstd(Frame),
 }
 
 impl Strings {
@@ -67,7 +68,7 @@ impl Strings {
                         Heap::Plain(reader.take(total)?)
                     }
                     Encoding::Fsst => Heap::Fsst(fsst::Fsst::parse(len, reader)?),
-                    _ => Heap::Zstd(zstd::Frame::parse(None, reader)?),
+                    _ => Heap::Zstd(Frame::parse(None, reader)?),
                 };
                 if heap.total() > MOST_BYTES {
                     return Err(EncodingError::corrupt(format!("a block with {} bytes of strings", heap.total())));
@@ -120,7 +121,7 @@ impl Strings {
         let count = selection.map_or(self.len, BooleanBuffer::count_set_bits);
         match &self.node {
             Node::Constant(value) => {
-                let one = views::build(value.clone(), &[value.len()], utf8)?;
+                let one = build::build(value.clone(), &[value.len()], utf8)?;
                 let view = one.views.first().copied().unwrap_or(0);
                 let mut views = Vec::new();
                 if views.try_reserve_exact(count).is_err() {
@@ -147,11 +148,11 @@ impl Strings {
         }
     }
 
-    pub(crate) fn evaluate(&self, test: &Test) -> Result<Option<BooleanBuffer>> {
+    pub(crate) fn evaluate(&self, set: &ValueSet) -> Result<Option<BooleanBuffer>> {
         match &self.node {
-            Node::Constant(value) => Ok(Some(bits::all(self.len, test.holds_bytes(value)))),
+            Node::Constant(value) => Ok(Some(bits::all(self.len, set.holds_bytes(value)))),
             Node::Heap { lengths, .. } => {
-                let Some(wanted) = test.byte_lengths() else { return Ok(None) };
+                let Some(wanted) = set.byte_lengths() else { return Ok(None) };
                 let lengths: Vec<u32> = lengths.decode(None)?;
                 Ok(match wanted.as_slice() {
                     // There is one empty value only, so that its length tells it.
@@ -160,14 +161,14 @@ impl Strings {
                 })
             }
             Node::Dictionary { distinct, codes } => {
-                let holds = match distinct.evaluate(test)? {
+                let holds = match distinct.evaluate(set)? {
                     Some(holds) => holds,
-                    None => distinct.decode(None, None, false)?.map(|value| test.holds_bytes(value)),
+                    None => distinct.decode(None, None, false)?.map(|value| set.holds_bytes(value)),
                 };
                 if !holds.has_true() {
                     return Ok(Some(bits::all(self.len, false)));
                 }
-                match codes.evaluate(IntPredicate::of_bits(&holds))? {
+                match codes.evaluate(&ValueSet::of_codes(holds.clone()))? {
                     Some(answer) => Ok(Some(answer)),
                     None => {
                         let codes: Vec<u32> = codes.decode(None)?;
@@ -184,8 +185,8 @@ impl Strings {
 
 impl Strings {
     /// Which strings a test can hold for, judged by their lengths alone; none if these say nothing.
-    pub(crate) fn candidates(&self, test: &Test) -> Result<Option<BooleanBuffer>> {
-        let (Node::Heap { lengths, .. }, Some(wanted)) = (&self.node, test.byte_lengths()) else { return Ok(None) };
+    pub(crate) fn candidates(&self, set: &ValueSet) -> Result<Option<BooleanBuffer>> {
+        let (Node::Heap { lengths, .. }, Some(wanted)) = (&self.node, set.byte_lengths()) else { return Ok(None) };
         let lengths: Vec<u32> = lengths.decode(None)?;
         Ok(Some(bits::map_bits(&lengths, |len| wanted.contains(&len))))
     }
@@ -224,8 +225,8 @@ impl Heap {
             }
         };
         match selection {
-            None => views::build(heap, lengths, utf8),
-            Some(selection) => views::build_selected(heap, lengths, wanted, selection, utf8),
+            None => build::build(heap, lengths, utf8),
+            Some(selection) => build::build_selected(heap, lengths, wanted, selection, utf8),
         }
     }
 }

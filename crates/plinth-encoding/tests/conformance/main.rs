@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 use model::{Row, column, float, holds, int, noise, rows, selection};
-use plinth_encoding::{Block, Effort, EncodeOptions, Encoding, IntSet, Physical, Test, encode, evaluate_column};
+use plinth_encoding::{Block, Effort, EncodeOptions, Encoding, IntSet, Physical, ValueSet, encode, evaluate_column};
 use shapes::{Shape, shapes};
 
 const LENGTHS: [usize; 9] = [0, 1, 2, 100, 1023, 1024, 1025, 8192, 10_000];
@@ -59,7 +59,7 @@ fn selections(len: usize) -> Vec<BooleanBuffer> {
 }
 
 /// Tests whose constants come from the values.
-fn tests(physical: Physical, rows: &[Row]) -> Vec<Test> {
+fn tests(physical: Physical, rows: &[Row]) -> Vec<ValueSet> {
     let mut values: Vec<&Vec<u8>> = rows.iter().flatten().collect();
     values.sort_by(|a, b| match physical {
         Physical::Int { signed, .. } => int(a, signed).cmp(&int(b, signed)),
@@ -69,7 +69,7 @@ fn tests(physical: Physical, rows: &[Row]) -> Vec<Test> {
     let at = |share: usize| values.get(values.len() * share / 100);
     let mut tests = match physical {
         Physical::Bool => [(false, false), (false, true), (true, false), (true, true)]
-            .map(|(holds_false, holds_true)| Test::Bools { holds_false, holds_true })
+            .map(|(holds_false, holds_true)| ValueSet::Bools { holds_false, holds_true })
             .to_vec(),
         Physical::Int { .. } | Physical::Wide { .. } => {
             let signed = !matches!(physical, Physical::Int { signed: false, .. });
@@ -77,23 +77,23 @@ fn tests(physical: Physical, rows: &[Row]) -> Vec<Test> {
             let mut set = vec![value(10), value(50), value(90), value(50).wrapping_add(1)];
             set.sort_unstable();
             set.dedup();
-            let bits = Test::IntSet(Arc::new(IntSet::Bits((0..3000).map(|i| i % 3 == 0).collect())));
+            let bits = ValueSet::IntSet(Arc::new(IntSet::Bits((0..3000).map(|i| i % 3 == 0).collect())));
             vec![
-                Test::IntRange { lo: value(30), hi: value(60) },
-                Test::IntRange { lo: value(50), hi: value(50) },
-                Test::IntRange { lo: i128::MIN, hi: value(20) },
-                Test::IntRange { lo: value(99), hi: i128::MAX },
-                Test::IntRange { lo: i128::MIN, hi: i128::MAX },
-                Test::nothing(),
-                Test::IntSet(Arc::new(IntSet::Sorted(set))),
-                Test::IntSet(Arc::new(IntSet::Sorted(vec![]))),
-                Test::IntSet(Arc::new(IntSet::Sorted(vec![i128::MIN, value(50), i128::MAX]))),
-                Test::IntSet(Arc::new(IntSet::Bits((0..3000).map(|i| (90..105).contains(&i)).collect()))),
+                ValueSet::IntRange { lo: value(30), hi: value(60) },
+                ValueSet::IntRange { lo: value(50), hi: value(50) },
+                ValueSet::IntRange { lo: i128::MIN, hi: value(20) },
+                ValueSet::IntRange { lo: value(99), hi: i128::MAX },
+                ValueSet::IntRange { lo: i128::MIN, hi: i128::MAX },
+                ValueSet::nothing(),
+                ValueSet::IntSet(Arc::new(IntSet::Sorted(set))),
+                ValueSet::IntSet(Arc::new(IntSet::Sorted(vec![]))),
+                ValueSet::IntSet(Arc::new(IntSet::Sorted(vec![i128::MIN, value(50), i128::MAX]))),
+                ValueSet::IntSet(Arc::new(IntSet::Bits((0..3000).map(|i| (90..105).contains(&i)).collect()))),
                 bits,
-                Test::of_codes(BooleanBuffer::new_unset(100)),
-                Test::of_codes((0..3000).map(|i| (90..2900).contains(&i)).collect()),
+                ValueSet::of_codes(BooleanBuffer::new_unset(100)),
+                ValueSet::of_codes((0..3000).map(|i| (90..2900).contains(&i)).collect()),
                 // Begins and ends inside a byte, and before the values do.
-                Test::of_codes((0..2777).map(|i| i % 5 == 0).collect::<BooleanBuffer>().slice(13, 2751)),
+                ValueSet::of_codes((0..2777).map(|i| i % 5 == 0).collect::<BooleanBuffer>().slice(13, 2751)),
             ]
         }
         Physical::Float { .. } => {
@@ -101,11 +101,11 @@ fn tests(physical: Physical, rows: &[Row]) -> Vec<Test> {
             let mut set = [value(10), value(50), f64::NAN, -0.0];
             set.sort_by(f64::total_cmp);
             vec![
-                Test::FloatRange { lo: Bound::Included(value(30)), hi: Bound::Excluded(value(60)) },
-                Test::FloatRange { lo: Bound::Included(value(50)), hi: Bound::Included(value(50)) },
-                Test::FloatRange { lo: Bound::Excluded(0.0), hi: Bound::Unbounded },
-                Test::FloatRange { lo: Bound::Unbounded, hi: Bound::Excluded(-0.0) },
-                Test::FloatSet(set.into()),
+                ValueSet::FloatRange { lo: Bound::Included(value(30)), hi: Bound::Excluded(value(60)) },
+                ValueSet::FloatRange { lo: Bound::Included(value(50)), hi: Bound::Included(value(50)) },
+                ValueSet::FloatRange { lo: Bound::Excluded(0.0), hi: Bound::Unbounded },
+                ValueSet::FloatRange { lo: Bound::Unbounded, hi: Bound::Excluded(-0.0) },
+                ValueSet::FloatSet(set.into()),
             ]
         }
         Physical::Fixed { .. } | Physical::Bytes { .. } => {
@@ -114,14 +114,14 @@ fn tests(physical: Physical, rows: &[Row]) -> Vec<Test> {
             set.sort_unstable();
             set.dedup();
             vec![
-                Test::BytesRange { lo: Bound::Included(value(30)), hi: Bound::Excluded(value(60)) },
-                Test::BytesRange { lo: Bound::Included(value(50)), hi: Bound::Included(value(50)) },
-                Test::BytesRange { lo: Bound::Unbounded, hi: Bound::Excluded(value(90)) },
-                Test::BytesSet(set.into()),
+                ValueSet::BytesRange { lo: Bound::Included(value(30)), hi: Bound::Excluded(value(60)) },
+                ValueSet::BytesRange { lo: Bound::Included(value(50)), hi: Bound::Included(value(50)) },
+                ValueSet::BytesRange { lo: Bound::Unbounded, hi: Bound::Excluded(value(90)) },
+                ValueSet::BytesSet(set.into()),
             ]
         }
     };
-    tests.extend(tests.clone().into_iter().map(|test| Test::Not(Box::new(test))));
+    tests.extend(tests.clone().into_iter().map(|test| ValueSet::Not(Box::new(test))));
     tests
 }
 

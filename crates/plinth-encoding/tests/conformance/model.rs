@@ -2,7 +2,7 @@
 
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use plinth_core::random::Random;
-use plinth_encoding::{Column, Physical, Test, Values};
+use plinth_encoding::{Column, Physical, ValueSet, Values};
 
 /// A value's little-endian bytes (a boolean's one byte), or null.
 pub(crate) type Row = Option<Vec<u8>>;
@@ -91,7 +91,7 @@ fn view(view: u128, buffers: &[Buffer]) -> Vec<u8> {
 }
 
 /// Whether a test holds for a value; none where the model does not say (integers beyond 128 bits).
-pub(crate) fn holds(physical: Physical, value: &[u8], test: &Test) -> Option<bool> {
+pub(crate) fn holds(physical: Physical, value: &[u8], test: &ValueSet) -> Option<bool> {
     Some(match physical {
         Physical::Bool => test.holds_bool(value[0] != 0),
         Physical::Int { signed, .. } => test.holds_int(int(value, signed)),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 use plinth_encoding::expr::Scalar;
-use plinth_encoding::{Block, Bounds, Column, Effort, EncodeOptions, Physical, Test, Values, bounds, encode};
+use plinth_encoding::{Block, Bounds, Column, Effort, EncodeOptions, Physical, ValueSet, Values, bounds, encode};
 use proptest::prelude::*;
 
 use crate::model::{Row, column, float, holds, int, rows};
@@ -35,7 +35,7 @@ unsafe impl std::alloc::GlobalAlloc for Watched {
 static ALLOCATOR: Watched = Watched;
 
 /// Does all that can be done with a block; it may fail, but what it gives has the right length.
-fn exercise(physical: Physical, bytes: &[u8], len: usize, test: &Test, selected: &BooleanBuffer) {
+fn exercise(physical: Physical, bytes: &[u8], len: usize, test: &ValueSet, selected: &BooleanBuffer) {
     let Ok(block) = Block::open(physical, &Buffer::from(bytes), len) else { return };
     let _ = block.describe();
     if let Ok(Some(nulls)) = block.nulls() {
@@ -173,7 +173,9 @@ fn bounds_are_the_extremes() {
                 Physical::Int { signed, .. } => {
                     min_max(values().map(|v| int(v, signed)), Ord::cmp).map(|(a, b)| (Scalar::Int(a), Scalar::Int(b)))
                 }
-                Physical::Wide { .. } if values().any(|v| holds(shape.physical, v, &Test::nothing()).is_none()) => None,
+                Physical::Wide { .. } if values().any(|v| holds(shape.physical, v, &ValueSet::nothing()).is_none()) => {
+                    None
+                }
                 Physical::Wide { .. } => min_max(values().map(|v| int(&v[..16], true)), Ord::cmp)
                     .map(|(a, b)| (Scalar::Int(a), Scalar::Int(b))),
                 Physical::Float { .. } => min_max(values().map(|v| float(v)), f64::total_cmp)
@@ -264,6 +266,6 @@ proptest! {
         len in 0..3000_usize,
     ) {
         let bytes = [&[0, tag], bytes.as_slice()].concat();
-        exercise(physical, &bytes, len, &Test::IntRange { lo: 3, hi: 100 }, &BooleanBuffer::new_set(len));
+        exercise(physical, &bytes, len, &ValueSet::IntRange { lo: 3, hi: 100 }, &BooleanBuffer::new_set(len));
     }
 }

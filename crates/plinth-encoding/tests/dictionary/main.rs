@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use plinth_encoding::dictionary::{BlockSource, Dictionary, EncodedDictionary, Interner, encode, keys};
 use plinth_encoding::expr::{CompareOp, Scalar};
-use plinth_encoding::{Column, EncodingError, IntSet, Physical, Result, Test, Values};
+use plinth_encoding::{Column, EncodingError, IntSet, Physical, Result, ValueSet, Values};
 use plinth_io::MemoryBudget;
 use proptest::prelude::*;
 
@@ -148,7 +148,7 @@ fn build(physical: Physical, rows: &[Option<Vec<u8>>], parts: usize) -> EncodedD
     encoded
 }
 
-fn holds(test: &Test, value: &Scalar) -> bool {
+fn holds(test: &ValueSet, value: &Scalar) -> bool {
     match value {
         Scalar::Int(value) => test.holds_int(*value),
         Scalar::Float(value) => test.holds_float(*value),
@@ -167,16 +167,16 @@ fn around(key: &[u8]) -> Vec<Vec<u8>> {
     near
 }
 
-fn tests_about(physical: Physical, values: &[Scalar]) -> Vec<Test> {
-    let not = |test: &Test| Test::Not(Box::new(test.clone()));
-    let any = Test::any_of(physical, values).unwrap();
+fn tests_about(physical: Physical, values: &[Scalar]) -> Vec<ValueSet> {
+    let not = |test: &ValueSet| ValueSet::Not(Box::new(test.clone()));
+    let any = ValueSet::any_of(physical, values).unwrap();
     let mut tests = vec![
-        Test::nothing(),
-        not(&Test::nothing()),
-        Test::Bools { holds_false: true, holds_true: true },
-        Test::IntRange { lo: i128::MIN, hi: i128::MAX },
-        Test::FloatRange { lo: Bound::Unbounded, hi: Bound::Unbounded },
-        Test::BytesRange { lo: Bound::Unbounded, hi: Bound::Unbounded },
+        ValueSet::nothing(),
+        not(&ValueSet::nothing()),
+        ValueSet::Bools { holds_false: true, holds_true: true },
+        ValueSet::IntRange { lo: i128::MIN, hi: i128::MAX },
+        ValueSet::FloatRange { lo: Bound::Unbounded, hi: Bound::Unbounded },
+        ValueSet::BytesRange { lo: Bound::Unbounded, hi: Bound::Unbounded },
         not(&any),
         not(&not(&any)),
         any,
@@ -198,7 +198,7 @@ fn tests_about(physical: Physical, values: &[Scalar]) -> Vec<Test> {
         Some(Scalar::Int(_)) => {
             constants.extend([0, i128::MIN + 1, i128::MAX - 1, 255, -1].map(Scalar::Int));
             let bits = |every: usize| BooleanBuffer::collect_bool(300, |i| i % every == 0);
-            tests.extend([1, 2, 7].map(|every| Test::IntSet(Arc::new(IntSet::Bits(bits(every))))));
+            tests.extend([1, 2, 7].map(|every| ValueSet::IntSet(Arc::new(IntSet::Bits(bits(every))))));
         }
         Some(Scalar::Float(_)) => {
             let special = [0.0, -0.0, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 1e-310, 65520.0];
@@ -208,9 +208,9 @@ fn tests_about(physical: Physical, values: &[Scalar]) -> Vec<Test> {
     }
     let ops = [CompareOp::Eq, CompareOp::NotEq, CompareOp::Lt, CompareOp::LtEq, CompareOp::Gt, CompareOp::GtEq];
     for constant in &constants {
-        tests.extend(ops.map(|op| Test::compare(physical, op, constant).unwrap()));
+        tests.extend(ops.map(|op| ValueSet::compare(physical, op, constant).unwrap()));
     }
-    tests.push(Test::any_of(physical, &constants).unwrap());
+    tests.push(ValueSet::any_of(physical, &constants).unwrap());
     tests
 }
 

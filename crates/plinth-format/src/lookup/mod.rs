@@ -34,7 +34,7 @@ use arrow_schema::DataType;
 use plinth_encoding::dictionary::{Dictionary as Values, keys};
 use plinth_encoding::expr::{ColumnFunction, CompareOp, Expr, Function, Path, Scalar};
 use plinth_encoding::postings::{Codes, Postings};
-use plinth_encoding::{Column as ColumnValues, EncodingError, Physical, Test};
+use plinth_encoding::{Column as ColumnValues, EncodingError, Physical, ValueSet};
 
 use crate::assemble::leaf;
 use crate::error::{FormatError, Result};
@@ -240,7 +240,7 @@ impl Dictionary {
             Ok(mask) => mask,
             Err(what) => return Err(FormatError::Function(what)),
         };
-        let codes = Codes::of(&Test::of_codes(mask.is_true), self.0.end());
+        let codes = Codes::of(&ValueSet::of_codes(mask.is_true), self.0.end());
         Ok(self.matching(Question::Function(function), codes))
     }
 
@@ -273,12 +273,12 @@ impl Asked {
         u32::try_from(self.values.len()).unwrap_or(u32::MAX)
     }
 
-    fn test(&self, op: CompareOp, value: &Scalar) -> Result<Test> {
-        Test::compare(self.column.node.physical(), op, value)
+    fn test(&self, op: CompareOp, value: &Scalar) -> Result<ValueSet> {
+        ValueSet::compare(self.column.node.physical(), op, value)
             .map_err(|e| FormatError::InvalidArgument(format!("column {}: {e}", self.column.path)))
     }
 
-    fn codes(&self, test: &Test) -> Result<Codes> {
+    fn codes(&self, test: &ValueSet) -> Result<Codes> {
         let test = self.values.translate(test).map_err(|e| self.fail(e))?;
         Ok(Codes::of(&test, self.end()))
     }

@@ -11,16 +11,17 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{Function, Path};
 use plinth_encoding::postings::Codes;
-use plinth_encoding::{Column, EncodingError, Mask, Physical, Test, Values, Verdict, evaluate_column};
-
+use plinth_encoding::{
+    Column, DictionaryAnswers, EncodingError, Mask, Physical, ValueSet, Values, ZoneMapResult, evaluate_column,
+};
 use plinth_io::Need;
 use plinth_profile::{Stage, scope};
 
+use super::answers::SharedAnswers;
 use super::blocks::{Blocks, Decoded, Depth, Fetch};
 use super::predicate::call_on;
-use super::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Located, Possible, Ran, Rows, ScanColumn};
-use super::truth::{SharedTruth, Truth};
-use crate::assemble::{DecodeStream, assemble, leaf};
+use super::source::{BlockId, ColumnId, ColumnPredicate, ColumnSource, Leaf, Located, Ran, Rows, ScanColumn};
+use crate::assemble::{DecodeStream, assemble, leaf as leaf_array};
 use crate::error::{FormatError, Result};
 use crate::lookup::{Access, located, pays, scan_cost};
 use crate::shred::VIEW_BYTES;
@@ -36,26 +37,13 @@ pub struct FileColumns {
     access: Access,
 }
 
-/// A prepared predicate on one column.
-#[derive(Debug)]
-pub struct Leaf {
-    column: ColumnId,
-    stream: usize,
-    kind: Kind,
-}
-
-#[derive(Debug)]
-enum Kind {
-    /// On values, and on codes once the dictionary was asked.
-    Test {
-        values: Test,
-        codes: OnceLock<Test>,
-    },
-    IsNull,
-    Function {
-        function: Function,
-        truth: OnceLock<Arc<SharedTruth>>,
-    },
+/// What a scan remembers of a predicate on one column.
+#[derive(Debug, Default)]
+pub struct LeafState {
+    /// The codes of its values, once the dictionary was asked.
+    codes: OnceLock<ValueSet>,
+    /// A function's answers for the values of the dictionary, once it was asked about them.
+    answers: OnceLock<Arc<SharedAnswers>>,
 }
 
 /// What can be dropped of a node's stream with rows; `None` if it is not the node's.
@@ -78,30 +66,29 @@ impl FileColumns {
         dictionary(&self.blocks, stream)
     }
 
-    /// A test as the chunk's blocks understand it.
-    fn test_for<'a>(
-        &self,
-        leaf: &'a Leaf,
-        values: &'a Test,
-        codes: &'a OnceLock<Test>,
-        coded: bool,
-    ) -> Result<&'a Test> {
+    fn stream(&self, leaf: &Leaf<LeafState>) -> usize {
+        self.nodes[leaf.column].stream
+    }
+
+    /// A set as the chunk's blocks understand it.
+    fn set_for<'a>(&self, leaf: &'a Leaf<LeafState>, values: &'a ValueSet, coded: bool) -> Result<&'a ValueSet> {
         if !coded {
             return Ok(values);
         }
-        if let Some(test) = codes.get() {
-            return Ok(test);
+        if let Some(codes) = leaf.state.codes.get() {
+            return Ok(codes);
         }
-        let place = format!("column {:?}: dictionary", self.blocks.file.stream(leaf.stream).name);
-        let test = self
-            .dictionary(leaf.stream)?
+        let stream = self.stream(leaf);
+        let place = format!("column {:?}: dictionary", self.blocks.file.stream(stream).name);
+        let codes = self
+            .dictionary(stream)?
             .translate(values)
             .map_err(|e| FormatError::at(self.blocks.file.source.name(), place, e))?;
-        Ok(codes.get_or_init(|| test))
+        Ok(leaf.state.codes.get_or_init(|| codes))
     }
 
-    /// A test on a block: on encoded data where its encoding can, else on decoded rows.
-    fn evaluate_test(&mut self, stream: usize, rows: &Rows<'_>, test: &Test) -> Result<Mask> {
+    /// Which rows of a block are in a set: on encoded data where its encoding can, else on decoded rows.
+    fn evaluate_set(&mut self, stream: usize, rows: &Rows<'_>, set: &ValueSet) -> Result<Mask> {
         let at = rows.at;
         let fail = self.blocks.fail(stream, at);
         let mut scope = Cow::Borrowed(rows.scope);
@@ -109,13 +96,13 @@ impl FileColumns {
             let (opened, _) = self.blocks.open(stream, at)?;
             let comes_out = self.needed.contains_key(&stream);
             if !(comes_out && opened.evaluates_by_decoding())
-                && let Some(mask) = opened.evaluate(test).map_err(&fail)?
+                && let Some(mask) = opened.evaluate(set).map_err(&fail)?
             {
                 self.blocks.metrics.blocks_evaluated.fetch_add(1, Relaxed);
                 return Ok(mask);
             }
             if rows.narrows
-                && let Some(candidates) = opened.candidates(test).map_err(&fail)?
+                && let Some(candidates) = opened.candidates(set).map_err(&fail)?
             {
                 scope = Cow::Owned(rows.scope & &candidates);
             }
@@ -124,7 +111,7 @@ impl FileColumns {
         let coded = self.blocks.chunk(stream, at.group)?.coded;
         let physical = if coded { Physical::CODES } else { self.blocks.file.stream(stream).physical };
         let Decoded { column, under } = self.blocks.look(stream, at, Some(&scope))?;
-        let mask = evaluate_column(physical, column, test).map_err(fail)?;
+        let mask = evaluate_column(physical, column, set).map_err(fail)?;
         Ok(match under {
             Some(under) => mask.spread(under),
             None => mask,
@@ -149,19 +136,14 @@ impl FileColumns {
     }
 
     /// A function of one column: once per distinct value where there is a dictionary, else on decoded rows.
-    fn evaluate_function(
-        &mut self,
-        leaf: &Leaf,
-        function: &Function,
-        truth: &OnceLock<Arc<SharedTruth>>,
-        rows: &Rows<'_>,
-    ) -> Result<Mask> {
+    fn evaluate_function(&mut self, leaf: &Leaf<LeafState>, function: &Function, rows: &Rows<'_>) -> Result<Mask> {
         let node = &self.nodes[leaf.column];
+        let stream = node.stream;
         if node.is_leaf()
-            && self.blocks.chunk(leaf.stream, rows.at.group)?.coded
-            && let Some(truth) = self.truth(node, function, truth)?
+            && self.blocks.chunk(stream, rows.at.group)?.coded
+            && let Some(answers) = self.answers(leaf, function)?
         {
-            return self.apply(leaf.stream, rows, truth);
+            return self.apply(stream, rows, answers);
         }
         let decoded = self.look(leaf.column, rows.at, Some(rows.scope))?;
         let array = self.values(leaf.column, decoded)?;
@@ -169,14 +151,9 @@ impl FileColumns {
     }
 
     /// A function's answers over the dictionary, which the scans of a query work out together.
-    fn truth<'a>(
-        &self,
-        node: &Node,
-        function: &Function,
-        truth: &'a OnceLock<Arc<SharedTruth>>,
-    ) -> Result<Option<&'a Truth>> {
-        let file = &self.blocks.file;
-        let shared = truth.get_or_init(|| file.functions.entry(&function.function, node.stream));
+    fn answers<'a>(&self, leaf: &'a Leaf<LeafState>, function: &Function) -> Result<Option<&'a DictionaryAnswers>> {
+        let (file, node) = (&self.blocks.file, &self.nodes[leaf.column]);
+        let shared = leaf.state.answers.get_or_init(|| file.functions.entry(&function.function, node.stream));
         let answers = match shared.known() {
             Some(known) => return Ok(known),
             None => shared.work_out(node, self.dictionary(node.stream)?, function),
@@ -207,20 +184,13 @@ impl FileColumns {
         Ok(ScanColumn::Arrow(array.map_err(self.blocks.fail(node.stream, at))?))
     }
 
-    fn apply(&mut self, stream: usize, rows: &Rows<'_>, truth: &Truth) -> Result<Mask> {
-        let Mask { mut is_true, is_null: nulls } = self.evaluate_test(stream, rows, &truth.is_true)?;
-        let mut is_null = match &truth.is_null {
-            Some(test) => Some(self.evaluate_test(stream, rows, test)?.is_true),
+    fn apply(&mut self, stream: usize, rows: &Rows<'_>, answers: &DictionaryAnswers) -> Result<Mask> {
+        let is_true = self.evaluate_set(stream, rows, &answers.is_true)?;
+        let unknown = match &answers.is_null {
+            Some(codes) => Some(self.evaluate_set(stream, rows, codes)?.is_true),
             None => None,
         };
-        if let Some(nulls) = nulls {
-            match truth.of_null {
-                Some(true) => is_true = &is_true | &nulls,
-                Some(false) => {}
-                None => is_null = Some(is_null.map_or_else(|| nulls.clone(), |known| &known | &nulls)),
-            }
-        }
-        Ok(Mask { is_true, is_null })
+        Ok(answers.merge(is_true, unknown))
     }
 }
 
@@ -229,7 +199,7 @@ fn is_presence(node: &Node) -> bool {
 }
 
 impl ColumnSource for FileColumns {
-    type Leaf = Leaf;
+    type LeafState = LeafState;
     type Fetch = Fetch;
 
     fn resolve(&mut self, path: &Path) -> Result<ColumnId> {
@@ -245,48 +215,28 @@ impl ColumnSource for FileColumns {
         &self.blocks.file.stream(self.nodes[column].stream).name
     }
 
-    fn prepare(&self, column: ColumnId, leaf: &LeafExpr) -> Result<Leaf> {
+    fn physical(&self, column: ColumnId) -> Result<Physical> {
         let node = &self.nodes[column];
-        let fail = |e: EncodingError| FormatError::InvalidArgument(format!("column {:?}: {e}", node.name));
-        let test = |test: plinth_encoding::Result<Test>| {
-            if node.is_leaf() {
-                Ok(Kind::Test { values: test.map_err(fail)?, codes: OnceLock::new() })
-            } else {
-                let what = format!("column {:?}: a {} can't be compared with a constant", node.name, node.type_name());
-                Err(FormatError::InvalidArgument(what))
-            }
-        };
-        let kind = match leaf {
-            LeafExpr::Compare(op, value) => test(Test::compare(node.physical(), *op, value))?,
-            LeafExpr::In(values) => test(Test::any_of(node.physical(), values))?,
-            LeafExpr::IsNull => Kind::IsNull,
-            LeafExpr::Function(function) => Kind::Function { function: function.clone(), truth: OnceLock::new() },
-        };
-        Ok(Leaf { column, stream: node.stream, kind })
-    }
-
-    fn both(&self, one: &Leaf, other: &Leaf) -> Option<Leaf> {
-        match (&one.kind, &other.kind) {
-            (Kind::Test { values: a, .. }, Kind::Test { values: b, .. }) if one.stream == other.stream => {
-                let kind = Kind::Test { values: a.of_both(b)?, codes: OnceLock::new() };
-                Some(Leaf { column: one.column, stream: one.stream, kind })
-            }
-            _ => None,
+        if node.is_leaf() {
+            return Ok(node.physical());
         }
+        let what = format!("column {:?}: a {} can't be compared with a constant", self.name(column), node.type_name());
+        Err(FormatError::InvalidArgument(what))
     }
 
-    fn codes(&self, leaf: &Leaf) -> Result<Option<(ColumnId, Codes)>> {
-        let meta = self.blocks.file.stream_meta(leaf.stream)?;
+    fn codes(&self, leaf: &Leaf<LeafState>) -> Result<Option<(ColumnId, Codes)>> {
+        let stream = self.stream(leaf);
+        let meta = self.blocks.file.stream_meta(stream)?;
         if meta.postings.is_none() {
             return Ok(None);
         }
-        let values = self.dictionary(leaf.stream)?.len();
-        let of = |test: &Test| Codes::of(test, u32::try_from(values).unwrap_or(u32::MAX));
-        let codes = match &leaf.kind {
-            Kind::IsNull => return Ok(None),
-            Kind::Test { values, codes } => of(self.test_for(leaf, values, codes, true)?),
-            Kind::Function { function, truth } => match self.truth(&self.nodes[leaf.column], function, truth)? {
-                Some(truth) if truth.of_null != Some(true) || meta.nulls == 0 => of(&truth.is_true),
+        let values = self.dictionary(stream)?.len();
+        let of = |set: &ValueSet| Codes::of(set, u32::try_from(values).unwrap_or(u32::MAX));
+        let codes = match &leaf.predicate {
+            ColumnPredicate::IsNull => return Ok(None),
+            ColumnPredicate::In(values) => of(self.set_for(leaf, values, true)?),
+            ColumnPredicate::Function(function) => match self.answers(leaf, function)? {
+                Some(answers) if answers.of_null != Some(true) || meta.nulls == 0 => of(&answers.is_true),
                 _ => return Ok(None),
             },
         };
@@ -337,23 +287,24 @@ impl ColumnSource for FileColumns {
             .collect())
     }
 
-    fn possible(&self, leaf: &Leaf, at: BlockId) -> Result<Possible> {
-        let chunk = self.blocks.chunk(leaf.stream, at.group)?;
-        let meta = self.blocks.meta(leaf.stream, at)?;
-        let is_null = meta.nulls > 0;
-        match &leaf.kind {
-            Kind::IsNull => Ok(Possible { is_true: is_null, is_false: meta.nulls < meta.values, is_null: false }),
-            Kind::Test { values, codes } => {
-                if meta.nulls == meta.values {
-                    return Ok(Possible { is_true: false, is_false: false, is_null });
-                }
-                let verdict = match &meta.zone {
-                    Some(zone) => self.test_for(leaf, values, codes, chunk.coded)?.verdict(&zone.bounds),
-                    None => Verdict::Some,
+    fn zone_map_result(&self, leaf: &Leaf<LeafState>, at: BlockId) -> Result<ZoneMapResult> {
+        let stream = self.stream(leaf);
+        let chunk = self.blocks.chunk(stream, at.group)?;
+        let meta = self.blocks.meta(stream, at)?;
+        let (nulls, rows) = (Some(u64::from(meta.nulls)), u64::from(meta.values));
+        match &leaf.predicate {
+            ColumnPredicate::IsNull => Ok(ZoneMapResult::of_is_null(nulls, rows)),
+            ColumnPredicate::In(values) => {
+                let of_values = match &meta.zone {
+                    // Where all is null the dictionary need not be asked.
+                    Some(zone) if meta.nulls < meta.values => {
+                        self.set_for(leaf, values, chunk.coded)?.zone_map_result(&zone.bounds)
+                    }
+                    _ => ZoneMapResult::ANYTHING,
                 };
-                Ok(Possible { is_true: verdict != Verdict::None, is_false: verdict != Verdict::All, is_null })
+                Ok(of_values.beside_nulls(nulls, rows))
             }
-            Kind::Function { .. } => Ok(Possible::ANYTHING),
+            ColumnPredicate::Function(_) => Ok(ZoneMapResult::ANYTHING),
         }
     }
 
@@ -371,15 +322,16 @@ impl ColumnSource for FileColumns {
         self.blocks.finish(fetch)
     }
 
-    fn evaluate(&mut self, leaf: &Leaf, rows: &Rows<'_>) -> Result<Mask> {
-        match &leaf.kind {
-            Kind::IsNull => self.evaluate_null(leaf.column, rows),
-            Kind::Test { values, codes } => {
-                let coded = self.blocks.chunk(leaf.stream, rows.at.group)?.coded;
-                let test = self.test_for(leaf, values, codes, coded)?;
-                self.evaluate_test(leaf.stream, rows, test)
+    fn evaluate(&mut self, leaf: &Leaf<LeafState>, rows: &Rows<'_>) -> Result<Mask> {
+        match &leaf.predicate {
+            ColumnPredicate::IsNull => self.evaluate_null(leaf.column, rows),
+            ColumnPredicate::In(values) => {
+                let stream = self.stream(leaf);
+                let coded = self.blocks.chunk(stream, rows.at.group)?.coded;
+                let set = self.set_for(leaf, values, coded)?;
+                self.evaluate_set(stream, rows, set)
             }
-            Kind::Function { function, truth } => self.evaluate_function(leaf, function, truth, rows),
+            ColumnPredicate::Function(function) => self.evaluate_function(leaf, function, rows),
         }
     }
 
@@ -446,7 +398,7 @@ fn from_codes(
         }
         None => dictionary.gather(ids)?,
     };
-    leaf(node, Column { len, values, nulls })
+    leaf_array(node, Column { len, values, nulls })
 }
 
 /// The streams of one block, for `assemble`.
@@ -475,7 +427,7 @@ impl DecodeStream for BlockStreams<'_> {
         let coded = self.blocks.chunk(node.stream, self.at.group).map_err(wrap)?.coded;
         let column = self.column(node, selection).map_err(wrap)?;
         if !coded {
-            return leaf(node, column);
+            return leaf_array(node, column);
         }
         let Values::Fixed(codes) = column.values else {
             return Err(EncodingError::corrupt("codes that are no integers"));

@@ -78,12 +78,12 @@ pub struct Plan {
 pub(super) struct Executor<S: ColumnSource> {
     source: S,
     output: Vec<ColumnId>,
-    conjuncts: Vec<Arc<Conjunct<S::Leaf>>>,
-    dynamic: Vec<Dynamic<S::Leaf>>,
+    conjuncts: Vec<Arc<Conjunct<S::LeafState>>>,
+    dynamic: Vec<Dynamic<S::LeafState>>,
     /// Of all dynamic filters, that were seen.
     versions: u64,
     /// What postings say of conjuncts, once they were asked.
-    indexed: Option<Option<Indexed<S::Leaf>>>,
+    indexed: Option<Option<Indexed<S::LeafState>>>,
     /// The rows that count, one bit a row of the file; all if there is none.
     only: Option<BooleanBuffer>,
     groups: Range<usize>,
@@ -298,7 +298,7 @@ impl<S: ColumnSource> Executor<S> {
     }
 
     /// The predicates that a block has not been asked yet.
-    fn open(&self, live: &Live) -> impl Iterator<Item = &Arc<Conjunct<S::Leaf>>> {
+    fn open(&self, live: &Live) -> impl Iterator<Item = &Arc<Conjunct<S::LeafState>>> {
         let indexed = self.indexed.iter().flatten().next().filter(|_| live.answered);
         let dynamic = self.dynamic.iter().flat_map(|dynamic| &dynamic.bound);
         let conjuncts = self.conjuncts.iter().chain(dynamic);
@@ -319,14 +319,14 @@ impl<S: ColumnSource> Executor<S> {
 
     fn none_rules_out<'a>(
         &self,
-        conjuncts: impl Iterator<Item = &'a Arc<Conjunct<S::Leaf>>>,
+        conjuncts: impl Iterator<Item = &'a Arc<Conjunct<S::LeafState>>>,
         at: BlockId,
     ) -> Result<bool>
     where
         S: 'a,
     {
         for conjunct in conjuncts {
-            if !conjunct.bound.possible(&self.source, at)?.is_true {
+            if !conjunct.bound.zone_map_result(&self.source, at)?.may_be_true {
                 self.learned.decided(conjunct.slot, Place::Nothing);
                 return Ok(false);
             }
@@ -452,7 +452,7 @@ impl<S: ColumnSource> Executor<S> {
             // A predicate that zone maps prove true everywhere in a block needs no column of it.
             let (mut open, mut columns) = (Vec::new(), Vec::new());
             for conjunct in self.open(live) {
-                if conjunct.bound.possible(&self.source, at)?.always_true() {
+                if conjunct.bound.zone_map_result(&self.source, at)?.always_true() {
                     self.learned.decided(conjunct.slot, Place::Everything);
                 } else {
                     open.push(Arc::clone(conjunct));
@@ -567,7 +567,7 @@ impl<S: ColumnSource> Executor<S> {
     }
 
     /// The columns that filtering a block may have to decode.
-    fn columns_asked(&self, block: &Undecided<S::Leaf>) -> Vec<ColumnId> {
+    fn columns_asked(&self, block: &Undecided<S::LeafState>) -> Vec<ColumnId> {
         let mut columns = Vec::new();
         block.open.iter().for_each(|conjunct| conjunct.bound.columns(&mut columns));
         if block.dense {
@@ -579,7 +579,7 @@ impl<S: ColumnSource> Executor<S> {
     }
 
     /// The most bytes that filtering a block by these columns may leave.
-    fn keeps_at_most(&self, block: &Undecided<S::Leaf>, asked: &[ColumnId]) -> Result<u64> {
+    fn keeps_at_most(&self, block: &Undecided<S::LeafState>, asked: &[ColumnId]) -> Result<u64> {
         let mut most = block.selection.len() as u64 / 8;
         for &column in asked {
             most += self.source.keeps_at_most(column, block.at)?;
@@ -589,7 +589,7 @@ impl<S: ColumnSource> Executor<S> {
 
     /// Filters a block, and lets go of all but its survivors. What was `reserved` for a block that is not next is given back but for what they
     /// take.
-    fn survivors(&mut self, block: &Undecided<S::Leaf>, reserved: Option<u64>) -> Result<Option<Survivors>> {
+    fn survivors(&mut self, block: &Undecided<S::LeafState>, reserved: Option<u64>) -> Result<Option<Survivors>> {
         let (at, began) = (block.at, Instant::now());
         self.metrics.rows_in.fetch_add(block.selection.len() as u64, Relaxed);
         let selection = if block.open.is_empty() { block.selection.clone() } else { self.ask(block)? };
@@ -606,7 +606,7 @@ impl<S: ColumnSource> Executor<S> {
         Ok(Some(Survivors { at, selection, kept, dense, took: began.elapsed() }))
     }
 
-    fn ask(&mut self, block: &Undecided<S::Leaf>) -> Result<BooleanBuffer> {
+    fn ask(&mut self, block: &Undecided<S::LeafState>) -> Result<BooleanBuffer> {
         let number = self.learned.next_block();
         if block.dense {
             for column in self.columns_asked(block) {

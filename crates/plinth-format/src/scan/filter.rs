@@ -37,13 +37,14 @@ pub(super) struct Undecided<L> {
 /// rows that pass them all.
 pub(super) fn filter<S: ColumnSource>(
     source: &mut S,
-    block: &Undecided<S::Leaf>,
+    block: &Undecided<S::LeafState>,
     order: &Order,
     learned: &Learned,
 ) -> Result<BooleanBuffer> {
     let Undecided { at, selection, open, .. } = block;
-    let idle = |conjunct: &Conjunct<S::Leaf>| order.idle.get(conjunct.slot).copied().unwrap_or(false);
-    let mut open: Vec<&Conjunct<S::Leaf>> = open.iter().map(AsRef::as_ref).filter(|conjunct| !idle(conjunct)).collect();
+    let idle = |conjunct: &Conjunct<S::LeafState>| order.idle.get(conjunct.slot).copied().unwrap_or(false);
+    let mut open: Vec<&Conjunct<S::LeafState>> =
+        open.iter().map(AsRef::as_ref).filter(|conjunct| !idle(conjunct)).collect();
     open.sort_by_key(|conjunct| order.rank.get(conjunct.slot).copied());
     let mut selection = selection.clone();
     let mut failed = Vec::new();
@@ -66,7 +67,7 @@ pub(super) fn filter<S: ColumnSource>(
 /// Asks every conjunct about all rows, and has learned of it what each costs and which rows pass which together.
 pub(super) fn sample<S: ColumnSource>(
     source: &mut S,
-    block: &Undecided<S::Leaf>,
+    block: &Undecided<S::LeafState>,
     learned: &Learned,
 ) -> Result<BooleanBuffer> {
     let Undecided { at, selection: rows, open, .. } = block;
@@ -94,7 +95,7 @@ enum Answer {
 
 fn ask<S: ColumnSource>(
     source: &mut S,
-    conjunct: &Conjunct<S::Leaf>,
+    conjunct: &Conjunct<S::LeafState>,
     at: BlockId,
     selection: &BooleanBuffer,
     narrows: bool,
@@ -115,7 +116,7 @@ fn ask<S: ColumnSource>(
 /// Asks those that failed about the rows that all others let pass.
 fn retry<S: ColumnSource>(
     source: &mut S,
-    failed: Vec<&Conjunct<S::Leaf>>,
+    failed: Vec<&Conjunct<S::LeafState>>,
     at: BlockId,
     mut selection: BooleanBuffer,
 ) -> Result<BooleanBuffer> {

@@ -43,9 +43,9 @@ pub(super) enum Choice<L> {
 /// Of the columns for which reading postings pays the one with the fewest rows.
 pub(super) fn choose<S: ColumnSource>(
     source: &S,
-    conjuncts: &[Arc<Conjunct<S::Leaf>>],
+    conjuncts: &[Arc<Conjunct<S::LeafState>>],
     groups: Range<usize>,
-) -> Result<Choice<S::Leaf>> {
+) -> Result<Choice<S::LeafState>> {
     let mut columns: Vec<(ColumnId, Codes, Vec<_>)> = Vec::new();
     for conjunct in conjuncts {
         let Some((column, codes)) = conjunct.bound.codes(source)? else { continue };
@@ -70,7 +70,7 @@ pub(super) fn choose<S: ColumnSource>(
 
 impl<L> Indexed<L> {
     /// Reads the lists, if that pays.
-    pub(super) fn find<S: ColumnSource<Leaf = L>>(
+    pub(super) fn find<S: ColumnSource<LeafState = L>>(
         source: &S,
         conjuncts: &[Arc<Conjunct<L>>],
         groups: Range<usize>,
@@ -96,7 +96,7 @@ impl<L> Indexed<L> {
     }
 
     /// The rows of a block that pass; `None` if the lists do not know it. Blocks are asked for in order.
-    pub(super) fn select<S: ColumnSource<Leaf = L>>(
+    pub(super) fn select<S: ColumnSource<LeafState = L>>(
         &mut self,
         source: &S,
         at: BlockId,

@@ -4,6 +4,7 @@
 //! evaluates the predicate's conjuncts (cheapest first, on encoded data where the encoding can), and decodes the other
 //! columns under the selection that is left. A column that a predicate had to decode is not decoded again.
 
+mod answers;
 mod batches;
 mod blocks;
 mod columns;
@@ -15,7 +16,6 @@ mod predicate;
 mod single;
 pub mod source;
 mod stages;
-mod truth;
 
 use std::fmt::{self, Debug};
 use std::ops::Range;
@@ -29,10 +29,10 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use plinth_encoding::expr::{Expr, Path};
 use plinth_profile::{Stage, scope};
 
+pub(crate) use answers::{FunctionCache, answers};
 pub use executor::Plan;
 pub use learned::{ConjunctReport, Learned};
 pub use source::ScanColumn;
-pub(crate) use truth::{FunctionCache, answers};
 
 use crate::error::{FormatError, Result};
 use crate::file::File;

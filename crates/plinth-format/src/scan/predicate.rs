@@ -3,20 +3,19 @@
 use arrow_array::{ArrayRef, BooleanArray};
 use arrow_buffer::BooleanBuffer;
 use arrow_select::filter::filter;
-use plinth_encoding::Mask;
 use plinth_encoding::expr::{Expr, Function, Path};
 use plinth_encoding::postings::Codes;
+use plinth_encoding::{Mask, Physical, ValueSet, ZoneMapResult};
 
-use super::source::{BlockId, ColumnId, ColumnSource, LeafExpr, Possible, Ran, Rows};
+use super::source::{BlockId, ColumnId, ColumnPredicate, ColumnSource, Leaf, Ran, Rows};
 use crate::error::{FormatError, Result};
 
-/// A bound predicate.
+/// A bound predicate; `S` is what the source remembers of a leaf.
 #[derive(Debug)]
-pub(super) enum Bound<L> {
+pub(super) enum Bound<S> {
     Literal(Option<bool>),
     Leaf {
-        column: ColumnId,
-        leaf: L,
+        leaf: Leaf<S>,
         cost: u8,
     },
     /// A function of several columns (or none), evaluated on decoded rows.
@@ -24,22 +23,43 @@ pub(super) enum Bound<L> {
         columns: Vec<ColumnId>,
         function: Function,
     },
-    Not(Box<Bound<L>>),
-    And(Vec<Bound<L>>),
-    Or(Vec<Bound<L>>),
+    Not(Box<Bound<S>>),
+    And(Vec<Bound<S>>),
+    Or(Vec<Bound<S>>),
+}
+
+/// Binds a predicate on one column.
+fn bind_leaf<S: ColumnSource>(
+    path: &Path,
+    source: &mut S,
+    cost: u8,
+    predicate: impl FnOnce(&S, ColumnId) -> Result<ColumnPredicate>,
+) -> Result<Bound<S::LeafState>> {
+    let column = source.resolve(path)?;
+    let predicate = predicate(source, column)?;
+    Ok(Bound::Leaf { leaf: Leaf::new(column, predicate), cost })
+}
+
+/// Binds a comparison with constants.
+fn bind_set<S: ColumnSource>(
+    path: &Path,
+    source: &mut S,
+    cost: u8,
+    set: impl FnOnce(Physical) -> plinth_encoding::Result<ValueSet>,
+) -> Result<Bound<S::LeafState>> {
+    let fail = |e| FormatError::InvalidArgument(format!("column {:?}: {e}", path.to_string()));
+    bind_leaf(path, source, cost, |source, column| set(source.physical(column)?).map(ColumnPredicate::In).map_err(fail))
 }
 
 /// Binds a predicate.
-pub(super) fn bind<S: ColumnSource>(expr: &Expr, source: &mut S) -> Result<Bound<S::Leaf>> {
-    let leaf = |path: &Path, leaf: LeafExpr, cost: u8, source: &mut S| {
-        let column = source.resolve(path)?;
-        Ok(Bound::Leaf { column, leaf: source.prepare(column, &leaf)?, cost })
-    };
+pub(super) fn bind<S: ColumnSource>(expr: &Expr, source: &mut S) -> Result<Bound<S::LeafState>> {
     match expr {
         Expr::Literal(value) => Ok(Bound::Literal(*value)),
-        Expr::Compare { column, op, value } => leaf(column, LeafExpr::Compare(*op, value.clone()), 1, source),
-        Expr::In { column, values } => leaf(column, LeafExpr::In(values.clone()), 2, source),
-        Expr::IsNull(column) => leaf(column, LeafExpr::IsNull, 0, source),
+        Expr::Compare { column, op, value } => {
+            bind_set(column, source, 1, |physical| ValueSet::compare(physical, *op, value))
+        }
+        Expr::In { column, values } => bind_set(column, source, 2, |physical| ValueSet::any_of(physical, values)),
+        Expr::IsNull(column) => bind_leaf(column, source, 0, |_, _| Ok(ColumnPredicate::IsNull)),
         Expr::Not(inner) => Ok(Bound::Not(Box::new(bind(inner, source)?))),
         Expr::And(parts) => {
             let mut parts: Vec<_> = bind_all(parts, source)?.into_iter().map(|(_, part)| part).collect();
@@ -48,7 +68,7 @@ pub(super) fn bind<S: ColumnSource>(expr: &Expr, source: &mut S) -> Result<Bound
         }
         Expr::Or(parts) => Ok(Bound::Or(parts.iter().map(|part| bind(part, source)).collect::<Result<_>>()?)),
         Expr::Function(function) => match function.columns.as_slice() {
-            [column] => leaf(column, LeafExpr::Function(function.clone()), 3, source),
+            [column] => bind_leaf(column, source, 3, |_, _| Ok(ColumnPredicate::Function(function.clone()))),
             columns => {
                 let columns = columns.iter().map(|path| source.resolve(path)).collect::<Result<_>>()?;
                 Ok(Bound::Function { columns, function: function.clone() })
@@ -58,11 +78,11 @@ pub(super) fn bind<S: ColumnSource>(expr: &Expr, source: &mut S) -> Result<Bound
 }
 
 /// Binds predicates that must all be true, the two bounds of a range as one; each with the number of the first it stands for.
-pub(super) fn bind_all<S: ColumnSource>(exprs: &[Expr], source: &mut S) -> Result<Vec<(usize, Bound<S::Leaf>)>> {
-    let mut all: Vec<(usize, Bound<S::Leaf>)> = Vec::with_capacity(exprs.len());
+pub(super) fn bind_all<S: ColumnSource>(exprs: &[Expr], source: &mut S) -> Result<Vec<(usize, Bound<S::LeafState>)>> {
+    let mut all: Vec<(usize, Bound<S::LeafState>)> = Vec::with_capacity(exprs.len());
     for (number, expr) in exprs.iter().enumerate() {
         let next = bind(expr, source)?;
-        let joined = all.iter().enumerate().find_map(|(i, (_, known))| Some((i, known.with(&next, source)?)));
+        let joined = all.iter().enumerate().find_map(|(i, (_, known))| Some((i, known.with(&next)?)));
         match joined {
             Some((i, both)) => all[i].1 = both,
             None => all.push((number, next)),
@@ -79,17 +99,19 @@ pub(super) fn conjuncts(expr: &Expr, out: &mut Vec<Expr>) {
     }
 }
 
-impl<L> Bound<L> {
+impl<L: Default> Bound<L> {
     /// One predicate for two that must both be true, if there is such.
-    fn with<S: ColumnSource<Leaf = L>>(&self, other: &Self, source: &S) -> Option<Self> {
+    fn with(&self, other: &Self) -> Option<Self> {
         match (self, other) {
-            (&Self::Leaf { column, ref leaf, cost }, Self::Leaf { leaf: other, .. }) => {
-                Some(Self::Leaf { column, leaf: source.both(leaf, other)?, cost })
+            (Self::Leaf { leaf, cost }, Self::Leaf { leaf: other, .. }) => {
+                Some(Self::Leaf { leaf: leaf.both(other)?, cost: *cost })
             }
             _ => None,
         }
     }
+}
 
+impl<L> Bound<L> {
     /// Cheaper predicates run first: comparisons on encoded data, then functions once per distinct value, then
     /// functions of decoded rows.
     pub(super) fn cost(&self) -> u8 {
@@ -103,7 +125,7 @@ impl<L> Bound<L> {
     }
 
     /// The codes of the one column it reads for which it is true, if postings may be asked; it is true for no null.
-    pub(super) fn codes<S: ColumnSource<Leaf = L>>(&self, source: &S) -> Result<Option<(ColumnId, Codes)>> {
+    pub(super) fn codes<S: ColumnSource<LeafState = L>>(&self, source: &S) -> Result<Option<(ColumnId, Codes)>> {
         let (parts, join): (_, fn(&Codes, &Codes) -> Codes) = match self {
             Self::Leaf { leaf, .. } => return source.codes(leaf),
             Self::And(parts) => (parts, Codes::and),
@@ -126,47 +148,33 @@ impl<L> Bound<L> {
     pub(super) fn columns(&self, out: &mut Vec<ColumnId>) {
         match self {
             Self::Literal(_) => {}
-            Self::Leaf { column, .. } => out.push(*column),
+            Self::Leaf { leaf, .. } => out.push(leaf.column),
             Self::Function { columns, .. } => out.extend(columns),
             Self::Not(inner) => inner.columns(out),
             Self::And(parts) | Self::Or(parts) => parts.iter().for_each(|part| part.columns(out)),
         }
     }
 
-    /// What zone maps say about a block.
-    pub(super) fn possible<S: ColumnSource<Leaf = L>>(&self, source: &S, at: BlockId) -> Result<Possible> {
-        let all = |parts: &[Self]| parts.iter().map(|part| part.possible(source, at)).collect::<Result<Vec<_>>>();
+    /// The answers that zone maps leave for a block.
+    pub(super) fn zone_map_result<S: ColumnSource<LeafState = L>>(
+        &self,
+        source: &S,
+        at: BlockId,
+    ) -> Result<ZoneMapResult> {
+        let all =
+            |parts: &[Self]| parts.iter().map(|part| part.zone_map_result(source, at)).collect::<Result<Vec<_>>>();
         Ok(match self {
-            Self::Literal(value) => {
-                Possible { is_true: *value == Some(true), is_false: *value == Some(false), is_null: value.is_none() }
-            }
-            Self::Leaf { leaf, .. } => source.possible(leaf, at)?,
-            Self::Function { .. } => Possible::ANYTHING,
-            Self::Not(inner) => {
-                let inner = inner.possible(source, at)?;
-                Possible { is_true: inner.is_false, is_false: inner.is_true, is_null: inner.is_null }
-            }
-            Self::And(parts) => {
-                let parts = all(parts)?;
-                Possible {
-                    is_true: parts.iter().all(|p| p.is_true),
-                    is_false: parts.iter().any(|p| p.is_false),
-                    is_null: parts.iter().any(|p| p.is_null) && parts.iter().all(|p| p.is_true || p.is_null),
-                }
-            }
-            Self::Or(parts) => {
-                let parts = all(parts)?;
-                Possible {
-                    is_true: parts.iter().any(|p| p.is_true),
-                    is_false: parts.iter().all(|p| p.is_false),
-                    is_null: parts.iter().any(|p| p.is_null) && parts.iter().all(|p| p.is_false || p.is_null),
-                }
-            }
+            Self::Literal(value) => ZoneMapResult::of_literal(*value),
+            Self::Leaf { leaf, .. } => source.zone_map_result(leaf, at)?,
+            Self::Function { .. } => ZoneMapResult::ANYTHING,
+            Self::Not(inner) => inner.zone_map_result(source, at)?.negated(),
+            Self::And(parts) => ZoneMapResult::all_of(&all(parts)?),
+            Self::Or(parts) => ZoneMapResult::any_of(&all(parts)?),
         })
     }
 
     /// The answer for each row of a block whose columns were fetched.
-    pub(super) fn evaluate<S: ColumnSource<Leaf = L>>(&self, source: &mut S, rows: &Rows<'_>) -> Result<Mask> {
+    pub(super) fn evaluate<S: ColumnSource<LeafState = L>>(&self, source: &mut S, rows: &Rows<'_>) -> Result<Mask> {
         let len = rows.selection.len();
         match self {
             Self::Literal(value) => Ok(Mask {

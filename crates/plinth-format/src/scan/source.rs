@@ -5,10 +5,10 @@ use std::fmt::Debug;
 
 use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
-use plinth_encoding::Mask;
 use plinth_encoding::dictionary::Dictionary;
-use plinth_encoding::expr::{CompareOp, Function, Path, Scalar};
+use plinth_encoding::expr::{Function, Path};
 use plinth_encoding::postings::Codes;
+use plinth_encoding::{Mask, Physical, ValueSet, ZoneMapResult};
 use plinth_io::{Need, Reading, Reservation};
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,37 +43,42 @@ pub struct BlockId {
     pub block: usize,
 }
 
-/// A predicate on a single column.
+/// A predicate on one column.
 #[derive(Clone, Debug)]
-pub enum LeafExpr {
-    /// Against a constant.
-    Compare(CompareOp, Scalar),
-    /// Against a list of constants.
-    In(Vec<Scalar>),
+pub enum ColumnPredicate {
     /// Whether it is null.
     IsNull,
+    /// Whether its value is one of a set.
+    In(ValueSet),
     /// A function of this column alone.
     Function(Function),
 }
 
-/// Which answers a predicate can have on some rows, judged without reading them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Possible {
-    /// Some row may be true.
-    pub is_true: bool,
-    /// Some row may be false.
-    pub is_false: bool,
-    /// Some row may be unknown.
-    pub is_null: bool,
+/// A predicate on a column that a source has resolved, and what the source remembers of it from block to block.
+#[derive(Debug)]
+pub struct Leaf<S> {
+    /// The column.
+    pub column: ColumnId,
+    /// What is asked of it.
+    pub predicate: ColumnPredicate,
+    /// What the source remembers.
+    pub state: S,
 }
 
-impl Possible {
-    /// Nothing is ruled out.
-    pub const ANYTHING: Self = Self { is_true: true, is_false: true, is_null: true };
+impl<S: Default> Leaf<S> {
+    /// Nothing is remembered yet.
+    pub fn new(column: ColumnId, predicate: ColumnPredicate) -> Self {
+        Self { column, predicate, state: S::default() }
+    }
 
-    /// Whether every row is true.
-    pub fn always_true(self) -> bool {
-        self.is_true && !self.is_false && !self.is_null
+    /// One predicate for two that must both be true, if it is cheaper to ask: two bounds of a range.
+    pub(super) fn both(&self, other: &Self) -> Option<Self> {
+        match (&self.predicate, &other.predicate) {
+            (ColumnPredicate::In(one), ColumnPredicate::In(two)) if self.column == other.column => {
+                Some(Self::new(self.column, ColumnPredicate::In(one.of_both(two)?)))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -138,8 +143,8 @@ impl<'a> Rows<'a> {
 /// ([`ColumnSource::look`]) and kept; [`ColumnSource::settle`] keeps of it what the output needs; [`ColumnSource::decode`] takes
 /// it from there.
 pub trait ColumnSource: Debug + Send {
-    /// A predicate on one column, prepared once a scan.
-    type Leaf: Debug + Send + Sync;
+    /// What it remembers of a predicate on one column.
+    type LeafState: Debug + Default + Send + Sync;
 
     /// Blocks under way.
     type Fetch: AsRef<Reading> + Debug + Send;
@@ -156,23 +161,18 @@ pub trait ColumnSource: Debug + Send {
     /// What people call a column.
     fn name(&self, column: ColumnId) -> &str;
 
-    /// Prepares a predicate on a column.
+    /// The physical type that a column's values are compared as.
     ///
     /// # Errors
-    /// If the column can't be compared with the constant.
-    fn prepare(&self, column: ColumnId, leaf: &LeafExpr) -> Result<Self::Leaf>;
-
-    /// One predicate for two that must both be true, if it is cheaper to ask: two bounds of a range.
-    fn both(&self, _one: &Self::Leaf, _other: &Self::Leaf) -> Option<Self::Leaf> {
-        None
-    }
+    /// If they can't be compared with a constant.
+    fn physical(&self, column: ColumnId) -> Result<Physical>;
 
     /// The codes of a column's dictionary that stand for the values a predicate holds for, if its postings may be asked and it
     /// holds for no null.
     ///
     /// # Errors
     /// If the dictionary can't be read or is damaged.
-    fn codes(&self, _leaf: &Self::Leaf) -> Result<Option<(ColumnId, Codes)>> {
+    fn codes(&self, _leaf: &Leaf<Self::LeafState>) -> Result<Option<(ColumnId, Codes)>> {
         Ok(None)
     }
 
@@ -213,11 +213,11 @@ pub trait ColumnSource: Debug + Send {
     /// If there is no such row group.
     fn block_rows(&self, group: usize) -> Result<Vec<usize>>;
 
-    /// What a block's zone map says about a predicate.
+    /// The answers that a block's zone map leaves a predicate.
     ///
     /// # Errors
     /// If the column's metadata can't be read.
-    fn possible(&self, leaf: &Self::Leaf, at: BlockId) -> Result<Possible>;
+    fn zone_map_result(&self, leaf: &Leaf<Self::LeafState>, at: BlockId) -> Result<ZoneMapResult>;
 
     /// Bytes to read for a block of a column.
     ///
@@ -242,7 +242,7 @@ pub trait ColumnSource: Debug + Send {
     ///
     /// # Errors
     /// If the block is damaged, or the predicate fails on a selected row.
-    fn evaluate(&mut self, leaf: &Self::Leaf, rows: &Rows<'_>) -> Result<Mask>;
+    fn evaluate(&mut self, leaf: &Leaf<Self::LeafState>, rows: &Rows<'_>) -> Result<Mask>;
 
     /// Decodes the rows of a scope (all without one) of a fetched block, and keeps them until the block is settled. Asked
     /// again, it gives those rows of what is kept.

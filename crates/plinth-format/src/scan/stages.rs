@@ -30,7 +30,7 @@ pub(super) struct Live {
 /// Blocks to be filtered.
 #[derive(Debug)]
 pub(super) struct Filtering<S: ColumnSource> {
-    pub(super) blocks: VecDeque<Undecided<S::Leaf>>,
+    pub(super) blocks: VecDeque<Undecided<S::LeafState>>,
     /// None once it has been taken.
     pub(super) fetch: Option<S::Fetch>,
 }
@@ -87,7 +87,7 @@ impl<L> Dynamic<L> {
     }
 
     /// Takes a newer version, if there is one; says so.
-    pub(super) fn refresh<S: ColumnSource<Leaf = L>>(&mut self, source: &mut S) -> Result<bool> {
+    pub(super) fn refresh<S: ColumnSource<LeafState = L>>(&mut self, source: &mut S) -> Result<bool> {
         let Some((version, expr)): Option<(u64, Expr)> = self.filter.newer_than(self.version) else { return Ok(false) };
         let bound = bind(&expr, source)?;
         self.bound = Some(Arc::new(Conjunct { slot: self.slot, bound, anchor: self.anchor }));

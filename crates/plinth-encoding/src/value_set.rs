@@ -1,4 +1,7 @@
-//! A comparison compiled against a physical type: what a block, a dictionary or a zone map can be asked.
+//! A set of values of one physical type: what a comparison with constants becomes, and what a block, a dictionary or a zone
+//! map is asked.
+
+mod zones;
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -7,13 +10,13 @@ use std::sync::Arc;
 
 use arrow_buffer::BooleanBuffer;
 
-use crate::column::Physical;
 use crate::error::{EncodingError, Result};
 use crate::expr::{CompareOp, Scalar};
+use crate::physical::{Physical, wide_value};
 
 /// A set of values of one physical type. A comparison holds for a value if the set contains it; nulls are never asked.
 #[derive(Clone, Debug)]
-pub enum Test {
+pub enum ValueSet {
     /// Integers and 16-byte decimals from `lo` to `hi`, both included; empty when `lo > hi`.
     IntRange {
         /// The smallest.
@@ -49,7 +52,7 @@ pub enum Test {
         holds_true: bool,
     },
     /// Everything that is not in the set.
-    Not(Box<Test>),
+    Not(Box<ValueSet>),
 }
 
 /// A set of integers.
@@ -61,28 +64,8 @@ pub enum IntSet {
     Bits(BooleanBuffer),
 }
 
-/// What a zone map says about a test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It holds for no value of the zone.
-    None,
-    /// It holds for every value of the zone.
-    All,
-    /// It may hold for some.
-    Some,
-}
-
-/// The smallest and largest value of a zone. They bound the values and need not occur among them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Bounds {
-    /// No value is smaller.
-    pub min: Scalar,
-    /// No value is larger.
-    pub max: Scalar,
-}
-
 /// Byte strings that are looked for one by one.
-const FEW: usize = 8;
+const FEW_BYTES: usize = 8;
 
 impl IntSet {
     /// Whether `value` is a member.
@@ -93,29 +76,21 @@ impl IntSet {
         }
     }
 
-    /// Whether any member lies in `lo..=hi`.
-    fn meets(&self, lo: i128, hi: i128) -> bool {
-        match self {
-            Self::Sorted(values) => {
-                let at = values.partition_point(|&v| v < lo);
-                values.get(at).is_some_and(|&v| v <= hi)
-            }
-            Self::Bits(bits) => {
-                let from = usize::try_from(lo.max(0)).unwrap_or(usize::MAX).min(bits.len());
-                let to = usize::try_from(hi.saturating_add(1).max(0)).unwrap_or(usize::MAX).min(bits.len());
-                from < to && bits.slice(from, to - from).set_indices().next().is_some()
-            }
-        }
+    /// Its smallest and largest member, if it has all between them.
+    pub(crate) fn as_range(&self) -> Option<(i128, i128)> {
+        let Self::Sorted(values) = self else { return None };
+        let (lo, hi) = (*values.first()?, *values.last()?);
+        hi.checked_sub(lo).is_some_and(|span| span < widened(values.len())).then_some((lo, hi))
     }
 }
 
-impl Test {
-    /// The test that no value passes, for any physical type.
+impl ValueSet {
+    /// The empty set, of any physical type.
     pub fn nothing() -> Self {
         Self::IntRange { lo: 1, hi: 0 }
     }
 
-    /// The test that the codes pass whose bit is set: a range if they are adjacent, which is cheaper to ask.
+    /// The codes whose bit is set: a range if they are adjacent, which is cheaper to ask.
     pub fn of_codes(bits: BooleanBuffer) -> Self {
         let mut runs = bits.set_slices();
         match (runs.next(), runs.next()) {
@@ -159,7 +134,7 @@ impl Test {
         })
     }
 
-    /// The test for what passes both of two ranges; none if one of them is no range.
+    /// The values that two ranges have in common; none if one of them is no range.
     pub fn of_both(&self, other: &Self) -> Option<Self> {
         Some(match (self, other) {
             (Self::IntRange { lo: one_lo, hi: one_hi }, Self::IntRange { lo, hi }) => {
@@ -255,13 +230,71 @@ impl Test {
         }
     }
 
+    /// Whether an integer of 16 or 32 bytes is in the set; one beyond 128 bits compares as the nearest that is not.
+    pub(crate) fn holds_wide(&self, bytes: &[u8]) -> bool {
+        let (set, negated) = self.stripped();
+        let holds = match wide_value(bytes) {
+            Some(value) => set.holds_int(value),
+            None => match set {
+                Self::IntRange { lo, hi } if bytes.last().is_some_and(|&top| top >= 0x80) => {
+                    *lo == i128::MIN && lo <= hi
+                }
+                Self::IntRange { lo, hi } => *hi == i128::MAX && lo <= hi,
+                _ => false,
+            },
+        };
+        holds != negated
+    }
+
+    /// Whether values of a physical type can be in it. Values of others are not, and are in its negation.
+    pub(crate) fn is_of(&self, physical: Physical) -> bool {
+        match self {
+            Self::IntRange { .. } | Self::IntSet(_) => matches!(physical, Physical::Int { .. } | Physical::Wide { .. }),
+            Self::FloatRange { .. } | Self::FloatSet(_) => matches!(physical, Physical::Float { .. }),
+            Self::BytesRange { .. } | Self::BytesSet(_) => {
+                matches!(physical, Physical::Fixed { .. } | Physical::Bytes { .. })
+            }
+            Self::Bools { .. } => physical == Physical::Bool,
+            Self::Not(inner) => inner.is_of(physical),
+        }
+    }
+
+    /// The set without its negations; whether they are odd in number.
+    pub(crate) fn stripped(&self) -> (&Self, bool) {
+        let (mut set, mut negated) = (self, false);
+        while let Self::Not(inner) = set {
+            (set, negated) = (inner, !negated);
+        }
+        (set, negated)
+    }
+
+    /// The members, if the set lists them; those of a negation may be any.
+    pub fn members(&self) -> Option<Vec<Scalar>> {
+        match self {
+            Self::IntRange { lo, hi } if lo == hi => Some(vec![Scalar::Int(*lo)]),
+            Self::IntSet(set) => match &**set {
+                IntSet::Sorted(values) => Some(values.iter().map(|&value| Scalar::Int(value)).collect()),
+                IntSet::Bits(_) => None,
+            },
+            Self::FloatRange { lo: Bound::Included(lo), hi: Bound::Included(hi) } if lo.total_cmp(hi).is_eq() => {
+                Some(vec![Scalar::Float(*lo)])
+            }
+            Self::FloatSet(values) => Some(values.iter().map(|&value| Scalar::Float(value)).collect()),
+            Self::BytesRange { lo: Bound::Included(lo), hi: Bound::Included(hi) } if lo == hi => {
+                Some(vec![Scalar::Bytes(Arc::clone(lo))])
+            }
+            Self::BytesSet(values) => Some(values.iter().cloned().map(Scalar::Bytes).collect()),
+            _ => None,
+        }
+    }
+
     /// The byte strings in the set, if they are few. (What is not in a set may be any.)
     pub(crate) fn few_bytes(&self) -> Option<&[Arc<[u8]>]> {
         match self {
             Self::BytesRange { lo: Bound::Included(lo), hi: Bound::Included(hi) } if lo == hi => {
                 Some(std::slice::from_ref(lo))
             }
-            Self::BytesSet(set) if set.len() <= FEW => Some(set),
+            Self::BytesSet(set) if set.len() <= FEW_BYTES => Some(set),
             _ => None,
         }
     }
@@ -287,59 +320,10 @@ impl Test {
             _ => false,
         }
     }
-
-    /// What the bounds of a zone say, about its values that are not null.
-    pub fn verdict(&self, bounds: &Bounds) -> Verdict {
-        match (self, &bounds.min, &bounds.max) {
-            (Self::Not(inner), _, _) => match inner.verdict(bounds) {
-                Verdict::None => Verdict::All,
-                Verdict::All => Verdict::None,
-                Verdict::Some => Verdict::Some,
-            },
-            (Self::IntRange { lo, hi }, Scalar::Int(min), Scalar::Int(max)) => {
-                verdict(lo <= min && max <= hi, lo <= hi && lo <= max && min <= hi)
-            }
-            (Self::IntSet(set), &Scalar::Int(min), &Scalar::Int(max)) => {
-                verdict(min == max && set.contains(min), set.meets(min, max))
-            }
-            (Self::FloatRange { lo, hi }, Scalar::Float(min), Scalar::Float(max)) => verdict(
-                self.holds_float(*min) && self.holds_float(*max),
-                above(lo, |bound| max.total_cmp(bound)) && below(hi, |bound| min.total_cmp(bound)),
-            ),
-            (Self::FloatSet(set), Scalar::Float(min), Scalar::Float(max)) => {
-                let at = set.partition_point(|v| v.total_cmp(min).is_lt());
-                verdict(
-                    min.total_cmp(max).is_eq() && self.holds_float(*min),
-                    set.get(at).is_some_and(|v| v.total_cmp(max).is_le()),
-                )
-            }
-            (Self::BytesRange { lo, hi }, Scalar::Bytes(min), Scalar::Bytes(max)) => verdict(
-                self.holds_bytes(min) && self.holds_bytes(max),
-                above(lo, |bound| max.cmp(bound)) && below(hi, |bound| min.cmp(bound)),
-            ),
-            (Self::BytesSet(set), Scalar::Bytes(min), Scalar::Bytes(max)) => {
-                let at = set.partition_point(|v| v < min);
-                verdict(min == max && self.holds_bytes(min), set.get(at).is_some_and(|v| v <= max))
-            }
-            (Self::Bools { .. }, &Scalar::Bool(min), &Scalar::Bool(max)) => {
-                let (at_min, at_max) = (self.holds_bool(min), self.holds_bool(max));
-                verdict(at_min && at_max, at_min || at_max)
-            }
-            _ => Verdict::Some,
-        }
-    }
 }
 
 fn widened(place: usize) -> i128 {
     i128::try_from(place).unwrap_or(i128::MAX)
-}
-
-fn verdict(all: bool, some: bool) -> Verdict {
-    match (all, some) {
-        (true, _) => Verdict::All,
-        (false, true) => Verdict::Some,
-        (false, false) => Verdict::None,
-    }
 }
 
 fn ordering_fits(op: CompareOp, ordering: Ordering) -> bool {
@@ -422,40 +406,4 @@ fn mismatch(physical: Physical, value: &Scalar) -> EncodingError {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn op() -> impl Strategy<Value = CompareOp> {
-        use CompareOp::{Eq, Gt, GtEq, Lt, LtEq};
-        prop::sample::select(vec![Eq, Lt, LtEq, Gt, GtEq])
-    }
-
-    proptest! {
-        #[test]
-        fn two_ranges_are_one_where_they_overlap(ops in (op(), op()), bounds in (0_u8..5, 0_u8..5)) {
-            let both = |physical, of: &dyn Fn(u8) -> Scalar| {
-                let one = Test::compare(physical, ops.0, &of(bounds.0)).unwrap();
-                let other = Test::compare(physical, ops.1, &of(bounds.1)).unwrap();
-                (one.of_both(&other), one, other)
-            };
-            let (joined, one, other) = both(Physical::Int { width: 4, signed: true }, &|n| Scalar::Int(n.into()));
-            let joined = joined.unwrap();
-            for n in -1..6 {
-                prop_assert_eq!(joined.holds_int(n), one.holds_int(n) && other.holds_int(n));
-            }
-            let (joined, one, other) = both(Physical::Bytes { utf8: true }, &|n| Scalar::Bytes([b'a', n].as_slice().into()));
-            let values = (0..6).flat_map(|n| [vec![b'a', n], vec![b'a', n, 0]]).chain([vec![], vec![b'b']]);
-            for value in values {
-                let holds = one.holds_bytes(&value) && other.holds_bytes(&value);
-                prop_assert_eq!(joined.as_ref().is_some_and(|joined| joined.holds_bytes(&value)), holds);
-            }
-            let (joined, one, other) = both(Physical::Float { width: 8 }, &|n| Scalar::Float(n.into()));
-            for value in [-1.0, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 3.5, 4.0, 9.0, f64::NAN] {
-                let holds = one.holds_float(value) && other.holds_float(value);
-                prop_assert_eq!(joined.as_ref().is_some_and(|joined| joined.holds_float(value)), holds);
-            }
-        }
-    }
-}
+mod tests;

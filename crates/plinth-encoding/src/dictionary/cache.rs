@@ -15,10 +15,10 @@ const CONSUMER: &str = "decoded dictionaries";
 
 /// What is kept, and whose memory it is.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct Cache {
     /// `None` if nobody counts.
     budget: Option<Arc<MemoryBudget>>,
-    blocks: Vec<Mutex<Option<KeptBlock>>>,
+    blocks: Vec<Mutex<Option<CachedBlock>>>,
     decoded: Mutex<Option<Arc<Decoded>>>,
     /// Held while all values are decoded, so that only one thread does.
     decoding: Mutex<()>,
@@ -27,12 +27,12 @@ pub(super) struct Kept {
 }
 
 #[derive(Debug)]
-struct KeptBlock {
+struct CachedBlock {
     block: Arc<Block>,
     held: Option<Reservation>,
 }
 
-impl Kept {
+impl Cache {
     pub(super) fn new(blocks: usize) -> Self {
         Self { blocks: (0..blocks).map(|_| Mutex::default()).collect(), ..Self::default() }
     }
@@ -45,7 +45,7 @@ impl Kept {
     /// Keeps a block if there is room.
     pub(super) fn keep_block(&self, i: usize, block: &Arc<Block>) {
         if let (Some(slot), Ok(held)) = (self.blocks.get(i), self.reserve(block.memory())) {
-            *lock(slot) = Some(KeptBlock { block: Arc::clone(block), held });
+            *lock(slot) = Some(CachedBlock { block: Arc::clone(block), held });
         }
     }
 
@@ -82,7 +82,7 @@ impl Kept {
 
     pub(super) fn memory(&self) -> usize {
         let blocks = self.blocks.iter().filter_map(|slot| lock(slot).as_ref().map(|kept| kept.block.memory()));
-        self.blocks.capacity() * size_of::<Mutex<Option<KeptBlock>>>()
+        self.blocks.capacity() * size_of::<Mutex<Option<CachedBlock>>>()
             + blocks.sum::<usize>()
             + self.decoded().map_or(0, |decoded| decoded.memory())
     }
@@ -93,7 +93,7 @@ impl Dictionary {
     /// is given back when others need it.
     #[must_use]
     pub fn within(mut self, budget: &Arc<MemoryBudget>) -> Arc<Self> {
-        self.kept.budget = Some(Arc::clone(budget));
+        self.cache.budget = Some(Arc::clone(budget));
         let dictionary = Arc::new(self);
         let weak: Weak<Self> = Arc::downgrade(&dictionary);
         budget.register(weak);
@@ -105,14 +105,14 @@ impl Reclaim for Dictionary {
     fn reclaim(&self, bytes: u64) -> u64 {
         let mut given = 0;
         // Values that are being gathered right now would stay.
-        if let Ok(mut decoded) = self.kept.decoded.try_lock()
+        if let Ok(mut decoded) = self.cache.decoded.try_lock()
             && decoded.as_ref().is_some_and(|all| Arc::strong_count(all) == 1)
         {
             given += decoded.take().map_or(0, |all| all.held());
             // Not at once again.
-            self.kept.gathered.store(0, Relaxed);
+            self.cache.gathered.store(0, Relaxed);
         }
-        for slot in &self.kept.blocks {
+        for slot in &self.cache.blocks {
             if given >= bytes {
                 break;
             }

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use arrow_buffer::Buffer;
 use zstd::bulk::{Compressor, Decompressor};
 
-use crate::block::Effort;
+use crate::encoding::Effort;
 use crate::error::{EncodingError, Result};
 use crate::wire::{Reader, narrow, put_varint, wide};
 

@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, new_null_array};
 use plinth_core::sync::lock;
 use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{ColumnFunction, Function};
-use plinth_encoding::{Mask, Result, Test};
+use plinth_encoding::{DictionaryAnswers, Mask, Result, ValueSet};
 
 use crate::assemble::leaf;
 use crate::types::Node;
@@ -18,20 +18,11 @@ use crate::types::Node;
 /// Values of a piece, of a dictionary that is decoded as a whole.
 const PIECE: usize = 8192;
 
-/// The answers of a function over a dictionary.
-#[derive(Debug)]
-pub(super) struct Truth {
-    pub(super) is_true: Test,
-    /// Absent if it is never unknown.
-    pub(super) is_null: Option<Test>,
-    pub(super) of_null: Option<bool>,
-}
-
 /// Answers over a dictionary that the scans of a query share.
 #[derive(Debug, Default)]
-pub(super) struct SharedTruth {
+pub(super) struct SharedAnswers {
     /// `None` inside if the function fails for some value.
-    known: OnceLock<Option<Truth>>,
+    known: OnceLock<Option<DictionaryAnswers>>,
     /// What is asked, until all was.
     asked: Mutex<Option<Arc<Asked>>>,
 }
@@ -51,35 +42,35 @@ type Answers = std::result::Result<Mask, String>;
 
 /// Functions that were asked about dictionaries, for as long as one of the scans that asked lives.
 #[derive(Debug, Default)]
-pub(crate) struct FunctionCache(Mutex<Vec<CachedTruth>>);
+pub(crate) struct FunctionCache(Mutex<Vec<CachedAnswers>>);
 
 #[derive(Debug)]
-struct CachedTruth {
+struct CachedAnswers {
     function: Weak<dyn ColumnFunction>,
     stream: usize,
-    truth: Arc<SharedTruth>,
+    answers: Arc<SharedAnswers>,
 }
 
 impl FunctionCache {
-    pub(super) fn entry(&self, function: &Arc<dyn ColumnFunction>, stream: usize) -> Arc<SharedTruth> {
+    pub(super) fn entry(&self, function: &Arc<dyn ColumnFunction>, stream: usize) -> Arc<SharedAnswers> {
         let mut entries = lock(&self.0);
         entries.retain(|entry| entry.function.strong_count() > 0);
-        let same = |entry: &&CachedTruth| {
+        let same = |entry: &&CachedAnswers| {
             let same = |known: Arc<dyn ColumnFunction>| Arc::ptr_eq(&known, function) || known.same_as(&**function);
             entry.stream == stream && entry.function.upgrade().is_some_and(same)
         };
         if let Some(entry) = entries.iter().find(same) {
-            return Arc::clone(&entry.truth);
+            return Arc::clone(&entry.answers);
         }
-        let truth = Arc::<SharedTruth>::default();
-        entries.push(CachedTruth { function: Arc::downgrade(function), stream, truth: Arc::clone(&truth) });
-        truth
+        let answers = Arc::<SharedAnswers>::default();
+        entries.push(CachedAnswers { function: Arc::downgrade(function), stream, answers: Arc::clone(&answers) });
+        answers
     }
 }
 
-impl SharedTruth {
+impl SharedAnswers {
     /// The answers, if all are there; `None` inside if the function fails for some value.
-    pub(super) fn known(&self) -> Option<Option<&Truth>> {
+    pub(super) fn known(&self) -> Option<Option<&DictionaryAnswers>> {
         self.known.get().map(Option::as_ref)
     }
 
@@ -87,7 +78,12 @@ impl SharedTruth {
     ///
     /// # Errors
     /// If the dictionary can't be read or is damaged. Whoever comes next tries again.
-    pub(super) fn work_out(&self, node: &Node, dictionary: &Dictionary, function: &Function) -> Result<Option<&Truth>> {
+    pub(super) fn work_out(
+        &self,
+        node: &Node,
+        dictionary: &Dictionary,
+        function: &Function,
+    ) -> Result<Option<&DictionaryAnswers>> {
         let asked = {
             let mut asked = lock(&self.asked);
             if let Some(known) = self.known() {
@@ -100,13 +96,8 @@ impl SharedTruth {
         };
         let answers = asked.all(node, dictionary, function)?;
         let known = self.known.get_or_init(|| {
-            let of_null = function.call(&[new_null_array(&node.arrow_type(), 1)], 1).ok()?;
-            let Mask { is_true, is_null } = Mask::concat(&answers.ok()?);
-            Some(Truth {
-                is_true: Test::of_codes(is_true),
-                is_null: is_null.map(Test::of_codes),
-                of_null: of_null.is_valid(0).then(|| of_null.value(0)),
-            })
+            let of_null = function.of_null(new_null_array(&node.arrow_type(), 1)).ok()?;
+            Some(DictionaryAnswers::new(Mask::concat(&answers.ok()?), of_null, ValueSet::of_codes))
         });
         *lock(&self.asked) = None;
         Ok(known.as_ref())

@@ -3,11 +3,11 @@
 //! After the tag: the reference, `width` bytes; the bytes `w` of each integer, one of 1, 2, 4, 8 and at most `width`
 //! (`u8`); a section as [`crate::strings::zstd`] describes, of `len * w` bytes: each value less the reference, in `w` bytes.
 
-use super::IntKind;
 use crate::bitpack::Lane;
-use crate::block::Effort;
+use crate::encoding::Effort;
 use crate::error::{EncodingError, Result};
-use crate::strings::zstd::Frame;
+use crate::frame::Frame;
+use crate::physical::IntKind;
 use crate::wire::{Reader, put_int};
 
 /// Fewer integers than this are not worth a frame.
@@ -15,7 +15,7 @@ const FEW: usize = 64;
 
 /// A parsed node.
 #[derive(Clone, Debug)]
-pub(crate) struct Squeezed {
+pub(crate) struct ZstdInts {
     reference: u64,
     width: u8,
     frame: Frame,
@@ -66,7 +66,7 @@ fn narrow_all<const W: usize>(values: &[u64], reference: u64) -> Vec<u8> {
     bytes
 }
 
-impl Squeezed {
+impl ZstdInts {
     pub(super) fn parse(kind: IntKind, len: usize, reader: &mut Reader<'_>) -> Result<Self> {
         let reference = reader.int(kind.width)?;
         let width = reader.u8()?;
