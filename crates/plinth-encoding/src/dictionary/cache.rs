@@ -1,22 +1,22 @@
-//! What of a dictionary stays in memory: blocks as they were read, and all values once they were decoded, as far as the
+//! The cache of a dictionary: blocks as they were read, and all values once they were decoded, as far as the
 //! budget lets them.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use plinth_core::sync::lock;
-use plinth_io::{MemoryBudget, OutOfMemory, Reclaim, Reservation};
+use plinth_io::{MemoryBudget, OutOfMemory, Reservation};
 
+use crate::dictionary::block::Block;
 use crate::dictionary::decoded::Decoded;
-use crate::dictionary::reader::{Block, Dictionary};
 
-/// Whom reports and errors name.
+/// The name in reports and errors.
 const CONSUMER: &str = "decoded dictionaries";
 
-/// What is kept, and whose memory it is.
+/// What is cached, and whose memory it is.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    /// `None` if nobody counts.
+    /// `None` if it is not counted.
     budget: Option<Arc<MemoryBudget>>,
     blocks: Vec<Mutex<Option<CachedBlock>>>,
     decoded: Mutex<Option<Arc<Decoded>>>,
@@ -86,33 +86,24 @@ impl Cache {
             + blocks.sum::<usize>()
             + self.decoded().map_or(0, |decoded| decoded.memory())
     }
-}
 
-impl Dictionary {
-    /// Counts what is kept against a budget: what it refuses is read and decoded again when it is needed, and what is kept
-    /// is given back when others need it.
-    #[must_use]
-    pub fn within(mut self, budget: &Arc<MemoryBudget>) -> Arc<Self> {
-        self.cache.budget = Some(Arc::clone(budget));
-        let dictionary = Arc::new(self);
-        let weak: Weak<Self> = Arc::downgrade(&dictionary);
-        budget.register(weak);
-        dictionary
+    /// Counts what is cached from now on.
+    pub(super) fn set_budget(&mut self, budget: &Arc<MemoryBudget>) {
+        self.budget = Some(Arc::clone(budget));
     }
-}
 
-impl Reclaim for Dictionary {
-    fn reclaim(&self, bytes: u64) -> u64 {
+    /// Gives back as many bytes, if there are so many that are not in use; returns how many.
+    pub(super) fn reclaim(&self, bytes: u64) -> u64 {
         let mut given = 0;
         // Values that are being gathered right now would stay.
-        if let Ok(mut decoded) = self.cache.decoded.try_lock()
+        if let Ok(mut decoded) = self.decoded.try_lock()
             && decoded.as_ref().is_some_and(|all| Arc::strong_count(all) == 1)
         {
             given += decoded.take().map_or(0, |all| all.held());
             // Not at once again.
-            self.cache.gathered.store(0, Relaxed);
+            self.gathered.store(0, Relaxed);
         }
-        for slot in &self.cache.blocks {
+        for slot in &self.blocks {
             if given >= bytes {
                 break;
             }

@@ -7,7 +7,8 @@ use fsst::Compressor;
 use crate::dictionary::BUCKET;
 use crate::dictionary::alphabet::{Alphabet, BitWriter};
 use crate::dictionary::lengths;
-use crate::dictionary::prefix::{Code, CodeTable};
+use crate::dictionary::pieces::{Context, Pieces};
+use crate::dictionary::prefix::Code;
 use crate::dictionary::search::FrontBlock;
 use crate::dictionary::symbols::Symbols;
 use crate::dictionary::wire::{OrCorrupt, corrupt, prefix8};
@@ -104,53 +105,7 @@ impl Draft {
     }
 }
 
-/// How pieces of keys are read.
-#[derive(Debug)]
-pub(super) enum Pieces {
-    Plain,
-    Packed(Box<Alphabet>),
-    Compressed(Box<Symbols>),
-}
-
-impl Pieces {
-    /// Bits a symbol of a piece.
-    #[inline]
-    pub(super) fn bits(&self) -> usize {
-        match self {
-            Self::Packed(alphabet) => alphabet.bits() as usize,
-            Self::Plain | Self::Compressed(_) => 8,
-        }
-    }
-
-    /// Symbols of a bucket's first key that the search array holds.
-    fn word_len(&self) -> usize {
-        match self {
-            Self::Packed(alphabet) => alphabet.word_len(),
-            Self::Plain | Self::Compressed(_) => 8,
-        }
-    }
-}
-
-/// What the front-coded blocks of one dictionary share.
-#[derive(Debug)]
-pub(super) struct Context {
-    pub(super) pieces: Pieces,
-    pub(super) code: CodeTable,
-    /// No key is longer.
-    pub(super) longest: usize,
-}
-
 impl Context {
-    /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
-        self.code.memory()
-            + match &self.pieces {
-                Pieces::Plain => 0,
-                Pieces::Packed(_) => size_of::<Alphabet>(),
-                Pieces::Compressed(_) => size_of::<Symbols>(),
-            }
-    }
-
     /// Reads a block of `len >= 1` keys. All lengths are checked here; what the keys are, when they are decoded.
     pub(super) fn open(&self, bytes: &Buffer, len: usize) -> Result<FrontBlock> {
         const CUT: &str = "a block of keys is cut short";

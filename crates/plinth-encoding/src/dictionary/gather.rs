@@ -5,10 +5,11 @@ use std::hint::black_box;
 use arrow_buffer::{Buffer, MutableBuffer};
 
 use crate::column::{Column, Values};
+use crate::dictionary::block::Block;
 use crate::dictionary::decoded::{Decoded, Heap, not_utf8};
 use crate::dictionary::entry::{INLINE, length, long_bytes};
 use crate::dictionary::keys::{self, Numbers};
-use crate::dictionary::reader::{Block, Dictionary, code};
+use crate::dictionary::reader::{Dictionary, code};
 use crate::dictionary::scratch::Scratch;
 use crate::dictionary::search::FrontBlock;
 use crate::dictionary::wire::{corrupt, low_half};

@@ -2,8 +2,9 @@
 //! [parent module's documentation](super).
 
 use crate::dictionary::alphabet::Alphabet;
-use crate::dictionary::front::{Coding, Context, Pieces};
+use crate::dictionary::front::Coding;
 use crate::dictionary::keys::{Numbers, key_width};
+use crate::dictionary::pieces::{Context, Pieces};
 use crate::dictionary::prefix::{Code, CodeTable};
 use crate::dictionary::symbols::{Symbols, write_symbols};
 use crate::dictionary::wire::{OrCorrupt, corrupt, prefix8};

@@ -9,11 +9,11 @@ use std::ops::Range;
 use arrow_buffer::{Buffer, NullBuffer};
 
 use crate::column::{Column, Values};
-use crate::dictionary::chunks::Chunks;
 use crate::dictionary::entry::{Entry, INLINE, length, long_bytes};
 use crate::dictionary::keys::{self, Numbers};
 use crate::dictionary::slots::{BATCH, Key, Slots};
 use crate::dictionary::sort::{self, Sorted};
+use crate::dictionary::strings::Strings;
 use crate::dictionary::wire::low_half;
 use crate::error::{EncodingError, Result};
 use crate::physical::Physical;
@@ -41,14 +41,6 @@ enum Store {
 struct Direct {
     codes: Vec<u32>,
     len: u32,
-}
-
-/// Byte strings.
-#[derive(Debug, Default)]
-pub(super) struct Strings {
-    pub(super) slots: Slots<Entry>,
-    pub(super) long: Chunks,
-    pub(super) key_bytes: usize,
 }
 
 impl Interner {

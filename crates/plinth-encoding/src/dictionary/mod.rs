@@ -76,6 +76,7 @@
 //! | to the end | for each bucket the differences of neighbours less one, packed from the lowest bit up, the bucket padded to whole bytes |
 
 mod alphabet;
+mod block;
 mod cache;
 mod chunks;
 mod decoded;
@@ -87,12 +88,14 @@ mod integers;
 mod intern;
 pub mod keys;
 mod lengths;
+mod pieces;
 pub(crate) mod prefix;
 mod reader;
 mod scratch;
 mod search;
 mod slots;
 mod sort;
+mod strings;
 mod symbols;
 mod translate;
 mod wire;

@@ -2,19 +2,20 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use arrow_buffer::{Buffer, MutableBuffer};
+use plinth_io::{MemoryBudget, Reclaim};
 
 use crate::column::Values;
+use crate::dictionary::block::Block;
 use crate::dictionary::cache::Cache;
 use crate::dictionary::decoded::{Decoded, Heap};
-use crate::dictionary::front::Context;
 use crate::dictionary::index::{Form, Index};
 use crate::dictionary::integers::IntBlock;
 use crate::dictionary::keys::{self, Numbers};
+use crate::dictionary::pieces::Context;
 use crate::dictionary::scratch::Scratch;
-use crate::dictionary::search::FrontBlock;
 use crate::dictionary::wire::{corrupt, low_half};
 use crate::dictionary::{BLOCK, BUCKET, BlockSource, Found};
 use crate::error::{EncodingError, Result};
@@ -27,23 +28,6 @@ pub struct Dictionary {
     pub(super) index: Index,
     source: Box<dyn BlockSource>,
     pub(super) cache: Cache,
-}
-
-/// A block in memory.
-#[derive(Debug)]
-pub(super) enum Block {
-    Front(FrontBlock),
-    Integers(IntBlock),
-}
-
-impl Block {
-    /// Bytes held.
-    pub(super) fn memory(&self) -> usize {
-        match self {
-            Self::Front(block) => block.memory(),
-            Self::Integers(block) => block.memory(),
-        }
-    }
 }
 
 impl fmt::Debug for Dictionary {
@@ -434,6 +418,25 @@ impl Dictionary {
     #[cold]
     pub(super) fn no_such(&self, code: u32) -> EncodingError {
         EncodingError::corrupt(format!("code {code} in a dictionary of {} values", self.len()))
+    }
+}
+
+impl Dictionary {
+    /// Counts what is cached against a budget: what it refuses is read and decoded again when it is needed, and what is cached
+    /// is given back when others need it.
+    #[must_use]
+    pub fn within(mut self, budget: &Arc<MemoryBudget>) -> Arc<Self> {
+        self.cache.set_budget(budget);
+        let dictionary = Arc::new(self);
+        let weak: Weak<Self> = Arc::downgrade(&dictionary);
+        budget.register(weak);
+        dictionary
+    }
+}
+
+impl Reclaim for Dictionary {
+    fn reclaim(&self, bytes: u64) -> u64 {
+        self.cache.reclaim(bytes)
     }
 }
 

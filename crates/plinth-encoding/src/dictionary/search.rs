@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 
 use crate::dictionary::alphabet::Query;
-use crate::dictionary::front::{Context, Pieces};
 use crate::dictionary::lengths;
+use crate::dictionary::pieces::{Context, Pieces};
 use crate::dictionary::scratch::{STEP, Scratch};
 use crate::dictionary::symbols::Symbols;
 use crate::dictionary::wire::{OrCorrupt, corrupt, low_half, prefix8};

@@ -6,8 +6,8 @@ use rayon::prelude::*;
 
 use crate::dictionary::chunks::Chunks;
 use crate::dictionary::entry::Entry;
-use crate::dictionary::intern::Strings;
 use crate::dictionary::keys::Numbers;
+use crate::dictionary::strings::Strings;
 use crate::dictionary::wire::prefix8;
 use crate::physical::Physical;
 
