@@ -14,7 +14,7 @@ mod conformance;
 pub mod model {
     //! The plain model of columns.
     use arrow_buffer::BooleanBuffer;
-    use plinth_encoding::{Column, Physical, Test};
+    use plinth_encoding::{Column, Physical, ValueSet};
 
     use crate::conformance;
 
@@ -28,7 +28,7 @@ pub mod model {
         conformance::rows(physical, column)
     }
 
-    pub fn holds(physical: Physical, value: &[u8], test: &Test) -> Option<bool> {
+    pub fn holds(physical: Physical, value: &[u8], test: &ValueSet) -> Option<bool> {
         conformance::holds(physical, value, test)
     }
 
@@ -38,7 +38,7 @@ pub mod model {
 }
 
 use plinth_encoding::expr::{CompareOp, Scalar};
-use plinth_encoding::{Physical, Test};
+use plinth_encoding::{Physical, ValueSet};
 
 /// The fuzzer's bytes as numbers; zeros when they have run out.
 pub struct Bytes<'a>(pub &'a [u8]);
@@ -135,7 +135,7 @@ pub fn rows(physical: Physical, bytes: &mut Bytes<'_>) -> Vec<model::Row> {
 }
 
 /// A test for values of a type, near one of them.
-pub fn test(physical: Physical, near: Option<&[u8]>, bytes: &mut Bytes<'_>) -> Option<Test> {
+pub fn test(physical: Physical, near: Option<&[u8]>, bytes: &mut Bytes<'_>) -> Option<ValueSet> {
     let ops = [CompareOp::Eq, CompareOp::NotEq, CompareOp::Lt, CompareOp::LtEq, CompareOp::Gt, CompareOp::GtEq];
     let op = ops[usize::from(bytes.u8()) % ops.len()];
     let near = near.unwrap_or(&[]);
@@ -149,5 +149,5 @@ pub fn test(physical: Physical, near: Option<&[u8]>, bytes: &mut Bytes<'_>) -> O
         Physical::Int { .. } | Physical::Wide { .. } => Scalar::Int(i128::from(bytes.u64() as i64)),
         Physical::Fixed { .. } | Physical::Bytes { .. } => Scalar::Bytes(near.into()),
     };
-    Test::compare(physical, op, &scalar).ok()
+    ValueSet::compare(physical, op, &scalar).ok()
 }

@@ -20,7 +20,7 @@ const PIECE: usize = 8192;
 
 /// Answers over a dictionary that the scans of a query share.
 #[derive(Debug, Default)]
-pub(super) struct SharedAnswers {
+pub(crate) struct SharedAnswers {
     /// `None` inside if the function fails for some value.
     known: OnceLock<Option<DictionaryAnswers>>,
     /// What is asked, until all was.
@@ -52,7 +52,7 @@ struct CachedAnswers {
 }
 
 impl FunctionCache {
-    pub(super) fn entry(&self, function: &Arc<dyn ColumnFunction>, stream: usize) -> Arc<SharedAnswers> {
+    pub(crate) fn entry(&self, function: &Arc<dyn ColumnFunction>, stream: usize) -> Arc<SharedAnswers> {
         let mut entries = lock(&self.0);
         entries.retain(|entry| entry.function.strong_count() > 0);
         let same = |entry: &&CachedAnswers| {
@@ -70,7 +70,7 @@ impl FunctionCache {
 
 impl SharedAnswers {
     /// The answers, if all are there; `None` inside if the function fails for some value.
-    pub(super) fn known(&self) -> Option<Option<&DictionaryAnswers>> {
+    pub(crate) fn known(&self) -> Option<Option<&DictionaryAnswers>> {
         self.known.get().map(Option::as_ref)
     }
 
@@ -78,7 +78,7 @@ impl SharedAnswers {
     ///
     /// # Errors
     /// If the dictionary can't be read or is damaged. Whoever comes next tries again.
-    pub(super) fn work_out(
+    pub(crate) fn work_out(
         &self,
         node: &Node,
         dictionary: &Dictionary,

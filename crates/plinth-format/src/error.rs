@@ -46,12 +46,20 @@ pub enum FormatError {
     /// Work was stopped because someone asked for it.
     #[error("cancelled")]
     Cancelled,
+    /// A state that cannot be: a bug in Plinth.
+    #[error("internal error: {0}; please report it")]
+    Internal(String),
 }
 
 /// The result of this crate's operations.
 pub type Result<T, E = FormatError> = std::result::Result<T, E>;
 
 impl FormatError {
+    /// Shorthand for [`FormatError::Internal`].
+    pub fn internal(what: impl Into<String>) -> Self {
+        Self::Internal(what.into())
+    }
+
     /// Puts an encoding error at a place in a file.
     pub fn at(file: &str, place: impl std::fmt::Display, error: EncodingError) -> Self {
         match error {

@@ -14,14 +14,15 @@ use plinth_encoding::{EncodingError, Physical};
 use plinth_io::{Below, BlockCache, BlockKey, Io, LocalFile, Source};
 use plinth_profile::{Stage, scope};
 
+use crate::access::Access;
+use crate::answers::FunctionCache;
 use crate::error::{FormatError, Result};
 use crate::footer::{Footer, TAIL_LEN, read_tail};
-use crate::lookup::{Access, Groups};
+use crate::groups::Groups;
 use crate::meta::{Section, Shape, StreamMeta};
-use crate::scan::{FunctionCache, ScanBuilder};
 use crate::statistics::{ColumnStatistics, Exactness};
 use crate::types::{Logical, Node};
-use crate::wire::checksum;
+use crate::wire::verify;
 
 /// Read from the end when a file is opened: most footers fit, so that opening is one read.
 const FIRST_READ: u64 = 32 << 10;
@@ -61,7 +62,7 @@ pub struct OpenOptions {
     /// Who reads the file's blocks. Its budget is asked for the memory of what is kept as long as the file is open: values of
     /// dictionaries. What is refused is decoded whenever it is needed (default: [`Io::shared`]).
     pub io: Io,
-    /// How the file's scans find rows, unless they say otherwise ([`ScanBuilder::access`]).
+    /// How the file's scans find rows, unless they say otherwise ([`crate::ScanBuilder::access`]).
     ///
     /// [`ScanBuilder::access`]: crate::ScanBuilder::access
     pub access: Access,
@@ -230,11 +231,6 @@ impl File {
         })
     }
 
-    /// Starts a scan, of all columns and rows until it is told otherwise.
-    pub fn scan(&self) -> ScanBuilder {
-        ScanBuilder::new(self.clone())
-    }
-
     /// Metadata bytes read so far through this handle and its clones, the footer included.
     pub fn metadata_bytes_read(&self) -> u64 {
         self.0.metadata_read.load(Ordering::Relaxed)
@@ -268,15 +264,6 @@ fn read_one(source: &dyn Source, range: Range<u64>) -> Result<Buffer> {
         .read(std::slice::from_ref(&range))?
         .pop()
         .ok_or_else(|| FormatError::InvalidArgument("nothing was read".into()))
-}
-
-/// Checks bytes read from storage.
-pub(crate) fn verify(file: &str, place: &dyn std::fmt::Display, bytes: &[u8], expected: u64) -> Result<()> {
-    if checksum(bytes) == expected {
-        return Ok(());
-    }
-    let what = format!("{place}: the checksum does not match: the file is damaged; restore it from where it came");
-    Err(FormatError::Corrupt { file: file.to_owned(), what })
 }
 
 impl Inner {

@@ -8,7 +8,7 @@ use plinth_encoding::postings::{GroupSource, Place};
 use plinth_io::{Merged, Source};
 
 use crate::error::FormatError;
-use crate::file::verify;
+use crate::wire::verify;
 
 /// Groups that follow each other are read together, up to so many bytes.
 const READ_MOST: u64 = 1 << 20;

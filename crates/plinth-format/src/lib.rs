@@ -3,11 +3,14 @@
 //! A file is row groups of column chunks of blocks; a block of some thousand rows is the unit of decoding, zone maps,
 //! checksums and random access. FORMAT.md specifies it byte by byte.
 
+mod access;
+mod answers;
 mod assemble;
 mod codec;
 mod error;
 mod file;
 mod footer;
+mod groups;
 pub mod lookup;
 mod meta;
 mod report;
@@ -20,10 +23,10 @@ mod verify;
 mod wire;
 mod writer;
 
+pub use access::Access;
 pub use codec::RowCodec;
 pub use error::{FormatError, Result};
 pub use file::{File, OpenOptions, RowGroup};
-pub use lookup::Access;
 pub use report::{ColumnReport, EncodingReport, FileReport};
 pub use scan::{
     AccessPath, Arm, Chunk, ConjunctReport, DynamicFilter, Learned, Scan, ScanBuilder, ScanColumn, ScanMetrics,

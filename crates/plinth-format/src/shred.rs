@@ -10,7 +10,6 @@ use arrow_schema::{ArrowError, DataType};
 use plinth_encoding::{Column, Physical, Values};
 
 use crate::types::{Logical, Node};
-use crate::writer::long_bytes;
 
 /// Brings an array to the Arrow type its node is stored as: text and binaries as views, lists as plain lists,
 /// dictionaries and runs as the values they stand for.
@@ -210,4 +209,16 @@ pub(crate) fn value_memory(values: &Values, row: usize) -> u64 {
         }
         Values::Bool(_) | Values::Fixed(_) => 0,
     }
+}
+
+/// Bytes of those values of some views that lie in their buffers. Without buffers there are none, and nobody looks.
+pub(crate) fn long_bytes(views: &[u128], buffers: &[Buffer]) -> u64 {
+    if buffers.is_empty() { 0 } else { views.iter().map(|view| long_len(*view)).sum() }
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "a view's low 32 bits are the length")]
+pub(crate) fn long_len(view: u128) -> u64 {
+    /// Longest value a view holds itself.
+    const INLINE: u32 = 12;
+    if view as u32 > INLINE { u64::from(view as u32) } else { 0 }
 }

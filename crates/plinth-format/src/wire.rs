@@ -3,6 +3,8 @@
 pub(crate) use plinth_core::wire::{Reader as WireReader, checksum};
 use plinth_core::wire::{put_bytes, put_signed_128, put_varint_128};
 
+use crate::error::{FormatError, Result};
+
 /// Writes metadata.
 #[derive(Debug, Default)]
 pub(crate) struct WireWriter {
@@ -42,4 +44,13 @@ impl WireWriter {
     pub(crate) fn bytes(&mut self, value: &[u8]) {
         put_bytes(&mut self.bytes, value);
     }
+}
+
+/// Checks bytes read from storage.
+pub(crate) fn verify(file: &str, place: &dyn std::fmt::Display, bytes: &[u8], expected: u64) -> Result<()> {
+    if checksum(bytes) == expected {
+        return Ok(());
+    }
+    let what = format!("{place}: the checksum does not match: the file is damaged; restore it from where it came");
+    Err(FormatError::Corrupt { file: file.to_owned(), what })
 }

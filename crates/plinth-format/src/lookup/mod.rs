@@ -17,8 +17,6 @@
 //! or the codes of all rows are tested as they are packed, whichever costs less ([`Access`]). Rows whose values are not in
 //! the dictionary, because it was given up before they came, are looked through by a scan.
 
-mod access;
-mod groups;
 mod rows;
 
 use std::any::Any;
@@ -36,16 +34,15 @@ use plinth_encoding::expr::{ColumnFunction, CompareOp, Expr, Function, Path, Sca
 use plinth_encoding::postings::{Codes, Postings};
 use plinth_encoding::{Column as ColumnValues, EncodingError, Physical, ValueSet};
 
+pub use crate::access::Access;
+use crate::answers::answers;
 use crate::assemble::leaf;
 use crate::error::{FormatError, Result};
 use crate::file::File;
-use crate::scan::{ScanBuilder, answers};
+use crate::scan::ScanBuilder;
+use crate::scan::postings::{pays, scan_cost};
 use crate::types::Node;
-pub use access::Access;
-pub(crate) use access::{pays, scan_cost};
-pub(crate) use groups::Groups;
 pub use rows::Rows;
-pub(crate) use rows::located;
 
 /// Runs of codes whose rows are counted by postings without a look at what a scan would cost: two groups each.
 const FEW_RUNS: usize = 4;

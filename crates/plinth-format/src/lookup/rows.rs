@@ -3,17 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
-use plinth_encoding::EncodingError;
-use plinth_encoding::postings::{Codes, Postings};
-use plinth_io::{MemoryBudget, Reservation};
+use plinth_io::Reservation;
 
 use super::{Access, Asked, Matches};
 use crate::error::{FormatError, Result};
+use crate::scan::postings::located;
 use crate::scan::{Chunk, Scan};
-
-/// Lists with more than one in so many rows are put in order by a bitmap, others by sorting.
-const SPARSE: u64 = 64;
 
 /// Numbers of rows, increasing. Stops after an error.
 #[derive(Debug)]
@@ -152,57 +147,4 @@ pub(super) fn of(matches: &Matches) -> Result<Rows> {
         Err(FormatError::Memory(_)) if of.access == Access::Auto => scan(),
         Err(error) => Err(error),
     }
-}
-
-/// The rows of codes that lie in a range of the file's, in order, and the memory they take.
-pub(crate) fn located(
-    postings: &Postings,
-    codes: &Codes,
-    within: Range<u64>,
-    budget: &Arc<MemoryBudget>,
-) -> plinth_encoding::Result<(Vec<u64>, Reservation)> {
-    let span = within.end.saturating_sub(within.start);
-    let dense = codes.len() > 1 && postings.count(codes)?.saturating_mul(SPARSE) > span;
-    let mut memory = budget.open("row numbers");
-    let mut grow = |bytes: u64| {
-        let refused = |e| EncodingError::Fetch(Arc::new(FormatError::Memory(e)));
-        memory.try_grow(bytes).map_err(refused)
-    };
-    let mut rows = Vec::new();
-    let here = |list: &[u64]| {
-        let from = list.partition_point(|&row| row < within.start);
-        from..list.partition_point(|&row| row < within.end)
-    };
-    if dense {
-        let len = usize::try_from(span).unwrap_or(usize::MAX);
-        grow(span / 8)?;
-        let mut bits = BooleanBufferBuilder::new(len);
-        bits.append_n(len, false);
-        postings.for_each(codes, |_, list| {
-            for &row in &list[here(list)] {
-                bits.set_bit(usize::try_from(row - within.start).unwrap_or(usize::MAX), true);
-            }
-            Ok(())
-        })?;
-        let bits: BooleanBuffer = bits.finish();
-        let count = bits.count_set_bits();
-        grow(count as u64 * size_of::<u64>() as u64)?;
-        rows.reserve_exact(count);
-        rows.extend(bits.set_indices().map(|row| within.start + row as u64));
-    } else {
-        postings.for_each(codes, |_, list| {
-            let list = &list[here(list)];
-            if rows.capacity() - rows.len() < list.len() {
-                let more = rows.len().max(list.len());
-                grow(more as u64 * size_of::<u64>() as u64)?;
-                rows.reserve_exact(more);
-            }
-            rows.extend_from_slice(list);
-            Ok(())
-        })?;
-        if codes.len() > 1 {
-            rows.sort_unstable();
-        }
-    }
-    Ok((rows, memory))
 }

@@ -1,28 +1,24 @@
 //! A file's blocks on their way from storage to the decoder.
 
+use std::cell::OnceCell;
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 use hashbrown::{HashMap, HashSet};
 use plinth_encoding::{Block, Column, EncodingError, Memory, Physical};
-use plinth_io::{Held, Io, Merged, Need, Reading, Request};
+use plinth_io::{Held, Io, Need, Reading};
 use plinth_profile::{Stage, scope};
 
 use super::ScanMetrics;
 use super::predicate::rank_bits;
+use super::reads::{Brought, Reads};
 use super::source::BlockId;
 use crate::error::{FormatError, Result};
-use crate::file::{Inner, verify};
+use crate::file::Inner;
 use crate::meta::{BlockMeta, ChunkMeta};
-
-/// Ranges closer than this are read as one.
-const READ_GAP: u64 = 16 << 10;
-
-/// A merged read is not grown beyond this.
-const READ_MOST: u64 = 1 << 20;
+use crate::wire::verify;
 
 /// The blocks of one scan.
 #[derive(Debug)]
@@ -66,17 +62,22 @@ pub(super) struct Decoded {
 #[derive(Debug)]
 struct Fetched {
     bytes: Buffer,
+    /// Its parts, once they were asked for; slices of the bytes.
+    parsed: OnceCell<Block>,
     /// The read that brought it holds memory for as long as one of its blocks is here.
     read: Option<Arc<Held>>,
+}
+
+impl Fetched {
+    fn new(bytes: Buffer, read: Option<Arc<Held>>) -> Self {
+        Self { bytes, parsed: OnceCell::new(), read }
+    }
 }
 
 /// Reads under way.
 #[derive(Debug)]
 pub struct Fetch {
-    reading: Reading,
-    merged: Merged,
-    held: Vec<Option<Arc<Held>>>,
-    parts: Vec<Part>,
+    reads: Reads<Part>,
     /// Blocks that were kept of an earlier read.
     kept: Vec<(BlockId, usize, Buffer)>,
 }
@@ -86,9 +87,7 @@ pub struct Fetch {
 struct Part {
     at: BlockId,
     stream: usize,
-    range: Range<u64>,
     checksum: u64,
-    read: usize,
 }
 
 impl Decoded {
@@ -117,7 +116,7 @@ pub(super) enum Depth {
 
 impl AsRef<Reading> for Fetch {
     fn as_ref(&self) -> &Reading {
-        &self.reading
+        self.reads.as_ref()
     }
 }
 
@@ -178,51 +177,44 @@ impl Blocks {
             let meta = self.meta(stream, at)?;
             match self.file.kept_block(meta.offset).filter(|_| !self.anew) {
                 Some(bytes) => kept.push((at, stream, bytes)),
-                None => parts.push(Part { at, stream, range: meta.range(), checksum: meta.checksum, read: 0 }),
+                None => parts.push((meta.range(), Part { at, stream, checksum: meta.checksum })),
             }
         }
-        parts.sort_by_key(|part| (part.range.start, part.at.group, part.at.block, part.stream));
-        parts.dedup_by_key(|part| (part.range.start, part.stream, part.at));
-        let mut merged = Merged::new(READ_GAP, READ_MOST);
-        parts.iter_mut().for_each(|part| part.read = merged.add(&part.range));
-        let request = Request { ranges: merged.reads(), need, query_bytes: self.query_bytes };
-        let Some(reading) = self.file.source.start(&request)? else { return Ok(None) };
-        self.metrics.bytes_read.fetch_add(merged.bytes(), Relaxed);
-        let hold = |io: &Io, range: &Range<u64>| Arc::new(io.hold(range.end - range.start));
-        let io = self.file.source.io();
-        let held = merged.reads().iter().map(|range| io.map(|io| hold(io, range))).collect();
-        Ok(Some(Fetch { reading, merged, held, parts, kept }))
+        parts.sort_by_key(|(range, part)| (range.start, part.at.group, part.at.block, part.stream));
+        parts.dedup_by_key(|(range, part)| (range.start, part.stream, part.at));
+        let reads = Reads::start(&*self.file.source, parts, need, self.query_bytes, &self.metrics)?;
+        Ok(reads.map(|reads| Fetch { reads, kept }))
     }
 
     /// Waits for what was started, and checks it.
     pub(super) fn finish(&mut self, fetch: Fetch) -> Result<()> {
-        let Fetch { reading, merged, held, parts, kept } = fetch;
-        let below = reading.below();
+        let Fetch { reads, kept } = fetch;
+        let below = reads.below();
         for (at, stream, bytes) in kept {
-            self.loaded.entry(at).or_default().bytes.insert(stream, Fetched { bytes, read: None });
+            self.loaded.entry(at).or_default().bytes.insert(stream, Fetched::new(bytes, None));
         }
-        let buffers = reading.wait()?;
+        let blocks = reads.wait()?;
         let check = scope(Stage::Checksum);
-        check.bytes(parts.iter().map(|part| part.range.end - part.range.start).sum());
-        for Part { at, stream, range, checksum, read } in parts {
-            let bytes = merged.part(read, &range, &buffers);
-            let bytes = bytes.ok_or_else(|| FormatError::InvalidArgument("a read returned too few bytes".into()))?;
+        check.bytes(blocks.iter().map(|block| block.bytes.len() as u64).sum());
+        for Brought { part: Part { at, stream, checksum }, range, bytes, held } in blocks {
             verify(self.file.source.name(), &Place { file: &self.file, stream, at }, &bytes, checksum)?;
             self.file.keep_block(range.start, &bytes, below);
-            let fetched = Fetched { bytes, read: held.get(read).cloned().flatten() };
-            self.loaded.entry(at).or_default().bytes.insert(stream, fetched);
+            self.loaded.entry(at).or_default().bytes.insert(stream, Fetched::new(bytes, held));
         }
         Ok(())
     }
 
-    /// A fetched block, parsed, and whether it holds codes.
-    pub(super) fn open(&self, stream: usize, at: BlockId) -> Result<(Block, bool)> {
+    /// A fetched block, which is parsed once.
+    pub(super) fn open(&self, stream: usize, at: BlockId) -> Result<&Block> {
+        let fetched = self.fetched(stream, at)?;
+        if let Some(block) = fetched.parsed.get() {
+            return Ok(block);
+        }
         let coded = self.chunk(stream, at.group)?.coded;
-        let meta = self.meta(stream, at)?;
-        let bytes = &self.fetched(stream, at)?.bytes;
         let physical = if coded { Physical::CODES } else { self.file.stream(stream).physical };
-        let block = Block::open(physical, bytes, meta.values as usize).map_err(self.fail(stream, at))?;
-        Ok((block, coded))
+        let rows = self.meta(stream, at)?.values as usize;
+        let block = Block::open(physical, &fetched.bytes, rows).map_err(self.fail(stream, at))?;
+        Ok(fetched.parsed.get_or_init(|| block))
     }
 
     fn fetched(&self, stream: usize, at: BlockId) -> Result<&Fetched> {
@@ -258,7 +250,7 @@ impl Blocks {
 
     /// The most bytes that decoding a stream's block can take.
     pub(super) fn decoded_at_most(&self, stream: usize, at: BlockId) -> Result<u64> {
-        Ok(self.open(stream, at)?.0.decoded_at_most())
+        Ok(self.open(stream, at)?.decoded_at_most())
     }
 
     /// Keeps of a block's decoded streams those that are needed, and of them the selected rows; the bytes they were decoded from
@@ -296,11 +288,7 @@ impl Blocks {
     }
 
     fn decode(&mut self, stream: usize, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<Column> {
-        let (opened, _) = self.open(stream, at)?;
-        self.metrics.blocks_decoded.fetch_add(1, Relaxed);
-        if !self.loaded.entry(at).or_default().once.insert(stream) {
-            self.metrics.blocks_decoded_again.fetch_add(1, Relaxed);
-        }
+        let opened = self.open(stream, at)?;
         let decode = scope(Stage::Decode.of(opened.encoding().name()));
         let column = opened.decode(selection).map_err(self.fail(stream, at))?;
         if decode.is_recording() {
@@ -308,6 +296,10 @@ impl Blocks {
             decode.bytes(column.bytes());
         }
         drop(decode);
+        self.metrics.blocks_decoded.fetch_add(1, Relaxed);
+        if !self.loaded.entry(at).or_default().once.insert(stream) {
+            self.metrics.blocks_decoded_again.fetch_add(1, Relaxed);
+        }
         let fetched = self.fetched(stream, at)?;
         // Values that need no decoding stay where they were read, unless too much of that memory is with consumers.
         let lent_out = || fetched.read.is_some() && self.file.source.io().is_some_and(Io::is_lent_out);

@@ -17,13 +17,14 @@ use plinth_encoding::{
 use plinth_io::Need;
 use plinth_profile::{Stage, scope};
 
-use super::answers::SharedAnswers;
 use super::blocks::{Blocks, Decoded, Depth, Fetch};
+use super::postings::{located, pays, scan_cost};
 use super::predicate::call_on;
 use super::source::{BlockId, ColumnId, ColumnPredicate, ColumnSource, Leaf, Located, Ran, Rows, ScanColumn};
+use crate::access::Access;
+use crate::answers::SharedAnswers;
 use crate::assemble::{DecodeStream, assemble, leaf as leaf_array};
 use crate::error::{FormatError, Result};
-use crate::lookup::{Access, located, pays, scan_cost};
 use crate::shred::VIEW_BYTES;
 use crate::types::{Logical, Node};
 
@@ -93,7 +94,7 @@ impl FileColumns {
         let fail = self.blocks.fail(stream, at);
         let mut scope = Cow::Borrowed(rows.scope);
         if self.blocks.decoded(stream, at).is_none() {
-            let (opened, _) = self.blocks.open(stream, at)?;
+            let opened = self.blocks.open(stream, at)?;
             let comes_out = self.needed.contains_key(&stream);
             if !(comes_out && opened.evaluates_by_decoding())
                 && let Some(mask) = opened.evaluate(set).map_err(&fail)?
@@ -128,7 +129,7 @@ impl FileColumns {
                 _ => BooleanBuffer::new_unset(len),
             }
         } else {
-            let nulls = self.blocks.open(stream, at)?.0.nulls().map_err(fail)?;
+            let nulls = self.blocks.open(stream, at)?.nulls().map_err(fail)?;
             nulls.map_or_else(|| BooleanBuffer::new_unset(len), |nulls| !nulls.inner())
         };
         self.blocks.metrics.blocks_evaluated.fetch_add(1, Relaxed);

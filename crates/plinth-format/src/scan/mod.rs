@@ -4,7 +4,6 @@
 //! evaluates the predicate's conjuncts (cheapest first, on encoded data where the encoding can), and decodes the other
 //! columns under the selection that is left. A column that a predicate had to decode is not decoded again.
 
-mod answers;
 mod batches;
 mod blocks;
 mod columns;
@@ -12,7 +11,9 @@ mod executor;
 mod filter;
 mod indexed;
 mod learned;
+pub(crate) mod postings;
 mod predicate;
+pub mod reads;
 mod single;
 pub mod source;
 mod stages;
@@ -29,14 +30,13 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use plinth_encoding::expr::{Expr, Path};
 use plinth_profile::{Stage, scope};
 
-pub(crate) use answers::{FunctionCache, answers};
 pub use executor::Plan;
 pub use learned::{ConjunctReport, Learned};
 pub use source::ScanColumn;
 
+use crate::access::Access;
 use crate::error::{FormatError, Result};
 use crate::file::File;
-use crate::lookup::Access;
 use batches::{Batches, Next};
 use blocks::Blocks;
 use columns::FileColumns;
@@ -166,6 +166,13 @@ pub struct ScanMetrics {
     pub postings_rows: AtomicU64,
     /// Bytes of the lists that gave them, whether they were read or kept of an earlier read.
     pub postings_bytes: AtomicU64,
+}
+
+impl File {
+    /// Starts a scan, of all columns and rows until it is told otherwise.
+    pub fn scan(&self) -> ScanBuilder {
+        ScanBuilder::new(self.clone())
+    }
 }
 
 impl ScanBuilder {

@@ -10,9 +10,9 @@ use plinth_io::Need;
 use super::blocks::Blocks;
 use super::columns::FileColumns;
 use super::source::{BlockId, ColumnSource};
+use crate::access::Access;
 use crate::error::{FormatError, Result};
 use crate::file::File;
-use crate::lookup::Access;
 
 impl File {
     /// The block that has a row.

@@ -37,7 +37,7 @@ use chunk::EncodedChunk;
 use layout::Layout;
 pub use share::Charge;
 use stream::ColumnWriter;
-pub(crate) use weigh::{long_bytes, weigh};
+pub(crate) use weigh::weigh;
 
 /// How to write a file. Everything but `threads`, `replace`, `cancelled` and whose memory is taken changes the bytes;
 /// nothing else does.

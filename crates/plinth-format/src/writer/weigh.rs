@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, GenericByteArray, OffsetSizeTrait, PrimitiveA
 use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::DataType;
 
-use crate::shred::VIEW_BYTES;
+use crate::shred::{VIEW_BYTES, long_bytes, long_len};
 
 /// Longest value a view holds itself.
 const INLINE: usize = 12;
@@ -68,18 +68,6 @@ fn views(views: &[u128], buffers: &[Buffer], rows: Range<usize>) -> u64 {
 
 fn view(view: &u128) -> u64 {
     VIEW_BYTES as u64 + long_len(*view)
-}
-
-/// Bytes of those values of some views that lie in their buffers. Without buffers there are none, and nobody looks.
-pub(crate) fn long_bytes(views: &[u128], buffers: &[Buffer]) -> u64 {
-    if buffers.is_empty() { 0 } else { views.iter().map(|view| long_len(*view)).sum() }
-}
-
-#[allow(clippy::cast_possible_truncation, reason = "a view's low 32 bits are the length")]
-fn long_len(view: u128) -> u64 {
-    /// Longest value a view holds itself.
-    const INLINE: u32 = 12;
-    if view as u32 > INLINE { u64::from(view as u32) } else { 0 }
 }
 
 fn value(len: usize) -> u64 {
