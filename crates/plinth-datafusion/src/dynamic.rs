@@ -1,11 +1,12 @@
 //! Predicates that tighten while a query runs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use datafusion_physical_expr::DynamicFilterTracking;
 use datafusion_physical_expr_common::physical_expr::{
     PhysicalExpr, fmt_sql, snapshot_generation, snapshot_physical_expr,
 };
+use plinth_core::sync::lock;
 use plinth_encoding::expr::Expr;
 use plinth_format::DynamicFilter;
 
@@ -41,7 +42,7 @@ impl DynamicFilter for EngineFilter {
         if generation <= seen {
             return None;
         }
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.current);
         if let Some((version, predicate)) = &*current
             && *version >= generation
         {

@@ -2,6 +2,7 @@
 
 use datafusion_common::DataFusionError;
 use plinth_format::FormatError;
+use plinth_table::store::TableError;
 
 /// A file's error as the engine's. A predicate's own failure stays an execution error, as the engine would have raised
 /// it; the rest is passed through whole, so a caller can downcast it.
@@ -16,4 +17,12 @@ pub fn from_format(error: FormatError) -> DataFusionError {
 /// A task that could not be joined: it panicked, or the runtime is going away.
 pub(crate) fn from_join(error: tokio::task::JoinError) -> DataFusionError {
     DataFusionError::ExecutionJoin(Box::new(error))
+}
+
+/// A table's error as the engine's.
+pub(crate) fn from_table(error: TableError) -> DataFusionError {
+    match error {
+        TableError::Format(error) => crate::from_format(error),
+        other => DataFusionError::External(Box::new(other)),
+    }
 }

@@ -21,7 +21,8 @@ use plinth_encoding::Effort;
 use plinth_format::WriterOptions;
 
 use crate::error::from_join;
-use crate::handles::{Handles, Remote};
+use crate::handles::Handles;
+use crate::location::Remote;
 use crate::sink::WriteExec;
 use crate::source::{PlinthSource, of_config};
 use crate::{EXTENSION, FileOptions, location, schema, statistics};

@@ -1,20 +1,18 @@
 //! Open files, kept so that a footer is read once and not once for every byte range.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use datafusion_common::Result;
 use datafusion_datasource::PartitionedFile;
+use object_store::ObjectMeta;
 use object_store::path::Path as Location;
-use object_store::{ObjectMeta, ObjectStore};
+use plinth_core::sync::lock;
 use plinth_format::{File, OpenOptions};
 
 use crate::error::from_format;
-use crate::location;
+use crate::location::{self, Remote};
 use crate::store::StoreFile;
-
-/// A store that is not the local file system.
-pub(crate) type Remote = Option<Arc<dyn ObjectStore>>;
 
 /// Files opened by location, shared by a format and the sources it makes. An entry is replaced when the file's size or
 /// time of change is not what the listing says.
@@ -105,6 +103,6 @@ impl Handles {
     }
 
     fn files(&self) -> MutexGuard<'_, HashMap<Location, Vec<Entry>>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.files)
     }
 }

@@ -8,7 +8,8 @@ use datafusion_datasource::ListingTableUrl;
 use object_store::ObjectStore;
 use object_store::path::Path as Location;
 
-use crate::handles::Remote;
+/// A store that is not the local file system.
+pub(crate) type Remote = Option<Arc<dyn ObjectStore>>;
 
 /// The file a location of the `file://` store means. A location is the decoded path without its leading separator, so
 /// spaces and letters of any script stand as they are.

@@ -19,13 +19,13 @@ use plinth_profile::{Pause, Profiler, Stage, scope};
 use plinth_table::store::SegmentRows;
 
 use crate::columns::FileColumns;
-use crate::error::{from_format, from_join};
-use crate::handles::{Handles, Remote};
+use crate::error::{from_format, from_join, from_table};
+use crate::handles::Handles;
+use crate::location::Remote;
 use crate::metrics::{PartitionMetrics, ScanReporter};
 use crate::predicates::{Predicates, Translated};
 use crate::profile::spawn_blocking;
 use crate::projection::FileProjection;
-use crate::rows::from_table;
 
 /// What to do with every file of a partition.
 #[derive(Clone)]

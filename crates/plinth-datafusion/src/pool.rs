@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use datafusion_common::{DataFusionError, Result};
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use plinth_core::sync::lock;
 use plinth_io::{MemoryBudget, OutOfMemory, Reservation};
 
 /// A pool that reserves what operators ask for in a [`MemoryBudget`], so that they share it with everything else.
@@ -186,7 +187,7 @@ impl BudgetPool {
 
     /// What this locks is whole at any moment.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The predicates of a source, translated for its files.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use datafusion_common::Result;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -11,6 +11,7 @@ use datafusion_physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion_physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use datafusion_physical_plan::filter_pushdown::PushedDown;
+use plinth_core::sync::lock;
 use plinth_encoding::expr::Expr;
 use plinth_format::{Arm, Learned};
 
@@ -105,7 +106,7 @@ impl Predicates {
 
     /// Translates them for a file with these columns.
     pub(crate) fn translate(&self, columns: &FileColumns) -> Result<Arc<Translated>> {
-        let mut translated = self.translated.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut translated = lock(&self.translated);
         if let Some((_, known)) = translated.iter().find(|(known, _)| known == columns) {
             return Ok(Arc::clone(known));
         }

@@ -5,7 +5,7 @@
 //! PARTITION BY there is one.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 use datafusion_common::config::ConfigOptions;
@@ -23,6 +23,7 @@ use datafusion_physical_plan::windows::WindowAggExec;
 use datafusion_physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use datafusion_session::PhysicalOptimizerRule;
 use futures::{StreamExt, TryStreamExt, stream};
+use plinth_core::sync::lock;
 
 use crate::around::{Around, AroundExec};
 
@@ -207,7 +208,7 @@ impl ExecutionPlan for ChunkExec {
     }
 
     fn execute(&self, _partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let batches = lock(&self.batches).take();
         let batches = batches.ok_or_else(|| internal_datafusion_err!("a chunk of a window is asked for twice"))?;
         let rows = stream::iter(batches.into_iter().map(Ok));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::ByteViewType;
@@ -20,6 +20,7 @@ use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use plinth_core::sync::lock;
 use plinth_encoding::{Column, Physical, Values};
 
 /// Memory is shared with whoever has the rest of a page, but not for so many times the rows.
@@ -151,7 +152,7 @@ impl RowGroups for Pages<'_> {
     }
 
     fn column_chunks(&self, _leaf: usize) -> Result<Box<dyn PageIterator>> {
-        let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+        let pages = lock(&self.pages).take().unwrap_or_default();
         Ok(Box::new(Once(Some(Box::new(Queue(pages.into()))))))
     }
 

@@ -12,10 +12,10 @@ use plinth_format::ScanMetrics;
 use plinth_format::scan::source::{ColumnPredicate, Leaf};
 
 use super::arrays::guarded;
-use super::columns::ParquetFile;
+use super::chunk_bytes::ChunkBytes;
+use super::file::ParquetFile;
 use super::predicate::LeafState;
 use super::resolved::Resolved;
-use super::tape::Tape;
 
 /// Larger filters are not read.
 const MOST_BYTES: i32 = 16 << 20;
@@ -79,7 +79,7 @@ fn read(file: &ParquetFile, metrics: &Arc<ScanMetrics>, group: usize, leaf: usiz
     if is_large || chunk.bloom_filter_offset().is_none() {
         return None;
     }
-    let bytes = Tape::new(Arc::clone(&file.source), Arc::clone(metrics), 0..file.source.byte_len());
+    let bytes = ChunkBytes::new(Arc::clone(&file.source), Arc::clone(metrics), 0..file.source.byte_len());
     guarded(|| Sbbf::read_from_column_chunk(chunk, &bytes)).ok().flatten().map(Arc::new)
 }
 

@@ -5,12 +5,13 @@ use std::fmt;
 use std::io::Read;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use arrow_buffer::Buffer;
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
+use plinth_core::sync::lock;
 use plinth_format::ScanMetrics;
 use plinth_io::{Held, Io, Source};
 
@@ -20,7 +21,7 @@ const HEADER_BYTES: u64 = 16 << 10;
 /// The bytes of a column chunk that are in memory. What was not read ahead is read when the decoder asks for it, so what is
 /// read ahead is a matter of speed alone.
 #[derive(Debug)]
-pub(super) struct Tape {
+pub(super) struct ChunkBytes {
     source: Arc<dyn Source>,
     metrics: Arc<ScanMetrics>,
     range: Range<u64>,
@@ -44,7 +45,7 @@ struct Piece {
     _held: Option<Arc<Held>>,
 }
 
-impl Tape {
+impl ChunkBytes {
     pub(super) fn new(source: Arc<dyn Source>, metrics: Arc<ScanMetrics>, range: Range<u64>) -> Self {
         let end = range.end.min(source.byte_len());
         let range = range.start.min(end)..end;
@@ -52,7 +53,7 @@ impl Tape {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// What of a range was not asked for yet.
@@ -172,23 +173,23 @@ fn shared(buffer: Buffer) -> Bytes {
     Bytes::from_owner(Owned(buffer))
 }
 
-impl Length for Tape {
+impl Length for ChunkBytes {
     fn len(&self) -> u64 {
         self.range.end
     }
 }
 
-impl ChunkReader for Tape {
-    type T = TapeReader;
+impl ChunkReader for ChunkBytes {
+    type T = HeaderReader;
 
-    fn get_read(&self, start: u64) -> Result<TapeReader> {
+    fn get_read(&self, start: u64) -> Result<HeaderReader> {
         self.at(start)?;
         let here = match self.piece(start) {
             Some((piece, _)) => piece,
             None => self.read_now(start..self.range.end.min(start.saturating_add(HEADER_BYTES)))?,
         };
         let next = start + here.len() as u64;
-        Ok(TapeReader { here, at: 0, next, rest: Rest { source: Arc::clone(&self.source), end: self.range.end } })
+        Ok(HeaderReader { here, at: 0, next, rest: Rest { source: Arc::clone(&self.source), end: self.range.end } })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -200,7 +201,7 @@ impl ChunkReader for Tape {
 }
 
 /// Reads on from an offset: a page header, of which nobody knows the length.
-pub(super) struct TapeReader {
+pub(super) struct HeaderReader {
     here: Buffer,
     /// Of which so many bytes were given out: a header is read a byte at a time.
     at: usize,
@@ -214,7 +215,7 @@ struct Rest {
     end: u64,
 }
 
-impl Read for TapeReader {
+impl Read for HeaderReader {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         if self.at == self.here.len() && self.next < self.rest.end {
             let range = self.next..self.rest.end.min(self.next.saturating_add(HEADER_BYTES));
@@ -237,8 +238,8 @@ impl Read for TapeReader {
     }
 }
 
-impl fmt::Debug for TapeReader {
+impl fmt::Debug for HeaderReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TapeReader").field("next", &self.next).finish_non_exhaustive()
+        f.debug_struct("HeaderReader").field("next", &self.next).finish_non_exhaustive()
     }
 }

@@ -1,5 +1,7 @@
 //! The columns of a Parquet file as the executor sees them.
 
+mod fetch;
+
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -9,25 +11,25 @@ use std::sync::atomic::Ordering::Relaxed;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Schema, SchemaRef};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::ParquetMetaData;
 use plinth_encoding::expr::Path;
 use plinth_encoding::{Mask, Physical, ZoneMapResult};
 use plinth_format::scan::source::{BlockId, ColumnId, ColumnPredicate, ColumnSource, Leaf, Rows, ScanColumn};
 use plinth_format::{FormatError, Result, ScanMetrics};
-use plinth_io::{Io, IoError, Need, Reservation, Source};
+use plinth_io::{Io, Need, Reservation};
 use plinth_profile::{Anchor, Stage, scope};
+
+use fetch::Fetch;
 
 use super::BLOCK_ROWS;
 use super::arrays::{compacted, physical, selected};
 use super::bloom::Blooms;
+use super::chunk_bytes::ChunkBytes;
 use super::decodes::Decodes;
-use super::fetch::Fetch;
+use super::file::{ParquetFile, one_line};
 use super::leaf::{LeafChunk, PageValues};
 use super::nested::NestedChunk;
 use super::predicate::{Asked, ChunkAnswers, LeafState, Question};
 use super::resolved::Resolved;
-use super::tape::Tape;
 use super::zones::{StatisticsOf, Zones};
 
 /// What profiles charge decoding to, whatever the encoding.
@@ -52,7 +54,7 @@ pub(crate) struct ParquetColumns {
     columns: Vec<Arc<Resolved>>,
     /// Those that come out.
     output: BTreeSet<ColumnId>,
-    pub(super) tapes: RefCell<HashMap<(usize, usize), Arc<Tape>>>,
+    pub(super) chunks: RefCell<HashMap<(usize, usize), Arc<ChunkBytes>>>,
     zones: RefCell<HashMap<(ColumnId, usize), Arc<Zones>>>,
     blooms: Blooms,
     flat: HashMap<(ColumnId, usize), LeafChunk>,
@@ -96,37 +98,6 @@ impl Kept {
     }
 }
 
-/// An open file.
-#[derive(Clone, Debug)]
-pub(crate) struct ParquetFile {
-    pub(super) source: Arc<dyn Source>,
-    pub(super) metadata: Arc<ParquetMetaData>,
-    /// What its columns are read as.
-    pub(super) schema: Arc<Schema>,
-}
-
-impl ParquetFile {
-    fn fail(&self, column: &Resolved, group: usize) -> impl Fn(ParquetError) -> FormatError + use<> {
-        let (file, path) = (self.source.name().to_owned(), column.path.clone());
-        move |error| match error {
-            ParquetError::External(inner) if inner.is::<IoError>() => match inner.downcast::<IoError>() {
-                Ok(error) => FormatError::Io(*error),
-                Err(error) => FormatError::Corrupt { file: file.clone(), what: error.to_string() },
-            },
-            error => {
-                let what = format!("column {:?}, row group {group}: {}", path.to_string(), one_line(&error));
-                FormatError::Corrupt { file: file.clone(), what }
-            }
-        }
-    }
-}
-
-/// A library's message without line breaks and without the name it starts with.
-pub(super) fn one_line(error: &ParquetError) -> String {
-    let text = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-    text.strip_prefix("Parquet error: ").unwrap_or(&text).to_owned()
-}
-
 impl ParquetColumns {
     pub(crate) fn new(
         file: ParquetFile,
@@ -149,7 +120,7 @@ impl ParquetColumns {
             forward: false,
             columns: Vec::new(),
             output: BTreeSet::new(),
-            tapes: RefCell::default(),
+            chunks: RefCell::default(),
             zones: RefCell::default(),
             flat: HashMap::new(),
             nested: HashMap::new(),
@@ -245,10 +216,10 @@ impl ParquetColumns {
     fn leaf_chunk(&mut self, column: ColumnId, group: usize) -> Result<&mut LeafChunk> {
         if !self.flat.contains_key(&(column, group)) {
             let (resolved, number) = (Arc::clone(self.column(column)?), self.group(group)?);
-            let tape = self.tape(number, resolved.leaf());
+            let chunk_bytes = self.chunk_bytes(number, resolved.leaf());
             let memory = self.memory.budget().open("parquet pages");
             let decodes = Decodes::new(Arc::clone(&self.metrics));
-            let chunk = LeafChunk::new(tape, Arc::clone(&self.file.metadata), number, resolved, decodes, memory);
+            let chunk = LeafChunk::new(chunk_bytes, Arc::clone(&self.file.metadata), number, resolved, decodes, memory);
             self.flat.insert((column, group), chunk);
         }
         self.flat.get_mut(&(column, group)).ok_or_else(|| FormatError::InvalidArgument("no such chunk".to_owned()))
@@ -258,9 +229,9 @@ impl ParquetColumns {
     fn nested_block(&mut self, column: ColumnId, at: BlockId) -> Result<ArrayRef> {
         let (resolved, group) = (Arc::clone(self.column(column)?), self.group(at.group)?);
         if !self.nested.contains_key(&(column, at.group)) {
-            let tapes = resolved.leaves().iter().map(|&leaf| (leaf, self.tape(group, leaf))).collect();
+            let chunks = resolved.leaves().iter().map(|&leaf| (leaf, self.chunk_bytes(group, leaf))).collect();
             let (metadata, decodes) = (Arc::clone(&self.file.metadata), Decodes::new(Arc::clone(&self.metrics)));
-            let chunk = NestedChunk::new(tapes, metadata, group, Arc::clone(&resolved), decodes);
+            let chunk = NestedChunk::new(chunks, metadata, group, Arc::clone(&resolved), decodes);
             self.nested.insert((column, at.group), chunk);
         }
         let rows = self.rows(at)?.len();
@@ -385,7 +356,7 @@ impl ParquetColumns {
         self.decoded.retain(|(at, _)| at.group >= before);
         self.zones.borrow_mut().retain(|(_, group), _| *group >= before);
         let first = self.groups.get(before).copied().unwrap_or(usize::MAX);
-        self.tapes.borrow_mut().retain(|(number, _), _| *number >= first);
+        self.chunks.borrow_mut().retain(|(number, _), _| *number >= first);
         self.blooms.forget(first);
     }
 }

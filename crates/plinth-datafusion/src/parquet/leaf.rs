@@ -21,10 +21,10 @@ use plinth_io::Reservation;
 
 use super::BLOCK_ROWS;
 use super::arrays::{self, copied, guarded};
+use super::chunk_bytes::ChunkBytes;
 use super::decodes::Decodes;
 use super::hybrid::Hybrid;
 use super::resolved::Resolved;
-use super::tape::Tape;
 
 /// Most rows of a page that is decoded whole. Of larger ones a block's worth is decoded at a time, for who asks for a few
 /// rows should not pay for all.
@@ -33,7 +33,7 @@ const WHOLE_PAGE: usize = 4 * BLOCK_ROWS;
 /// A column chunk that is being read.
 #[derive(Debug)]
 pub(super) struct LeafChunk {
-    tape: Arc<Tape>,
+    chunk_bytes: Arc<ChunkBytes>,
     metadata: Arc<ParquetMetaData>,
     group: usize,
     column: Arc<Resolved>,
@@ -48,7 +48,7 @@ pub(super) struct LeafChunk {
 
 /// The pages that come next.
 struct Pages {
-    reader: SerializedPageReader<Tape>,
+    reader: SerializedPageReader<ChunkBytes>,
     /// The page that is being decoded.
     page: Option<OpenPage>,
     /// The first row that comes next.
@@ -119,14 +119,24 @@ impl Decoded {
 
 impl LeafChunk {
     pub(super) fn new(
-        tape: Arc<Tape>,
+        chunk_bytes: Arc<ChunkBytes>,
         metadata: Arc<ParquetMetaData>,
         group: usize,
         column: Arc<Resolved>,
         decodes: Decodes,
         memory: Reservation,
     ) -> Self {
-        Self { tape, metadata, group, column, reader: None, dictionary: None, decoded: Vec::new(), decodes, memory }
+        Self {
+            chunk_bytes,
+            metadata,
+            group,
+            column,
+            reader: None,
+            dictionary: None,
+            decoded: Vec::new(),
+            decodes,
+            memory,
+        }
     }
 
     /// The dictionary of the pages of indices that were decoded so far.
@@ -245,7 +255,7 @@ impl LeafChunk {
             }
         }
         self.reader = Some(pages);
-        self.tape.trim();
+        self.chunk_bytes.trim();
         Ok(())
     }
 
@@ -310,11 +320,11 @@ impl LeafChunk {
         Ok(end)
     }
 
-    fn pages(&self, rows: usize) -> Result<SerializedPageReader<Tape>> {
+    fn pages(&self, rows: usize) -> Result<SerializedPageReader<ChunkBytes>> {
         let leaf = self.column.leaf();
         let chunk = self.metadata.row_group(self.group).column(leaf);
         let locations = super::resolved::page_locations(&self.metadata, self.group, leaf);
-        SerializedPageReader::new(Arc::clone(&self.tape), chunk, rows, locations.map(<[_]>::to_vec))
+        SerializedPageReader::new(Arc::clone(&self.chunk_bytes), chunk, rows, locations.map(<[_]>::to_vec))
     }
 
     fn set_dictionary(&mut self, buf: &bytes::Bytes, count: u32) -> Result<()> {

@@ -14,7 +14,8 @@ use plinth_format::scan::{Learned, Plan};
 use plinth_format::{Arm, Scan, ScanMetrics};
 use plinth_io::{Io, IoOptions, LocalFile, MemoryBudget};
 
-use super::columns::{ParquetColumns, ParquetFile};
+use super::columns::ParquetColumns;
+use super::file::ParquetFile;
 
 #[path = "../../../plinth-format/tests/suite/counting.rs"]
 mod counting;

@@ -12,10 +12,11 @@
 
 mod arrays;
 mod bloom;
+mod chunk_bytes;
 mod columns;
 mod decodes;
 mod fallback;
-mod fetch;
+mod file;
 mod hybrid;
 mod leaf;
 #[cfg(test)]
@@ -27,7 +28,6 @@ mod predicate;
 mod resolved;
 mod rule;
 mod source;
-mod tape;
 mod zones;
 
 pub use rule::ParquetScans;

@@ -15,9 +15,9 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::BLOCK_ROWS;
 use super::arrays::{Once, descend, guarded};
+use super::chunk_bytes::ChunkBytes;
 use super::decodes::Decodes;
 use super::resolved::{Resolved, page_locations};
-use super::tape::Tape;
 
 /// Blocks that are decoded for nothing before the reader is set up anew, where the file has no page index to skip by.
 const GAP: usize = 16;
@@ -25,7 +25,7 @@ const GAP: usize = 16;
 /// A column's chunks in one row group.
 pub(super) struct NestedChunk {
     /// One a leaf.
-    tapes: Vec<(usize, Arc<Tape>)>,
+    chunks: Vec<(usize, Arc<ChunkBytes>)>,
     metadata: Arc<ParquetMetaData>,
     group: usize,
     column: Arc<Resolved>,
@@ -44,19 +44,19 @@ impl std::fmt::Debug for NestedChunk {
 
 impl NestedChunk {
     pub(super) fn new(
-        tapes: Vec<(usize, Arc<Tape>)>,
+        chunks: Vec<(usize, Arc<ChunkBytes>)>,
         metadata: Arc<ParquetMetaData>,
         group: usize,
         column: Arc<Resolved>,
         decodes: Decodes,
     ) -> Self {
-        Self { tapes, metadata, group, column, reader: None, decodes }
+        Self { chunks, metadata, group, column, reader: None, decodes }
     }
 
     /// The rows of a block.
     pub(super) fn block(&mut self, block: usize, rows: usize) -> Result<ArrayRef> {
         let array = guarded(|| self.decode(block))?;
-        self.tapes.iter().for_each(|(_, tape)| tape.trim());
+        self.chunks.iter().for_each(|(_, chunk_bytes)| chunk_bytes.trim());
         if array.len() == rows {
             return Ok(array);
         }
@@ -86,7 +86,7 @@ impl NestedChunk {
 
     /// Whether a reader that is set up anew finds its page without reading those before it.
     fn skips_by_index(&self) -> bool {
-        self.tapes.iter().all(|(leaf, _)| page_locations(&self.metadata, self.group, *leaf).is_some())
+        self.chunks.iter().all(|(leaf, _)| page_locations(&self.metadata, self.group, *leaf).is_some())
     }
 
     fn reader_at(&self, block: usize) -> Result<ParquetRecordBatchReader> {
@@ -115,14 +115,14 @@ impl RowGroups for Chunks<'_> {
     }
 
     fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>> {
-        let NestedChunk { tapes, metadata, group, .. } = self.of;
-        let (_, tape) = tapes
+        let NestedChunk { chunks, metadata, group, .. } = self.of;
+        let (_, chunk_bytes) = chunks
             .iter()
             .find(|(known, _)| *known == leaf)
             .ok_or_else(|| ParquetError::General(format!("leaf {leaf} is not one of the column's")))?;
         let chunk = metadata.row_group(*group).column(leaf);
         let locations = page_locations(metadata, *group, leaf).map(<[_]>::to_vec);
-        let reader = SerializedPageReader::new(Arc::clone(tape), chunk, self.rows, locations)?;
+        let reader = SerializedPageReader::new(Arc::clone(chunk_bytes), chunk, self.rows, locations)?;
         Ok(Box::new(Once(Some(Box::new(reader)))))
     }
 

@@ -21,12 +21,12 @@ use plinth_format::{DynamicFilter, Scan, ScanMetrics};
 use plinth_io::{Io, LocalFile, Source};
 
 use super::arrays::guarded;
-use super::columns::{ParquetColumns, ParquetFile, one_line};
+use super::columns::ParquetColumns;
 use super::fallback::Fallback;
+use super::file::{ParquetFile, one_line};
 use crate::columns::FileColumns;
 use crate::error::{from_format, from_join};
-use crate::handles::Remote;
-use crate::location;
+use crate::location::{self, Remote};
 use crate::metrics::{PartitionMetrics, ScanReporter};
 use crate::opener::Batches;
 use crate::predicates::Predicates;

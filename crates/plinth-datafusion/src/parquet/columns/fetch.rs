@@ -2,21 +2,15 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
+use plinth_format::Result;
+use plinth_format::scan::reads::{Brought, READ_MOST, Reads};
 use plinth_format::scan::source::{BlockId, ColumnId};
-use plinth_format::{FormatError, Result};
-use plinth_io::{Held, Merged, Need, Reading, Request};
+use plinth_io::{Need, Reading};
 
-use super::columns::ParquetColumns;
-use super::resolved::page_locations;
-use super::tape::Tape;
-
-/// Ranges closer than this are read as one.
-const READ_GAP: u64 = 16 << 10;
-
-/// A merged read is not grown beyond this, and a longer range is read in pieces of this size.
-const READ_MOST: u64 = 1 << 20;
+use super::ParquetColumns;
+use crate::parquet::chunk_bytes::ChunkBytes;
+use crate::parquet::resolved::page_locations;
 
 /// How much further than its share of the rows a chunk without a page index is read for a block.
 const SLACK: u64 = 128 << 10;
@@ -24,51 +18,36 @@ const SLACK: u64 = 128 << 10;
 /// Reads under way.
 #[derive(Debug)]
 pub(crate) struct Fetch {
-    reading: Reading,
-    merged: Merged,
-    parts: Vec<Part>,
-    held: Vec<Option<Arc<Held>>>,
+    reads: Reads<Arc<ChunkBytes>>,
     blocks: Vec<BlockId>,
-}
-
-/// A part of a column chunk that one of the reads brings.
-#[derive(Debug)]
-struct Part {
-    tape: Arc<Tape>,
-    range: Range<u64>,
-    read: usize,
 }
 
 impl AsRef<Reading> for Fetch {
     fn as_ref(&self) -> &Reading {
-        &self.reading
+        self.reads.as_ref()
     }
 }
 
 impl Fetch {
     /// Waits for the reads, and puts what they bring where it belongs: the blocks it is of.
     pub(super) fn finish(self) -> Result<Vec<BlockId>> {
-        let Self { reading, merged, parts, held, blocks } = self;
-        let buffers = reading.wait()?;
-        for Part { tape, range, read } in parts {
-            let bytes = merged.part(read, &range, &buffers);
-            let bytes = bytes.ok_or_else(|| FormatError::InvalidArgument("a read returned too few bytes".into()))?;
-            tape.put(range.start, bytes, held.get(read).cloned().flatten());
+        for Brought { part: chunk_bytes, range, bytes, held } in self.reads.wait()? {
+            chunk_bytes.put(range.start, bytes, held);
         }
-        Ok(blocks)
+        Ok(self.blocks)
     }
 }
 
 impl ParquetColumns {
     /// What is there of a leaf's chunk.
-    pub(super) fn tape(&self, group: usize, leaf: usize) -> Arc<Tape> {
-        let mut tapes = self.tapes.borrow_mut();
-        let tape = tapes.entry((group, leaf)).or_insert_with(|| {
+    pub(super) fn chunk_bytes(&self, group: usize, leaf: usize) -> Arc<ChunkBytes> {
+        let mut chunks = self.chunks.borrow_mut();
+        let chunk_bytes = chunks.entry((group, leaf)).or_insert_with(|| {
             let (start, len) = self.file.metadata.row_group(group).column(leaf).byte_range();
             let range = start..start.saturating_add(len);
-            Arc::new(Tape::new(Arc::clone(&self.file.source), Arc::clone(&self.metrics), range))
+            Arc::new(ChunkBytes::new(Arc::clone(&self.file.source), Arc::clone(&self.metrics), range))
         });
-        Arc::clone(tape)
+        Arc::clone(chunk_bytes)
     }
 
     /// The bytes of a leaf's chunk that a block takes, as far as that can be told.
@@ -100,15 +79,15 @@ impl ParquetColumns {
 
     /// Starts to read what is missing of some blocks; `None` if it was asked for ahead and there is no memory for it.
     pub(super) fn start_reading(&self, wanted: &[(ColumnId, BlockId)], need: Need) -> Result<Option<Fetch>> {
-        let mut parts: Vec<(Range<u64>, Arc<Tape>)> = Vec::new();
+        let mut parts: Vec<(Range<u64>, Arc<ChunkBytes>)> = Vec::new();
         for &(column, at) in wanted {
             let (group, rows) = (self.group(at.group)?, self.rows(at)?);
             for &leaf in self.column(column)?.leaves() {
-                let tape = self.tape(group, leaf);
+                let chunk_bytes = self.chunk_bytes(group, leaf);
                 let (mut ranges, mut missing) = (Vec::new(), Vec::new());
                 self.ranges(group, leaf, &rows, &mut ranges);
-                ranges.into_iter().for_each(|range| tape.missing(range, &mut missing));
-                parts.extend(missing.into_iter().map(|range| (range, Arc::clone(&tape))));
+                ranges.into_iter().for_each(|range| chunk_bytes.missing(range, &mut missing));
+                parts.extend(missing.into_iter().map(|range| (range, Arc::clone(&chunk_bytes))));
             }
         }
         // Ahead of its time only what there is memory for, and a page takes some once it is decoded.
@@ -117,30 +96,25 @@ impl ParquetColumns {
         }
         let mut blocks: Vec<BlockId> = wanted.iter().map(|&(_, at)| at).collect();
         blocks.dedup();
-        let mut pieces: Vec<(Range<u64>, Arc<Tape>)> = Vec::new();
+        let mut pieces: Vec<(Range<u64>, Arc<ChunkBytes>)> = Vec::new();
         parts.sort_by_key(|(range, _)| (range.start, range.end));
-        for (range, tape) in parts {
+        for (range, chunk_bytes) in parts {
             // Several blocks may want the same page.
             let from = match pieces.last() {
-                Some((last, known)) if Arc::ptr_eq(known, &tape) => range.start.max(last.end),
+                Some((last, known)) if Arc::ptr_eq(known, &chunk_bytes) => range.start.max(last.end),
                 _ => range.start,
             };
+            // A longer range is read in pieces.
             let mut at = from;
             while at < range.end {
                 let end = range.end.min(at.saturating_add(READ_MOST));
-                pieces.push((at..end, Arc::clone(&tape)));
+                pieces.push((at..end, Arc::clone(&chunk_bytes)));
                 at = end;
             }
         }
-        let mut merged = Merged::new(READ_GAP, READ_MOST);
-        let part = |(range, tape)| Part { read: merged.add(&range), tape, range };
-        let parts: Vec<Part> = pieces.into_iter().map(part).collect();
-        let request = Request { ranges: merged.reads(), need, query_bytes: self.query_bytes };
-        let Some(reading) = self.file.source.start(&request)? else { return Ok(None) };
-        parts.iter().for_each(|part| part.tape.ask(part.range.clone()));
-        self.metrics.bytes_read.fetch_add(merged.bytes(), Relaxed);
-        let io = self.file.source.io();
-        let held = merged.reads().iter().map(|read| io.map(|io| Arc::new(io.hold(read.end - read.start)))).collect();
-        Ok(Some(Fetch { reading, merged, parts, held, blocks }))
+        let reads = Reads::start(&*self.file.source, pieces, need, self.query_bytes, &self.metrics)?;
+        let Some(reads) = reads else { return Ok(None) };
+        reads.parts().for_each(|(chunk_bytes, range)| chunk_bytes.ask(range.clone()));
+        Ok(Some(Fetch { reads, blocks }))
     }
 }
