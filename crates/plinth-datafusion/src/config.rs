@@ -2,7 +2,7 @@
 
 use datafusion_common::config::{ConfigExtension, ConfigOptions};
 use datafusion_common::{Result, config_err, extensions_options};
-use plinth_format::Arm;
+use plinth_format::PushdownMode;
 
 extensions_options! {
     /// Settings of Plinth: `SET plinth.NAME = VALUE`.
@@ -30,13 +30,13 @@ pub(crate) fn scans_parquet(config: &ConfigOptions) -> Result<bool> {
 }
 
 /// When filters are evaluated.
-pub(crate) fn arm(config: &ConfigOptions) -> Result<Arm> {
-    let Some(settings) = config.extensions.get::<PlinthConfig>() else { return Ok(Arm::Auto) };
-    let arms = [Arm::Auto, Arm::AfterDecode, Arm::Interleaved, Arm::FilterFirst];
-    match arms.into_iter().find(|arm| arm.to_string() == settings.pushdown) {
-        Some(arm) => Ok(arm),
+pub(crate) fn pushdown_mode(config: &ConfigOptions) -> Result<PushdownMode> {
+    let Some(settings) = config.extensions.get::<PlinthConfig>() else { return Ok(PushdownMode::Auto) };
+    let modes = [PushdownMode::Auto, PushdownMode::AfterDecode, PushdownMode::Interleaved, PushdownMode::FilterFirst];
+    match modes.into_iter().find(|mode| mode.to_string() == settings.pushdown) {
+        Some(mode) => Ok(mode),
         None => {
-            let known = arms.map(|arm| format!("'{arm}'")).join(", ");
+            let known = modes.map(|mode| format!("'{mode}'")).join(", ");
             config_err!("plinth.pushdown is {:?}; it can be {known}", settings.pushdown)
         }
     }

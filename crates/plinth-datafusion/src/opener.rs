@@ -105,11 +105,11 @@ impl PlinthOpener {
         if let Some(rows) = self.batch_size {
             scan = scan.batch_rows(rows);
         }
-        if let Some(learned) = self.predicates.learned() {
-            scan = scan.learned(learned);
+        if let Some(stats) = self.predicates.stats() {
+            scan = scan.adaptive_stats(stats);
         }
-        let scan = scan.arm(self.predicates.arm()).build().map_err(from_format)?;
-        self.predicates.learns(scan.learned());
+        let scan = scan.pushdown_mode(self.predicates.mode()).build().map_err(from_format)?;
+        self.predicates.share_stats(scan.adaptive_stats());
         let reporter = ScanReporter::new(self.metrics.clone(), Arc::clone(scan.metrics()), first.then_some(file));
         Ok(Some(Batches::new(scan, projection, reporter)))
     }

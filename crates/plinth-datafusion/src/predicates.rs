@@ -13,7 +13,7 @@ use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use datafusion_physical_plan::filter_pushdown::PushedDown;
 use plinth_core::sync::lock;
 use plinth_encoding::expr::Expr;
-use plinth_format::{Arm, Learned};
+use plinth_format::{AdaptiveStats, PushdownMode};
 
 use crate::columns::FileColumns;
 use crate::dynamic::{EngineFilter, is_dynamic};
@@ -30,9 +30,9 @@ pub(crate) struct Predicates {
     /// That change while the query runs.
     pub(crate) dynamic: Vec<Arc<dyn PhysicalExpr>>,
     /// When to evaluate them.
-    arm: Arm,
+    mode: PushdownMode,
     /// What the scans have learned of them, which they share.
-    learned: OnceLock<Arc<Learned>>,
+    stats: OnceLock<Arc<AdaptiveStats>>,
     translated: Mutex<Vec<(FileColumns, Arc<Translated>)>>,
 }
 
@@ -49,23 +49,23 @@ const KEPT: usize = 64;
 impl Predicates {
     /// Says when to evaluate them.
     #[must_use]
-    pub(crate) fn with_arm(self, arm: Arm) -> Self {
-        Self { arm, ..self }
+    pub(crate) fn with_mode(self, mode: PushdownMode) -> Self {
+        Self { mode, ..self }
     }
 
     /// When to evaluate them.
-    pub(crate) fn arm(&self) -> Arm {
-        self.arm
+    pub(crate) fn mode(&self) -> PushdownMode {
+        self.mode
     }
 
     /// What scans before have learned.
-    pub(crate) fn learned(&self) -> Option<Arc<Learned>> {
-        self.learned.get().cloned()
+    pub(crate) fn stats(&self) -> Option<Arc<AdaptiveStats>> {
+        self.stats.get().cloned()
     }
 
-    /// Shares what a scan learns; the first one's is everybody's.
-    pub(crate) fn learns(&self, learned: &Arc<Learned>) {
-        let _ = self.learned.set(Arc::clone(learned));
+    /// Shares what a scan learns: all others take the first one's.
+    pub(crate) fn share_stats(&self, stats: &Arc<AdaptiveStats>) {
+        let _ = self.stats.set(Arc::clone(stats));
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -95,7 +95,7 @@ impl Predicates {
                 if whole { PushedDown::Yes } else { PushedDown::No }
             })
             .collect();
-        let taken = Self { owned, dynamic, arm: self.arm, ..Self::default() };
+        let taken = Self { owned, dynamic, mode: self.mode, ..Self::default() };
         (answers, Some(taken).filter(|taken| taken.len() > self.len()))
     }
 
@@ -128,10 +128,10 @@ impl fmt::Display for Predicates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(predicate) = conjunction_opt(self.iter().cloned()) else { return Ok(()) };
         write!(f, ", predicate={predicate}")?;
-        let Some(learned) = self.learned() else { return Ok(()) };
-        let arm = if self.arm == Arm::Auto { learned.arm() } else { self.arm };
-        let conjuncts: Vec<String> = learned.report().iter().map(ToString::to_string).collect();
-        write!(f, ", arm={arm}, retained_peak={}, conjuncts=[{}]", learned.retained_peak(), conjuncts.join(" | "))
+        let Some(stats) = self.stats() else { return Ok(()) };
+        let mode = if self.mode == PushdownMode::Auto { stats.mode() } else { self.mode };
+        let conjuncts: Vec<String> = stats.report().iter().map(ToString::to_string).collect();
+        write!(f, ", arm={mode}, retained_peak={}, conjuncts=[{}]", stats.retained_peak(), conjuncts.join(" | "))
     }
 }
 

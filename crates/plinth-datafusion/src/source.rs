@@ -200,7 +200,7 @@ impl FileSource for PlinthSource {
         let (answers, predicates) = self.predicates.take(filters, &self.table);
         let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
         let Some(predicates) = predicates else { return Ok(propagation) };
-        let predicates = Arc::new(predicates.with_arm(crate::config::arm(config)?));
+        let predicates = Arc::new(predicates.with_mode(crate::config::pushdown_mode(config)?));
         let source = Self { predicates, ..self.clone() };
         Ok(propagation.with_updated_node(Arc::new(source) as Arc<dyn FileSource>))
     }

@@ -29,7 +29,8 @@ pub use error::{FormatError, Result};
 pub use file::{File, OpenOptions, RowGroup};
 pub use report::{ColumnReport, EncodingReport, FileReport};
 pub use scan::{
-    AccessPath, Arm, Chunk, ConjunctReport, DynamicFilter, Learned, Scan, ScanBuilder, ScanColumn, ScanMetrics,
+    AccessPath, AdaptiveStats, Chunk, ConjunctReport, DynamicFilter, PushdownMode, Scan, ScanBuilder, ScanColumn,
+    ScanMetrics,
 };
 pub use statistics::{ColumnStatistics, Exactness};
 pub use writer::{Charge, FileSummary, Writer, WriterOptions};

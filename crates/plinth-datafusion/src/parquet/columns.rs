@@ -443,15 +443,15 @@ impl ColumnSource for ParquetColumns {
         question.on_values(&array, rows.selection)
     }
 
-    fn look(&mut self, column: ColumnId, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<ScanColumn> {
+    fn decode_cached(&mut self, column: ColumnId, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<ScanColumn> {
         self.looked(column, at, scope).map(ScanColumn::Arrow)
     }
 
-    fn put_out(&mut self, output: &[ColumnId]) {
+    fn set_output(&mut self, output: &[ColumnId]) {
         self.output = output.iter().copied().collect();
     }
 
-    fn keeps_at_most(&self, column: ColumnId, at: BlockId) -> Result<u64> {
+    fn max_retained_bytes(&self, column: ColumnId, at: BlockId) -> Result<u64> {
         if !self.output.contains(&column) {
             return Ok(0);
         }
@@ -463,7 +463,7 @@ impl ColumnSource for ParquetColumns {
         Ok(u64::try_from(share).unwrap_or(u64::MAX).saturating_add(rows * VALUE_BYTES))
     }
 
-    fn settle(&mut self, at: BlockId, selection: &BooleanBuffer, wait: bool) -> Result<u64> {
+    fn retain_selected(&mut self, at: BlockId, selection: &BooleanBuffer, wait: bool) -> Result<u64> {
         if !wait {
             return Ok(0);
         }

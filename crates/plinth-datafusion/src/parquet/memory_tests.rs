@@ -10,8 +10,8 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::properties::WriterProperties;
 use plinth_encoding::expr::{ColumnFunction, Expr, Function, Path};
-use plinth_format::scan::{Learned, Plan};
-use plinth_format::{Arm, Scan, ScanMetrics};
+use plinth_format::scan::{AdaptiveStats, Plan};
+use plinth_format::{PushdownMode, Scan, ScanMetrics};
 use plinth_io::{Io, IoOptions, LocalFile, MemoryBudget};
 
 use super::columns::ParquetColumns;
@@ -62,7 +62,7 @@ fn written(path: &std::path::Path) {
 
 /// What this thread holds after each chunk of a scan that may keep so many bytes, the rows that came, and the most it says to
 /// have kept.
-fn live(path: &std::path::Path, column: &Path, look_ahead: u64, arm: Arm) -> (Vec<i64>, usize, u64) {
+fn live(path: &std::path::Path, column: &Path, look_ahead: u64, mode: PushdownMode) -> (Vec<i64>, usize, u64) {
     let budget = MemoryBudget::new(1 << 30);
     let io = Io::new(&budget, IoOptions::default());
     let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Required);
@@ -84,12 +84,12 @@ fn live(path: &std::path::Path, column: &Path, look_ahead: u64, arm: Arm) -> (Ve
     let predicate = vec![Expr::Function(function)];
     let plan = Plan {
         columns: output,
-        learned: Learned::shared(None, &predicate, 0),
+        stats: AdaptiveStats::shared(None, &predicate, 0),
         predicate,
         dynamic: Vec::new(),
         row_groups,
         limit: None,
-        arm,
+        mode,
         look_ahead,
         budget,
     };
@@ -100,7 +100,7 @@ fn live(path: &std::path::Path, column: &Path, look_ahead: u64, arm: Arm) -> (Ve
         drop(chunk);
         live.push(counting::live());
     }
-    (live, rows, scan.learned().retained_peak())
+    (live, rows, scan.adaptive_stats().retained_peak())
 }
 
 #[test]
@@ -108,19 +108,20 @@ fn what_is_kept_of_filtered_blocks_is_never_more_than_allowed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.parquet");
     written(&path);
-    let arms = [Arm::AfterDecode, Arm::Interleaved, Arm::FilterFirst];
-    for (column, arm) in ["text", "pair"].into_iter().flat_map(|column| arms.map(|arm| (Path::column(column), arm))) {
-        let (alone, expected, peak) = live(&path, &column, 0, arm);
+    let modes = [PushdownMode::AfterDecode, PushdownMode::Interleaved, PushdownMode::FilterFirst];
+    for (column, mode) in ["text", "pair"].into_iter().flat_map(|column| modes.map(|mode| (Path::column(column), mode)))
+    {
+        let (alone, expected, peak) = live(&path, &column, 0, mode);
         assert_eq!(peak, 0);
         for look_ahead in [0, 500_000, 1 << 20, 64 << 20, u64::MAX] {
-            let (ahead, rows, peak) = live(&path, &column, look_ahead, arm);
+            let (ahead, rows, peak) = live(&path, &column, look_ahead, mode);
             assert_eq!((rows, ahead.len()), (expected, alone.len()));
             let most = ahead.iter().zip(&alone).map(|(ahead, alone)| ahead - alone).max().unwrap();
             // What is decoded before it is filtered does not wait.
-            let waits = arm != Arm::AfterDecode && look_ahead >= 1 << 20;
-            assert!(peak <= look_ahead && (peak > 0) == waits, "{column} {arm}: {peak} of {look_ahead}");
+            let waits = mode != PushdownMode::AfterDecode && look_ahead >= 1 << 20;
+            assert!(peak <= look_ahead && (peak > 0) == waits, "{column} {mode}: {peak} of {look_ahead}");
             // The queues themselves take some, too.
-            assert!(most <= i64::try_from(peak).unwrap() + 8_000, "{column} {arm}: {most} where {peak} were counted");
+            assert!(most <= i64::try_from(peak).unwrap() + 8_000, "{column} {mode}: {most} where {peak} were counted");
         }
     }
 }

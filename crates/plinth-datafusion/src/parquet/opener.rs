@@ -16,7 +16,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
 use plinth_encoding::expr::Expr;
-use plinth_format::scan::{LOOK_AHEAD, Learned, Plan};
+use plinth_format::scan::{AdaptiveStats, LOOK_AHEAD, Plan};
 use plinth_format::{DynamicFilter, Scan, ScanMetrics};
 use plinth_io::{Io, LocalFile, Source};
 
@@ -142,17 +142,17 @@ impl ParquetOpener {
             predicates.dynamic.iter().map(|filter| Arc::clone(filter) as _).collect();
         let plan = Plan {
             columns: paths,
-            learned: Learned::shared(self.predicates.learned(), &predicate, dynamic.len()),
+            stats: AdaptiveStats::shared(self.predicates.stats(), &predicate, dynamic.len()),
             predicate,
             dynamic,
             row_groups,
             limit: self.limit.map(|rows| u64::try_from(rows).unwrap_or(u64::MAX)),
-            arm: self.predicates.arm(),
+            mode: self.predicates.mode(),
             look_ahead: LOOK_AHEAD,
             budget: Arc::clone(io.budget()),
         };
         let scan = Scan::start(columns, schema, plan, self.batch_size, metrics).map_err(from_format)?;
-        self.predicates.learns(scan.learned());
+        self.predicates.share_stats(scan.adaptive_stats());
         let reporter = ScanReporter::new(self.metrics.clone(), Arc::clone(scan.metrics()), None);
         Ok(Opened::Batches(Box::new(Batches::new(scan, projection, reporter))))
     }

@@ -229,7 +229,12 @@ impl Blocks {
     }
 
     /// Decodes rows of a stream's block and keeps them, unless it was done already, perhaps for more rows.
-    pub(super) fn look(&mut self, stream: usize, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<&Decoded> {
+    pub(super) fn decode_cached(
+        &mut self,
+        stream: usize,
+        at: BlockId,
+        scope: Option<&BooleanBuffer>,
+    ) -> Result<&Decoded> {
         if self.decoded(stream, at).is_none() {
             let scope = scope.filter(|scope| scope.count_set_bits() < scope.len());
             let decoded = Decoded { column: self.decode(stream, at, scope)?, under: scope.cloned() };
@@ -255,7 +260,7 @@ impl Blocks {
 
     /// Keeps of a block's decoded streams those that are needed, and of them the selected rows; the bytes they were decoded from
     /// are not needed any more. Returns what stays takes, beyond what was read.
-    pub(super) fn settle(
+    pub(super) fn retain_selected(
         &mut self,
         at: BlockId,
         selection: &BooleanBuffer,

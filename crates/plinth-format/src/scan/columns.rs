@@ -111,7 +111,7 @@ impl FileColumns {
         rows.ran(Ran::Decoded);
         let coded = self.blocks.chunk(stream, at.group)?.coded;
         let physical = if coded { Physical::CODES } else { self.blocks.file.stream(stream).physical };
-        let Decoded { column, under } = self.blocks.look(stream, at, Some(&scope))?;
+        let Decoded { column, under } = self.blocks.decode_cached(stream, at, Some(&scope))?;
         let mask = evaluate_column(physical, column, set).map_err(fail)?;
         Ok(match under {
             Some(under) => mask.spread(under),
@@ -124,7 +124,7 @@ impl FileColumns {
         let fail = self.blocks.fail(stream, at);
         let len = self.blocks.meta(stream, at)?.values as usize;
         let is_true = if is_presence(&self.nodes[column]) {
-            match &self.blocks.look(stream, at, None)?.column.values {
+            match &self.blocks.decode_cached(stream, at, None)?.column.values {
                 Values::Bool(present) => !present,
                 _ => BooleanBuffer::new_unset(len),
             }
@@ -146,7 +146,7 @@ impl FileColumns {
         {
             return self.apply(stream, rows, answers);
         }
-        let decoded = self.look(leaf.column, rows.at, Some(rows.scope))?;
+        let decoded = self.decode_cached(leaf.column, rows.at, Some(rows.scope))?;
         let array = self.values(leaf.column, decoded)?;
         call_on(function, vec![array], rows)
     }
@@ -244,7 +244,7 @@ impl ColumnSource for FileColumns {
         Ok(Some((leaf.column, codes)))
     }
 
-    fn weigh(&self, column: ColumnId, codes: &Codes, groups: Range<usize>) -> Result<Option<u64>> {
+    fn estimate_rows(&self, column: ColumnId, codes: &Codes, groups: Range<usize>) -> Result<Option<u64>> {
         let (file, stream) = (&self.blocks.file, self.nodes[column].stream);
         let Some(postings) = file.postings(stream)? else { return Ok(None) };
         let cost = postings.cost(codes);
@@ -336,11 +336,11 @@ impl ColumnSource for FileColumns {
         }
     }
 
-    fn look(&mut self, column: ColumnId, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<ScanColumn> {
+    fn decode_cached(&mut self, column: ColumnId, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<ScanColumn> {
         self.decoded(column, at, scope, true)
     }
 
-    fn put_out(&mut self, output: &[ColumnId]) {
+    fn set_output(&mut self, output: &[ColumnId]) {
         let streams = output.iter().flat_map(|&column| {
             let node = &self.nodes[column];
             node.streams().filter_map(move |stream| Some((stream, depth_of(node, stream)?)))
@@ -348,15 +348,15 @@ impl ColumnSource for FileColumns {
         self.needed = streams.collect();
     }
 
-    fn keeps_at_most(&self, column: ColumnId, at: BlockId) -> Result<u64> {
+    fn max_retained_bytes(&self, column: ColumnId, at: BlockId) -> Result<u64> {
         let needed = |stream: &usize| self.needed.contains_key(stream);
         let streams = self.nodes[column].streams().filter(needed);
         streams.map(|stream| self.blocks.decoded_at_most(stream, at)).sum()
     }
 
-    fn settle(&mut self, at: BlockId, selection: &BooleanBuffer, wait: bool) -> Result<u64> {
+    fn retain_selected(&mut self, at: BlockId, selection: &BooleanBuffer, wait: bool) -> Result<u64> {
         let needed = &self.needed;
-        self.blocks.settle(at, selection, wait, |stream| needed.get(&stream).copied())
+        self.blocks.retain_selected(at, selection, wait, |stream| needed.get(&stream).copied())
     }
 
     fn decode(&mut self, column: ColumnId, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<ScanColumn> {
@@ -413,7 +413,7 @@ struct BlockStreams<'a> {
 impl BlockStreams<'_> {
     fn column(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> Result<Column> {
         if self.keep {
-            self.blocks.look(node.stream, self.at, selection)?;
+            self.blocks.decode_cached(node.stream, self.at, selection)?;
         }
         self.blocks.column(node.stream, self.at, selection)
     }

@@ -18,13 +18,13 @@ use plinth_encoding::expr::{Expr, Path};
 use plinth_io::{MemoryBudget, Need, Reading};
 use plinth_profile::{Stage, scope};
 
-use super::filter::{Conjunct, Undecided, filter, sample};
+use super::adaptive::{AdaptiveStats, DecodeOrder, Order, Place};
+use super::filter::{Conjunct, FilterTask, filter, sample};
 use super::indexed::{Choice, Indexed, choose};
-use super::learned::{Learned, Order, Place, Way};
 use super::predicate::bind_all;
 use super::source::{BlockId, ColumnId, ColumnSource, ScanColumn};
-use super::stages::{Columns, Dynamic, Filtering, Live, LookAhead, Passed, Survivors};
-use super::{AccessPath, Arm, Chunk, DynamicFilter, ScanMetrics};
+use super::stages::{Columns, Dynamic, FilteredBlock, Filtering, LookAhead, PrunedBlock, ReadyWindow};
+use super::{AccessPath, Chunk, DynamicFilter, PushdownMode, ScanMetrics};
 use crate::error::{FormatError, Result};
 
 /// Most blocks of a window.
@@ -64,9 +64,9 @@ pub struct Plan {
     /// Most rows that come out.
     pub limit: Option<u64>,
     /// When filters are evaluated.
-    pub arm: Arm,
+    pub mode: PushdownMode,
     /// What other scans of the query share.
-    pub learned: Arc<Learned>,
+    pub stats: Arc<AdaptiveStats>,
     /// Bytes that may be kept of blocks that were filtered ahead.
     pub look_ahead: u64,
     /// What these bytes are part of.
@@ -88,11 +88,11 @@ pub(super) struct Executor<S: ColumnSource> {
     only: Option<BooleanBuffer>,
     groups: Range<usize>,
     /// Blocks of the current row group that zone maps and postings left.
-    live: VecDeque<Live>,
+    pruned: VecDeque<PrunedBlock>,
     /// Windows whose filter columns are under way.
     filtering: VecDeque<Filtering<S>>,
     /// Windows of blocks with rows that passed.
-    passed: VecDeque<Passed<S::Fetch>>,
+    ready: VecDeque<ReadyWindow<S::Fetch>>,
     remaining: u64,
     has_limit: bool,
     /// Blocks of the next window: a scan with a limit starts small, for it may need no more.
@@ -101,8 +101,8 @@ pub(super) struct Executor<S: ColumnSource> {
     waits: bool,
     /// What went wrong before anybody asked.
     failed: Option<FormatError>,
-    arm: Arm,
-    learned: Arc<Learned>,
+    mode: PushdownMode,
+    stats: Arc<AdaptiveStats>,
     order: Order,
     look_ahead: LookAhead,
     metrics: Arc<ScanMetrics>,
@@ -122,13 +122,13 @@ pub(super) enum Step {
 impl<S: ColumnSource> Executor<S> {
     pub(super) fn new(mut source: S, plan: Plan, metrics: Arc<ScanMetrics>) -> Result<Self> {
         let output = plan.columns.iter().map(|path| source.resolve(path)).collect::<Result<Vec<_>>>()?;
-        source.put_out(&output);
+        source.set_output(&output);
         let conjuncts = bind_all(&plan.predicate, &mut source)?;
-        let conjunct = |(slot, bound)| Arc::new(Conjunct { slot, bound, anchor: plan.learned.anchor(slot) });
+        let conjunct = |(slot, bound)| Arc::new(Conjunct { slot, bound, anchor: plan.stats.anchor(slot) });
         let conjuncts = conjuncts.into_iter().map(conjunct).collect();
         let dynamic = plan.dynamic.into_iter().enumerate();
-        let slot = |i| plan.learned.dynamic_slot(i);
-        let dynamic = dynamic.map(|(i, filter)| Dynamic::new(filter, slot(i), plan.learned.anchor(slot(i)))).collect();
+        let slot = |i| plan.stats.dynamic_slot(i);
+        let dynamic = dynamic.map(|(i, filter)| Dynamic::new(filter, slot(i), plan.stats.anchor(slot(i)))).collect();
         Ok(Self {
             source,
             output,
@@ -138,16 +138,16 @@ impl<S: ColumnSource> Executor<S> {
             indexed: None,
             only: None,
             groups: plan.row_groups,
-            live: VecDeque::new(),
+            pruned: VecDeque::new(),
             filtering: VecDeque::new(),
-            passed: VecDeque::new(),
+            ready: VecDeque::new(),
             remaining: plan.limit.unwrap_or(u64::MAX),
             has_limit: plan.limit.is_some(),
             window: if plan.limit.is_some() { 1 } else { WINDOW },
             waits: false,
             failed: None,
-            arm: plan.arm,
-            learned: plan.learned,
+            mode: plan.mode,
+            stats: plan.stats,
             order: Order::default(),
             look_ahead: LookAhead::new(plan.look_ahead, &plan.budget),
             metrics,
@@ -197,7 +197,7 @@ impl<S: ColumnSource> Executor<S> {
     pub(super) fn end(&mut self) {
         self.remaining = 0;
         self.filtering.clear();
-        for block in self.passed.drain(..).flat_map(|passed| passed.blocks) {
+        for block in self.ready.drain(..).flat_map(|window| window.blocks) {
             self.look_ahead.release(block.kept);
             self.source.release(block.at);
         }
@@ -209,7 +209,7 @@ impl<S: ColumnSource> Executor<S> {
         }
         while self.remaining > 0 {
             self.start_reads()?;
-            if let Some(front) = self.passed.front_mut() {
+            if let Some(front) = self.ready.front_mut() {
                 if let Columns::UnderWay(fetch) = &front.columns
                     && fetch.as_ref().is_done()
                     && let Columns::UnderWay(fetch) = std::mem::replace(&mut front.columns, Columns::Here)
@@ -220,14 +220,14 @@ impl<S: ColumnSource> Executor<S> {
                     if let Some(block) = front.blocks.pop_front() {
                         return self.decode(block).map(Step::Chunk);
                     }
-                    self.passed.pop_front();
+                    self.ready.pop_front();
                     continue;
                 }
             }
             if self.waits_for().is_some() {
                 return Ok(Step::Waiting);
             }
-            if self.live.is_empty() && !self.next_group()? {
+            if self.pruned.is_empty() && !self.next_group()? {
                 return Ok(Step::End);
             }
         }
@@ -236,7 +236,7 @@ impl<S: ColumnSource> Executor<S> {
 
     /// What [`Step::Waiting`] waits for.
     pub(super) fn waits_for(&self) -> Option<&Reading> {
-        match self.passed.front().map(|front| &front.columns) {
+        match self.ready.front().map(|front| &front.columns) {
             Some(Columns::UnderWay(fetch)) => Some(fetch.as_ref()),
             _ => self.filtering.front().and_then(|next| next.fetch.as_ref()).map(AsRef::as_ref),
         }
@@ -284,28 +284,28 @@ impl<S: ColumnSource> Executor<S> {
                 (Some(passing), Some(counting)) => Some(&passing & &counting),
                 (passing, counting) => passing.or(counting),
             };
-            let live = Live { at, rows, selection, answered };
+            let live = PrunedBlock { at, rows, selection, answered };
             if self.may_pass(&live)? {
-                self.live.push_back(live);
+                self.pruned.push_back(live);
             } else {
                 self.metrics.blocks_pruned.fetch_add(1, Relaxed);
             }
         }
-        if self.live.is_empty() {
+        if self.pruned.is_empty() {
             self.metrics.row_groups_pruned.fetch_add(1, Relaxed);
         }
         Ok(true)
     }
 
     /// The predicates that a block has not been asked yet.
-    fn open(&self, live: &Live) -> impl Iterator<Item = &Arc<Conjunct<S::LeafState>>> {
+    fn open(&self, live: &PrunedBlock) -> impl Iterator<Item = &Arc<Conjunct<S::LeafState>>> {
         let indexed = self.indexed.iter().flatten().next().filter(|_| live.answered);
         let dynamic = self.dynamic.iter().flat_map(|dynamic| &dynamic.bound);
         let conjuncts = self.conjuncts.iter().chain(dynamic);
         conjuncts.filter(move |conjunct| indexed.is_none_or(|indexed| !indexed.answers(conjunct)))
     }
 
-    fn may_pass(&self, live: &Live) -> Result<bool> {
+    fn may_pass(&self, live: &PrunedBlock) -> Result<bool> {
         if live.selection.as_ref().is_some_and(|selection| !selection.has_true()) {
             return Ok(false);
         }
@@ -327,7 +327,7 @@ impl<S: ColumnSource> Executor<S> {
     {
         for conjunct in conjuncts {
             if !conjunct.bound.zone_map_result(&self.source, at)?.may_be_true {
-                self.learned.decided(conjunct.slot, Place::Nothing);
+                self.stats.decided(conjunct.slot, Place::Nothing);
                 return Ok(false);
             }
         }
@@ -348,19 +348,19 @@ impl<S: ColumnSource> Executor<S> {
     fn start_reads(&mut self) -> Result<()> {
         loop {
             let depth = if self.waits { AHEAD.min(self.window) } else { 1 };
-            if !self.start_passed(depth)? {
+            if !self.start_ready(depth)? {
                 return Ok(());
             }
             let is_read = self.filtering.front().is_some_and(Filtering::is_read);
             // To filter blocks early is to know early what else is to be read.
-            let is_of_use = !self.passed.back().is_some_and(|last| matches!(last.columns, Columns::NoOther));
-            if is_read && is_of_use && self.passed.len() < depth {
+            let is_of_use = !self.ready.back().is_some_and(|last| matches!(last.columns, Columns::NoOther));
+            if is_read && is_of_use && self.ready.len() < depth {
                 if !self.filter()? {
                     return Ok(());
                 }
-            } else if self.filtering.len() + self.passed.len() >= depth {
+            } else if self.filtering.len() + self.ready.len() >= depth {
                 return Ok(());
-            } else if self.live.is_empty() {
+            } else if self.pruned.is_empty() {
                 // Later row groups only while waiting: what is there at once is best decoded at once.
                 if !self.waits || !self.next_group()? {
                     return Ok(());
@@ -372,25 +372,25 @@ impl<S: ColumnSource> Executor<S> {
     }
 
     /// Starts to read the other columns of the first windows. False if there is no memory to do so ahead.
-    fn start_passed(&mut self, windows: usize) -> Result<bool> {
+    fn start_ready(&mut self, windows: usize) -> Result<bool> {
         let mut i = 0;
-        while i < self.passed.len().min(windows) {
-            if matches!(self.passed[i].columns, Columns::Wanted) {
-                let wanted: Vec<_> = self.passed[i].blocks.iter().flat_map(|block| self.columns_of(block.at)).collect();
+        while i < self.ready.len().min(windows) {
+            if matches!(self.ready[i].columns, Columns::Wanted) {
+                let wanted: Vec<_> = self.ready[i].blocks.iter().flat_map(|block| self.columns_of(block.at)).collect();
                 let fetch = match self.source.start(&wanted, Need::Ahead)? {
                     Some(fetch) => fetch,
                     None if i > 0 => return Ok(false),
                     None => {
                         // The first rows have to be read now: as few as can be.
-                        let rest = self.passed[0].blocks.split_off(1);
+                        let rest = self.ready[0].blocks.split_off(1);
                         if !rest.is_empty() {
-                            self.passed.insert(1, Passed { blocks: rest, columns: Columns::Wanted });
+                            self.ready.insert(1, ReadyWindow { blocks: rest, columns: Columns::Wanted });
                         }
                         self.need(&wanted[..self.output.len()])?
                     }
                 };
                 self.note(&fetch);
-                self.passed[i].columns = Columns::UnderWay(fetch);
+                self.ready[i].columns = Columns::UnderWay(fetch);
             }
             i += 1;
         }
@@ -423,37 +423,37 @@ impl<S: ColumnSource> Executor<S> {
     /// Takes the next blocks and starts to read what their predicates need. False if there is no memory to do so ahead.
     fn start_window(&mut self) -> Result<bool> {
         if self.refresh()? {
-            let before = self.live.len();
-            let blocks = std::mem::take(&mut self.live);
+            let before = self.pruned.len();
+            let blocks = std::mem::take(&mut self.pruned);
             for live in blocks {
                 if self.may_pass(&live)? {
-                    self.live.push_back(live);
+                    self.pruned.push_back(live);
                 }
             }
-            self.metrics.blocks_pruned.fetch_add((before - self.live.len()) as u64, Relaxed);
+            self.metrics.blocks_pruned.fetch_add((before - self.pruned.len()) as u64, Relaxed);
         }
-        let (way, eager) = self.way();
-        let most = match (way.trial, self.dynamic.is_empty()) {
+        let (decode_order, eager) = self.decode_order();
+        let most = match (decode_order.trial, self.dynamic.is_empty()) {
             (true, _) => 1,
             (false, true) => self.window,
             (false, false) => self.window.min(DYNAMIC_WINDOW),
         };
         let (mut blocks, mut wanted, mut bytes, mut first) = (VecDeque::new(), Vec::new(), 0, 0);
-        for live in self.live.iter().take(most) {
+        for live in self.pruned.iter().take(most) {
             let at = live.at;
             if bytes >= self.window_bytes(wanted.len().div_ceil(blocks.len().max(1))) {
                 break;
             }
             if live.answered {
                 for indexed in self.indexed.iter().flatten() {
-                    indexed.answered().for_each(|conjunct| self.learned.decided(conjunct.slot, Place::Everything));
+                    indexed.answered().for_each(|conjunct| self.stats.decided(conjunct.slot, Place::Everything));
                 }
             }
             // A predicate that zone maps prove true everywhere in a block needs no column of it.
             let (mut open, mut columns) = (Vec::new(), Vec::new());
             for conjunct in self.open(live) {
                 if conjunct.bound.zone_map_result(&self.source, at)?.always_true() {
-                    self.learned.decided(conjunct.slot, Place::Everything);
+                    self.stats.decided(conjunct.slot, Place::Everything);
                 } else {
                     open.push(Arc::clone(conjunct));
                     conjunct.bound.columns(&mut columns);
@@ -469,20 +469,20 @@ impl<S: ColumnSource> Executor<S> {
                 wanted.push((column, at));
             }
             let selection = live.selection.clone().unwrap_or_else(|| BooleanBuffer::new_set(live.rows));
-            let dense = way.dense && !open.is_empty();
-            blocks.push_back(Undecided { at, selection, open, dense, versions: self.versions });
+            let dense = decode_order.dense && !open.is_empty();
+            blocks.push_back(FilterTask { at, selection, open, dense, versions: self.versions });
             first = if blocks.len() == 1 { wanted.len() } else { first };
         }
         let fetch = match self.source.start(&wanted, Need::Ahead)? {
             Some(fetch) => fetch,
-            None if !self.filtering.is_empty() || !self.passed.is_empty() => return Ok(false),
+            None if !self.filtering.is_empty() || !self.ready.is_empty() => return Ok(false),
             None => {
                 blocks.truncate(1);
                 self.need(&wanted[..first])?
             }
         };
         self.note(&fetch);
-        self.live.drain(..blocks.len());
+        self.pruned.drain(..blocks.len());
         self.window = (self.window * 2).min(WINDOW);
         self.filtering.push_back(Filtering { blocks, fetch: Some(fetch) });
         Ok(true)
@@ -490,16 +490,16 @@ impl<S: ColumnSource> Executor<S> {
 
     /// How the next window is read and decoded, and whether the output's columns are read together with the filters': to wait for
     /// the filters first pays only if they leave blocks out.
-    fn way(&self) -> (Way, bool) {
-        let fixed = |dense| Way { dense, trial: false };
-        match self.arm {
-            Arm::AfterDecode => (fixed(true), true),
-            Arm::Interleaved => (fixed(false), true),
-            Arm::FilterFirst => (fixed(false), false),
-            Arm::Auto if self.has_limit || self.conjuncts.is_empty() => (fixed(false), false),
-            Arm::Auto => {
-                let way = self.learned.next_window();
-                (way, way.dense || (self.waits && self.learned.rarely_empties()))
+    fn decode_order(&self) -> (DecodeOrder, bool) {
+        let fixed = |dense| DecodeOrder { dense, trial: false };
+        match self.mode {
+            PushdownMode::AfterDecode => (fixed(true), true),
+            PushdownMode::Interleaved => (fixed(false), true),
+            PushdownMode::FilterFirst => (fixed(false), false),
+            PushdownMode::Auto if self.has_limit || self.conjuncts.is_empty() => (fixed(false), false),
+            PushdownMode::Auto => {
+                let order = self.stats.next_window();
+                (order, order.dense || (self.waits && self.stats.rarely_empties()))
             }
         }
     }
@@ -522,30 +522,30 @@ impl<S: ColumnSource> Executor<S> {
                 continue;
             }
             let asked = self.columns_asked(&block);
-            let most = self.keeps_at_most(&block, &asked)?;
-            let reserved = (!self.passed.is_empty() || !window.is_empty()).then_some(most);
+            let most = self.max_retained_bytes(&block, &asked)?;
+            let reserved = (!self.ready.is_empty() || !window.is_empty()).then_some(most);
             if reserved.is_some_and(|most| !self.look_ahead.reserve(most)) {
                 blocks.push_front(block);
                 break;
             }
             progress = true;
-            let Some(survivors) = self.survivors(&block, reserved)? else { continue };
+            let Some(filtered) = self.filter_block(&block, reserved)? else { continue };
             if self.output.iter().all(|column| asked.contains(column)) {
                 // Nothing is to be read for it that could be read for others, too: it is best decoded at once.
                 if !window.is_empty() {
-                    self.passed.push_back(Passed { blocks: std::mem::take(&mut window), columns: Columns::Wanted });
+                    self.ready.push_back(ReadyWindow { blocks: std::mem::take(&mut window), columns: Columns::Wanted });
                 }
-                self.passed.push_back(Passed { blocks: VecDeque::from([survivors]), columns: Columns::NoOther });
+                self.ready.push_back(ReadyWindow { blocks: VecDeque::from([filtered]), columns: Columns::NoOther });
                 break;
             }
-            let share = survivors.selection.count_set_bits() as u64;
-            let survivors_bytes = most * share / block.selection.len().max(1) as u64;
-            window.push_back(survivors);
+            let share = filtered.selection.count_set_bits() as u64;
+            let filtered_bytes = most * share / block.selection.len().max(1) as u64;
+            window.push_back(filtered);
             for &column in &self.output {
                 bytes += self.source.size(column, at)?;
             }
             if bytes >= self.window_bytes(self.output.len()) {
-                self.passed.push_back(Passed { blocks: std::mem::take(&mut window), columns: Columns::Wanted });
+                self.ready.push_back(ReadyWindow { blocks: std::mem::take(&mut window), columns: Columns::Wanted });
                 bytes = 0;
                 if !self.waits {
                     break;
@@ -553,12 +553,12 @@ impl<S: ColumnSource> Executor<S> {
             }
             // The first rows of a scan with dynamic filters are what these come from.
             let first = self.versions == 0 && !self.dynamic.is_empty();
-            if !self.waits && (first || survivors_bytes > AT_ONCE_BYTES) {
+            if !self.waits && (first || filtered_bytes > AT_ONCE_BYTES) {
                 break;
             }
         }
         if !window.is_empty() {
-            self.passed.push_back(Passed { blocks: window, columns: Columns::Wanted });
+            self.ready.push_back(ReadyWindow { blocks: window, columns: Columns::Wanted });
         }
         if !blocks.is_empty() {
             self.filtering.push_front(Filtering { blocks, fetch: None });
@@ -567,7 +567,7 @@ impl<S: ColumnSource> Executor<S> {
     }
 
     /// The columns that filtering a block may have to decode.
-    fn columns_asked(&self, block: &Undecided<S::LeafState>) -> Vec<ColumnId> {
+    fn columns_asked(&self, block: &FilterTask<S::LeafState>) -> Vec<ColumnId> {
         let mut columns = Vec::new();
         block.open.iter().for_each(|conjunct| conjunct.bound.columns(&mut columns));
         if block.dense {
@@ -579,57 +579,61 @@ impl<S: ColumnSource> Executor<S> {
     }
 
     /// The most bytes that filtering a block by these columns may leave.
-    fn keeps_at_most(&self, block: &Undecided<S::LeafState>, asked: &[ColumnId]) -> Result<u64> {
+    fn max_retained_bytes(&self, block: &FilterTask<S::LeafState>, asked: &[ColumnId]) -> Result<u64> {
         let mut most = block.selection.len() as u64 / 8;
         for &column in asked {
-            most += self.source.keeps_at_most(column, block.at)?;
+            most += self.source.max_retained_bytes(column, block.at)?;
         }
         Ok(most)
     }
 
     /// Filters a block, and lets go of all but its survivors. What was `reserved` for a block that is not next is given back but for what they
     /// take.
-    fn survivors(&mut self, block: &Undecided<S::LeafState>, reserved: Option<u64>) -> Result<Option<Survivors>> {
+    fn filter_block(
+        &mut self,
+        block: &FilterTask<S::LeafState>,
+        reserved: Option<u64>,
+    ) -> Result<Option<FilteredBlock>> {
         let (at, began) = (block.at, Instant::now());
         self.metrics.rows_in.fetch_add(block.selection.len() as u64, Relaxed);
         let selection = if block.open.is_empty() { block.selection.clone() } else { self.ask(block)? };
         let any = selection.has_true();
-        let settled = if any { self.source.settle(at, &selection, reserved.is_some())? } else { 0 };
-        let kept = reserved.map_or(0, |reserved| self.look_ahead.keep(reserved, settled, &self.learned));
+        let settled = if any { self.source.retain_selected(at, &selection, reserved.is_some())? } else { 0 };
+        let kept = reserved.map_or(0, |reserved| self.look_ahead.keep(reserved, settled, &self.stats));
         if !any {
             self.source.release(at);
-            self.learned.emptied();
-            self.learned.took(selection.len(), began.elapsed(), block.dense);
+            self.stats.emptied();
+            self.stats.took(selection.len(), began.elapsed(), block.dense);
             return Ok(None);
         }
         let dense = (!block.open.is_empty()).then_some(block.dense);
-        Ok(Some(Survivors { at, selection, kept, dense, took: began.elapsed() }))
+        Ok(Some(FilteredBlock { at, selection, kept, dense, took: began.elapsed() }))
     }
 
-    fn ask(&mut self, block: &Undecided<S::LeafState>) -> Result<BooleanBuffer> {
-        let number = self.learned.next_block();
+    fn ask(&mut self, block: &FilterTask<S::LeafState>) -> Result<BooleanBuffer> {
+        let number = self.stats.next_block();
         if block.dense {
             for column in self.columns_asked(block) {
-                self.source.look(column, block.at, None)?;
+                self.source.decode_cached(column, block.at, None)?;
             }
         }
         if number.is_multiple_of(REORDER) || self.order.rank.is_empty() {
             let conjuncts = &self.conjuncts;
-            self.order = self.learned.order(|slot| {
+            self.order = self.stats.order(|slot| {
                 let known = conjuncts.iter().find(|conjunct| conjunct.slot == slot);
                 known.map_or(0.0, |conjunct| f64::from(conjunct.bound.cost()))
             });
         }
-        if block.open.len() > 1 && !self.has_limit && Learned::is_sample(number) {
-            sample(&mut self.source, block, &self.learned)
+        if block.open.len() > 1 && !self.has_limit && AdaptiveStats::is_sample(number) {
+            sample(&mut self.source, block, &self.stats)
         } else {
-            filter(&mut self.source, block, &self.order, &self.learned)
+            filter(&mut self.source, block, &self.order, &self.stats)
         }
     }
 
     /// Decodes the output columns of a block's selected rows.
-    fn decode(&mut self, block: Survivors) -> Result<Chunk> {
-        let Survivors { at, mut selection, kept, dense, took } = block;
+    fn decode(&mut self, block: FilteredBlock) -> Result<Chunk> {
+        let FilteredBlock { at, mut selection, kept, dense, took } = block;
         let began = Instant::now();
         self.look_ahead.release(kept);
         let mut rows = selection.count_set_bits();
@@ -649,7 +653,7 @@ impl<S: ColumnSource> Executor<S> {
         source.release(at);
         if let Some(dense) = dense {
             let rows = chunk.selection.as_ref().map_or(rows, BooleanBuffer::len);
-            self.learned.took(rows, took + began.elapsed(), dense);
+            self.stats.took(rows, took + began.elapsed(), dense);
         }
         Ok(chunk)
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use arrow_buffer::BooleanBuffer;
 use plinth_profile::{Anchor, scope};
 
-use super::learned::{Learned, Order};
+use super::adaptive::{AdaptiveStats, Order};
 use super::predicate::Bound;
 use super::source::{BlockId, ColumnSource, Ran, Rows};
 use crate::error::{FormatError, Result};
@@ -23,7 +23,7 @@ pub(super) struct Conjunct<L> {
 
 /// The conjuncts that a block has to be asked, and the rows that are left of it.
 #[derive(Debug)]
-pub(super) struct Undecided<L> {
+pub(super) struct FilterTask<L> {
     pub(super) at: BlockId,
     pub(super) selection: BooleanBuffer,
     pub(super) open: Vec<Arc<Conjunct<L>>>,
@@ -37,11 +37,11 @@ pub(super) struct Undecided<L> {
 /// rows that pass them all.
 pub(super) fn filter<S: ColumnSource>(
     source: &mut S,
-    block: &Undecided<S::LeafState>,
+    block: &FilterTask<S::LeafState>,
     order: &Order,
-    learned: &Learned,
+    stats: &AdaptiveStats,
 ) -> Result<BooleanBuffer> {
-    let Undecided { at, selection, open, .. } = block;
+    let FilterTask { at, selection, open, .. } = block;
     let idle = |conjunct: &Conjunct<S::LeafState>| order.idle.get(conjunct.slot).copied().unwrap_or(false);
     let mut open: Vec<&Conjunct<S::LeafState>> =
         open.iter().map(AsRef::as_ref).filter(|conjunct| !idle(conjunct)).collect();
@@ -53,7 +53,7 @@ pub(super) fn filter<S: ColumnSource>(
             Answer::Passed { passed, took, ran } => {
                 let before = selection.count_set_bits();
                 selection = &selection & &passed;
-                learned.asked(conjunct.slot, before, selection.count_set_bits(), took, ran);
+                stats.asked(conjunct.slot, before, selection.count_set_bits(), took, ran);
             }
             Answer::Failed(_) => failed.push(conjunct),
         }
@@ -67,24 +67,24 @@ pub(super) fn filter<S: ColumnSource>(
 /// Asks every conjunct about all rows, and has learned of it what each costs and which rows pass which together.
 pub(super) fn sample<S: ColumnSource>(
     source: &mut S,
-    block: &Undecided<S::LeafState>,
-    learned: &Learned,
+    block: &FilterTask<S::LeafState>,
+    stats: &AdaptiveStats,
 ) -> Result<BooleanBuffer> {
-    let Undecided { at, selection: rows, open, .. } = block;
+    let FilterTask { at, selection: rows, open, .. } = block;
     let mut answers = Vec::with_capacity(open.len());
     let mut failed = Vec::new();
     let mut selection = rows.clone();
     for conjunct in open {
         match ask(source, conjunct, *at, rows, false)? {
             Answer::Passed { passed, took, ran } => {
-                learned.asked(conjunct.slot, rows.count_set_bits(), (rows & &passed).count_set_bits(), took, ran);
+                stats.asked(conjunct.slot, rows.count_set_bits(), (rows & &passed).count_set_bits(), took, ran);
                 selection = &selection & &passed;
                 answers.push((conjunct.slot, passed, took));
             }
             Answer::Failed(_) => failed.push(conjunct.as_ref()),
         }
     }
-    learned.sampled(&answers, rows);
+    stats.sampled(&answers, rows);
     retry(source, failed, *at, selection)
 }
 

@@ -59,7 +59,7 @@ pub(super) fn choose<S: ColumnSource>(
     }
     let mut best = if columns.is_empty() { Choice::NoPostings } else { Choice::Scan };
     for (column, codes, answered) in columns {
-        if let Some(rows) = source.weigh(column, &codes, groups.clone())?
+        if let Some(rows) = source.estimate_rows(column, &codes, groups.clone())?
             && !matches!(best, Choice::Postings { rows: fewest, .. } if fewest <= rows)
         {
             best = Choice::Postings { column, codes, answered, rows };

@@ -4,13 +4,13 @@
 //! evaluates the predicate's conjuncts (cheapest first, on encoded data where the encoding can), and decodes the other
 //! columns under the selection that is left. A column that a predicate had to decode is not decoded again.
 
+mod adaptive;
 mod batches;
 mod blocks;
 mod columns;
 mod executor;
 mod filter;
 mod indexed;
-mod learned;
 pub(crate) mod postings;
 mod predicate;
 pub mod reads;
@@ -30,8 +30,8 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use plinth_encoding::expr::{Expr, Path};
 use plinth_profile::{Stage, scope};
 
+pub use adaptive::{AdaptiveStats, ConjunctReport};
 pub use executor::Plan;
-pub use learned::{ConjunctReport, Learned};
 pub use source::ScanColumn;
 
 use crate::access::Access;
@@ -51,7 +51,7 @@ pub const LOOK_AHEAD: u64 = 32 << 20;
 
 /// When filters are evaluated. The rows are the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Arm {
+pub enum PushdownMode {
     /// As is found to be best while the query runs.
     #[default]
     Auto,
@@ -63,7 +63,7 @@ pub enum Arm {
     FilterFirst,
 }
 
-impl fmt::Display for Arm {
+impl fmt::Display for PushdownMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Auto => "auto",
@@ -92,8 +92,8 @@ pub struct ScanBuilder {
     batch_rows: usize,
     table_bytes: u64,
     access: Access,
-    arm: Arm,
-    learned: Option<Arc<Learned>>,
+    mode: PushdownMode,
+    stats: Option<Arc<AdaptiveStats>>,
     look_ahead: u64,
     only: Option<BooleanBuffer>,
     anew: bool,
@@ -132,7 +132,7 @@ pub struct Chunk {
 pub struct Scan<S: ColumnSource = FileColumns> {
     schema: SchemaRef,
     metrics: Arc<ScanMetrics>,
-    learned: Arc<Learned>,
+    stats: Arc<AdaptiveStats>,
     executor: Executor<S>,
     batches: Batches,
 }
@@ -188,8 +188,8 @@ impl ScanBuilder {
             row_groups,
             limit: None,
             batch_rows: BATCH_ROWS,
-            arm: Arm::Auto,
-            learned: None,
+            mode: PushdownMode::Auto,
+            stats: None,
             look_ahead: LOOK_AHEAD,
             only: None,
             anew: false,
@@ -269,16 +269,16 @@ impl ScanBuilder {
 
     /// When filters are evaluated (default: as is best).
     #[must_use]
-    pub fn arm(mut self, arm: Arm) -> Self {
-        self.arm = arm;
+    pub fn pushdown_mode(mut self, mode: PushdownMode) -> Self {
+        self.mode = mode;
         self
     }
 
     /// What scans of other files or row groups with the same filters have learned of them, to be shared with this one: as
-    /// [`Scan::learned`] gives it. Of other filters it is not used.
+    /// [`Scan::adaptive_stats`] gives it. Of other filters it is not used.
     #[must_use]
-    pub fn learned(mut self, learned: Arc<Learned>) -> Self {
-        self.learned = Some(learned);
+    pub fn adaptive_stats(mut self, stats: Arc<AdaptiveStats>) -> Self {
+        self.stats = Some(stats);
         self
     }
 
@@ -343,15 +343,15 @@ impl ScanBuilder {
         blocks.anew = self.anew;
         let source = FileColumns::new(blocks, self.access);
         let budget = Arc::clone(self.file.0.io().budget());
-        let learned = Learned::shared(self.learned, &self.predicate, self.dynamic.len());
+        let stats = AdaptiveStats::shared(self.stats, &self.predicate, self.dynamic.len());
         let plan = Plan {
             columns: paths,
             predicate: self.predicate,
             dynamic: self.dynamic,
             row_groups: self.row_groups,
             limit: self.limit,
-            arm: self.arm,
-            learned,
+            mode: self.mode,
+            stats,
             look_ahead: self.look_ahead,
             budget,
         };
@@ -403,10 +403,10 @@ impl<S: ColumnSource> Scan<S> {
     }
 
     fn prepare(source: S, schema: SchemaRef, plan: Plan, batch_rows: usize, metrics: Arc<ScanMetrics>) -> Result<Self> {
-        let (learned, tightens) = (Arc::clone(&plan.learned), !plan.dynamic.is_empty());
+        let (stats, tightens) = (Arc::clone(&plan.stats), !plan.dynamic.is_empty());
         let executor = Executor::new(source, plan, Arc::clone(&metrics))?;
         let batches = Batches::new(Arc::clone(&schema), batch_rows.max(1), tightens);
-        Ok(Self { schema, metrics, learned, executor, batches })
+        Ok(Self { schema, metrics, stats, executor, batches })
     }
 
     /// The schema of its batches.
@@ -420,8 +420,8 @@ impl<S: ColumnSource> Scan<S> {
     }
 
     /// What it has learned of its filters so far, for other scans of the same query and for whoever wants to know how they fared.
-    pub fn learned(&self) -> &Arc<Learned> {
-        &self.learned
+    pub fn adaptive_stats(&self) -> &Arc<AdaptiveStats> {
+        &self.stats
     }
 
     /// The next rows that passed, at most a block of them, dictionary columns as codes. Not to be mixed with batches.

@@ -245,7 +245,7 @@ fn evaluate_rows<S: ColumnSource>(
     let arrays = columns
         .iter()
         .map(|&column| {
-            let decoded = source.look(column, rows.at, Some(rows.scope))?;
+            let decoded = source.decode_cached(column, rows.at, Some(rows.scope))?;
             source.values(column, decoded)
         })
         .collect::<Result<Vec<ArrayRef>>>()?;

@@ -50,7 +50,7 @@ impl File {
         let mut source = FileColumns::new(blocks, Access::Scan);
         let names = self.schema().fields().iter().map(|field| Path::column(field.name()));
         let columns = names.map(|path| source.resolve(&path)).collect::<Result<Vec<_>>>()?;
-        source.put_out(&columns);
+        source.set_output(&columns);
         let wanted: Vec<_> = columns.iter().map(|&column| (column, at)).collect();
         if let Some(fetch) = source.start(&wanted, Need::Now)? {
             source.finish(fetch)?;

@@ -140,7 +140,7 @@ impl<'a> Rows<'a> {
 /// A file's columns, block by block. Blocks of one row group hold the same rows in every column.
 ///
 /// The values of a block are decoded at most once: what a predicate needs is decoded for all rows that may still come out
-/// ([`ColumnSource::look`]) and kept; [`ColumnSource::settle`] keeps of it what the output needs; [`ColumnSource::decode`] takes
+/// ([`ColumnSource::decode_cached`]) and kept; [`ColumnSource::retain_selected`] keeps of it what the output needs; [`ColumnSource::decode`] takes
 /// it from there.
 pub trait ColumnSource: Debug + Send {
     /// What it remembers of a predicate on one column.
@@ -156,7 +156,7 @@ pub trait ColumnSource: Debug + Send {
     fn resolve(&mut self, path: &Path) -> Result<ColumnId>;
 
     /// Says once which columns come out.
-    fn put_out(&mut self, output: &[ColumnId]);
+    fn set_output(&mut self, output: &[ColumnId]);
 
     /// What people call a column.
     fn name(&self, column: ColumnId) -> &str;
@@ -180,7 +180,7 @@ pub trait ColumnSource: Debug + Send {
     ///
     /// # Errors
     /// If the postings' directory can't be read or is damaged.
-    fn weigh(&self, _column: ColumnId, _codes: &Codes, _groups: Range<usize>) -> Result<Option<u64>> {
+    fn estimate_rows(&self, _column: ColumnId, _codes: &Codes, _groups: Range<usize>) -> Result<Option<u64>> {
         Ok(None)
     }
 
@@ -249,13 +249,13 @@ pub trait ColumnSource: Debug + Send {
     ///
     /// # Errors
     /// If the block is damaged.
-    fn look(&mut self, column: ColumnId, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<ScanColumn>;
+    fn decode_cached(&mut self, column: ColumnId, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<ScanColumn>;
 
-    /// The most bytes that [`ColumnSource::settle`] can leave of a fetched block's column.
+    /// The most bytes that [`ColumnSource::retain_selected`] can leave of a fetched block's column.
     ///
     /// # Errors
     /// If the block is damaged.
-    fn keeps_at_most(&self, column: ColumnId, at: BlockId) -> Result<u64>;
+    fn max_retained_bytes(&self, column: ColumnId, at: BlockId) -> Result<u64>;
 
     /// Predicates have been asked: of what is kept only the selected rows of output columns are still needed. Returns the bytes that
     /// stay, beyond those that were read; if the block is to `wait` for its turn, values of some rows must not hold what was
@@ -263,7 +263,7 @@ pub trait ColumnSource: Debug + Send {
     ///
     /// # Errors
     /// If the block is damaged.
-    fn settle(&mut self, at: BlockId, selection: &BooleanBuffer, wait: bool) -> Result<u64>;
+    fn retain_selected(&mut self, at: BlockId, selection: &BooleanBuffer, wait: bool) -> Result<u64>;
 
     /// The selected rows of a fetched block (all without a selection).
     ///

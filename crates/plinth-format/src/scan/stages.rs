@@ -10,15 +10,15 @@ use plinth_io::{MemoryBudget, Reservation};
 use plinth_profile::Anchor;
 
 use super::DynamicFilter;
-use super::filter::{Conjunct, Undecided};
-use super::learned::Learned;
+use super::adaptive::AdaptiveStats;
+use super::filter::{Conjunct, FilterTask};
 use super::predicate::bind;
 use super::source::{BlockId, ColumnSource};
 use crate::error::Result;
 
 /// A block that is to be filtered.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct PrunedBlock {
     pub(super) at: BlockId,
     pub(super) rows: usize,
     /// The rows that may come out, as far as postings and the caller say; all if there is none.
@@ -30,7 +30,7 @@ pub(super) struct Live {
 /// Blocks to be filtered.
 #[derive(Debug)]
 pub(super) struct Filtering<S: ColumnSource> {
-    pub(super) blocks: VecDeque<Undecided<S::LeafState>>,
+    pub(super) blocks: VecDeque<FilterTask<S::LeafState>>,
     /// None once it has been taken.
     pub(super) fetch: Option<S::Fetch>,
 }
@@ -43,14 +43,14 @@ impl<S: ColumnSource> Filtering<S> {
 
 /// Blocks to be decoded.
 #[derive(Debug)]
-pub(super) struct Passed<F> {
-    pub(super) blocks: VecDeque<Survivors>,
+pub(super) struct ReadyWindow<F> {
+    pub(super) blocks: VecDeque<FilteredBlock>,
     pub(super) columns: Columns<F>,
 }
 
 /// The rows of a block that passed.
 #[derive(Debug)]
-pub(super) struct Survivors {
+pub(super) struct FilteredBlock {
     pub(super) at: BlockId,
     pub(super) selection: BooleanBuffer,
     /// Bytes of what is kept of it, as far as they are counted: not for a block that is decoded next.
@@ -114,13 +114,13 @@ impl LookAhead {
     }
 
     /// Keeps so many of the bytes that were reserved; returns them.
-    pub(super) fn keep(&mut self, reserved: u64, bytes: u64, learned: &Learned) -> u64 {
+    pub(super) fn keep(&mut self, reserved: u64, bytes: u64, stats: &AdaptiveStats) -> u64 {
         if bytes > reserved {
             self.held.charge(bytes - reserved);
         } else {
             self.held.shrink(reserved - bytes);
         }
-        learned.retains(self.held.bytes());
+        stats.retains(self.held.bytes());
         bytes
     }
 

@@ -1,4 +1,4 @@
-//! Filters pushed into the scan: whatever the arm and the budget, the same rows, and nothing decoded twice.
+//! Filters pushed into the scan: whatever the mode and the budget, the same rows, and nothing decoded twice.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field};
 use plinth_encoding::expr::{ColumnFunction, CompareOp, Expr, Function, Path, Scalar, col};
-use plinth_format::{Arm, File, OpenOptions, ScanBuilder};
+use plinth_format::{File, OpenOptions, PushdownMode, ScanBuilder};
 use plinth_io::{Io, IoOptions, MemoryBudget};
 
 use crate::counting;
@@ -94,18 +94,20 @@ fn no_arm_decodes_a_block_twice_and_all_give_the_same_rows_within_any_budget() {
     let outputs: [&[&str]; 3] = [&["s", "l", "y"], &["y"], &["l", "s"]];
     for (filter, output) in filters.iter().flat_map(|filter| outputs.iter().map(move |output| (filter, output))) {
         let mut expected: Option<RecordBatch> = None;
-        for arm in [Arm::AfterDecode, Arm::Interleaved, Arm::FilterFirst, Arm::Auto] {
+        for mode in
+            [PushdownMode::AfterDecode, PushdownMode::Interleaved, PushdownMode::FilterFirst, PushdownMode::Auto]
+        {
             for budget in [0, 1 << 20, 64 << 20, u64::MAX] {
-                let scan = file.scan().select(output.iter().copied()).arm(arm).look_ahead(budget);
+                let scan = file.scan().select(output.iter().copied()).pushdown_mode(mode).look_ahead(budget);
                 let scan = filter.iter().cloned().fold(scan, ScanBuilder::filter).build().unwrap();
-                let (metrics, learned) = (Arc::clone(scan.metrics()), Arc::clone(scan.learned()));
+                let (metrics, stats) = (Arc::clone(scan.metrics()), Arc::clone(scan.adaptive_stats()));
                 let rows = read_all(scan);
                 assert!(rows.num_rows() > 0, "{filter:?}");
-                assert_eq!(metrics.blocks_decoded_again.load(Relaxed), 0, "{arm} {filter:?} {output:?}");
-                assert!(learned.retained_peak() <= budget, "{arm} {budget} {filter:?}: {}", learned.retained_peak());
+                assert_eq!(metrics.blocks_decoded_again.load(Relaxed), 0, "{mode} {filter:?} {output:?}");
+                assert!(stats.retained_peak() <= budget, "{mode} {budget} {filter:?}: {}", stats.retained_peak());
                 match &expected {
                     None => expected = Some(rows),
-                    Some(expected) => assert_eq!(*expected, rows, "{arm} {budget} {filter:?} {output:?}"),
+                    Some(expected) => assert_eq!(*expected, rows, "{mode} {budget} {filter:?} {output:?}"),
                 }
             }
         }
@@ -127,7 +129,7 @@ fn what_is_kept_of_filtered_blocks_is_never_more_than_allowed() {
             drop(chunk);
             live.push(counting::live());
         }
-        (live, scan.learned().retained_peak())
+        (live, scan.adaptive_stats().retained_peak())
     };
     // Read twice, blocks are kept as they are stored, whoever asks: then that is done.
     live(0);
@@ -170,9 +172,9 @@ fn conjuncts_are_asked_in_the_order_that_costs_least_and_tell_how_they_fared() {
     let dear = Expr::Function(Function { columns: vec![text], function: Arc::new(EvenLength) });
     let rare = Expr::Compare { column: Path::column("s").child("x"), op: CompareOp::Eq, value: Scalar::Int(500) };
     let scan = file.scan().select(["y"]).filter(dear).filter(rare.clone()).filter(col("y").gt_eq(0)).build().unwrap();
-    let learned = Arc::clone(scan.learned());
+    let stats = Arc::clone(scan.adaptive_stats());
     let rows = read_all(scan).num_rows() as u64;
-    let report = learned.report();
+    let report = stats.report();
     assert_eq!(report[0].name, rare.to_string(), "{report:?}");
     assert!(report[0].blocks_encoded + report[0].blocks_decoded > 10 && report[0].rows_in > 15_000, "{report:#?}");
     let dear = report.iter().find(|conjunct| conjunct.name == "even_length").unwrap();

@@ -6,7 +6,7 @@ use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use plinth_encoding::expr::{ColumnFunction, Expr, Function, Path, Scalar, col};
-use plinth_format::{Arm, DynamicFilter, File, OpenOptions, ScanColumn, WriterOptions};
+use plinth_format::{DynamicFilter, File, OpenOptions, PushdownMode, ScanColumn, WriterOptions};
 use plinth_io::{Io, IoOptions, MemoryBudget};
 use proptest::prelude::*;
 
@@ -204,8 +204,13 @@ fn fixture() -> &'static Fixture {
     })
 }
 
-fn arm() -> impl Strategy<Value = Arm> {
-    proptest::sample::select(vec![Arm::Auto, Arm::AfterDecode, Arm::Interleaved, Arm::FilterFirst])
+fn mode() -> impl Strategy<Value = PushdownMode> {
+    proptest::sample::select(vec![
+        PushdownMode::Auto,
+        PushdownMode::AfterDecode,
+        PushdownMode::Interleaved,
+        PushdownMode::FilterFirst,
+    ])
 }
 
 proptest! {
@@ -216,7 +221,7 @@ proptest! {
         expr in predicate(),
         select in 0..4usize,
         limit in proptest::option::of(0..500u64),
-        arm in arm(),
+        mode in mode(),
         look_ahead in proptest::sample::select(vec![0, 20_000, u64::MAX]),
     ) {
         let Fixture { batch, file, .. } = fixture();
@@ -225,15 +230,15 @@ proptest! {
         if let Some(limit) = limit {
             kept.truncate(limit as usize);
         }
-        let mut scan = file.scan().select(columns.iter().copied()).filter(expr.clone()).arm(arm).look_ahead(look_ahead);
+        let mut scan = file.scan().select(columns.iter().copied()).filter(expr.clone()).pushdown_mode(mode).look_ahead(look_ahead);
         if let Some(limit) = limit {
             scan = scan.limit(limit);
         }
         let scan = scan.build().unwrap();
-        let (schema, metrics, learned) = (scan.schema().clone(), Arc::clone(scan.metrics()), Arc::clone(scan.learned()));
+        let (schema, metrics, stats) = (scan.schema().clone(), Arc::clone(scan.metrics()), Arc::clone(scan.adaptive_stats()));
         let batches: Vec<_> = scan.map(|b| b.unwrap()).collect();
         prop_assert_eq!(metrics.blocks_decoded_again.load(std::sync::atomic::Ordering::Relaxed), 0);
-        prop_assert!(learned.retained_peak() <= look_ahead);
+        prop_assert!(stats.retained_peak() <= look_ahead);
         prop_assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), kept.len());
         if !columns.is_empty() {
             let read = arrow_select::concat::concat_batches(&schema, &batches).unwrap();

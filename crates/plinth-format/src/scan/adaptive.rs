@@ -16,7 +16,7 @@ use plinth_core::sync::lock;
 use plinth_encoding::expr::Expr;
 use plinth_profile::{Anchor, Profiler, Stage};
 
-use super::Arm;
+use super::PushdownMode;
 use super::source::Ran;
 
 /// Blocks from one sample to the next.
@@ -37,7 +37,7 @@ const ROW_NANOS: f64 = 20.0;
 const ENOUGH_ROWS: u64 = 1 << 15;
 
 /// What the scans of one query have learned, and how its predicates fared. Counters only grow.
-pub struct Learned {
+pub struct AdaptiveStats {
     conjuncts: Vec<Conjunct>,
     /// For each set of the first conjuncts the sampled rows that pass all of it.
     together: Vec<AtomicU64>,
@@ -122,7 +122,7 @@ impl Mean {
 
 /// How the blocks of a window are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct DecodeOrder {
     /// Before they are filtered.
     pub(super) dense: bool,
     /// Only to see how long it takes: one block will do.
@@ -138,7 +138,7 @@ pub(super) struct Order {
     pub(super) idle: Vec<bool>,
 }
 
-impl Learned {
+impl AdaptiveStats {
     /// Nothing yet, of so many conjuncts; `optional` ones follow.
     pub(super) fn new(names: Vec<String>, optional: usize) -> Self {
         let known = names.into_iter().map(|name| Conjunct { name, ..Conjunct::default() });
@@ -163,7 +163,7 @@ impl Learned {
     /// What is known, if it speaks of these conjuncts and of so many dynamic filters; else nothing yet.
     pub fn shared(known: Option<Arc<Self>>, predicate: &[Expr], dynamic: usize) -> Arc<Self> {
         let names: Vec<String> = predicate.iter().map(ToString::to_string).collect();
-        let known = known.filter(|learned| learned.fits(&names, dynamic));
+        let known = known.filter(|stats| stats.fits(&names, dynamic));
         known.unwrap_or_else(|| Arc::new(Self::new(names, dynamic)))
     }
 
@@ -322,11 +322,11 @@ impl Learned {
     }
 
     /// How the blocks of the next window are to be decoded.
-    pub(super) fn next_window(&self) -> Way {
+    pub(super) fn next_window(&self) -> DecodeOrder {
         let number = self.windows.fetch_add(1, Relaxed);
         // What is known of the other way grows old.
         let trial = TRIALS.contains(&number) || (number > 0 && number.is_multiple_of(TRIAL));
-        Way { dense: self.is_dense() != trial, trial }
+        DecodeOrder { dense: self.is_dense() != trial, trial }
     }
 
     /// Tells what a scan holds of blocks that wait to be decoded.
@@ -340,11 +340,11 @@ impl Learned {
     }
 
     /// How blocks are decoded by now.
-    pub fn arm(&self) -> Arm {
+    pub fn mode(&self) -> PushdownMode {
         match (self.is_dense(), self.rarely_empties()) {
-            (true, _) => Arm::AfterDecode,
-            (false, true) => Arm::Interleaved,
-            (false, false) => Arm::FilterFirst,
+            (true, _) => PushdownMode::AfterDecode,
+            (false, true) => PushdownMode::Interleaved,
+            (false, false) => PushdownMode::FilterFirst,
         }
     }
 
@@ -388,9 +388,9 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl fmt::Debug for Learned {
+impl fmt::Debug for AdaptiveStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Learned").field("report", &self.report()).finish_non_exhaustive()
+        f.debug_struct("AdaptiveStats").field("report", &self.report()).finish_non_exhaustive()
     }
 }
 
@@ -425,56 +425,61 @@ mod tests {
 
     #[test]
     fn the_order_is_by_what_a_conjunct_still_drops() {
-        let learned = Learned::new(vec!["tenth".into(), "twentieth".into(), "third".into()], 0);
+        let stats = AdaptiveStats::new(vec!["tenth".into(), "twentieth".into(), "third".into()], 0);
         let rows = BooleanBuffer::new_set(6000);
         // The first drops all that the second drops but a half; the third is independent of both.
         let took = Duration::from_micros;
-        learned.sampled(
+        stats.sampled(
             &[(0, every(10, 6000), took(6)), (1, every(20, 6000), took(5)), (2, every(3, 6000), took(7))],
             &rows,
         );
-        assert!((learned.passes(0, &[1]) - 1.0).abs() < 0.01 && (learned.passes(1, &[0]) - 0.5).abs() < 0.01);
-        assert!((learned.passes(2, &[0, 1]) - 1.0 / 3.0).abs() < 0.01);
-        assert_eq!(learned.order(|_| 1.0).rank, [2, 0, 1]);
+        assert!((stats.passes(0, &[1]) - 1.0).abs() < 0.01 && (stats.passes(1, &[0]) - 0.5).abs() < 0.01);
+        assert!((stats.passes(2, &[0, 1]) - 1.0 / 3.0).abs() < 0.01);
+        assert_eq!(stats.order(|_| 1.0).rank, [2, 0, 1]);
         // A dear one comes last, however much it drops.
-        learned.sampled(&[(1, every(20, 6000), took(5000))], &rows);
-        assert_eq!(learned.order(|_| 1.0).rank[1], 2);
+        stats.sampled(&[(1, every(20, 6000), took(5000))], &rows);
+        assert_eq!(stats.order(|_| 1.0).rank[1], 2);
     }
 
     #[test]
     fn without_samples_the_cheaper_goes_first() {
-        let learned = Learned::new(vec!["a".into(), "b".into(), "c".into()], 0);
-        assert_eq!(learned.order(|slot| [3.0, 1.0, 2.0][slot]).rank, [2, 0, 1]);
-        assert!(learned.report().is_empty());
+        let stats = AdaptiveStats::new(vec!["a".into(), "b".into(), "c".into()], 0);
+        assert_eq!(stats.order(|slot| [3.0, 1.0, 2.0][slot]).rank, [2, 0, 1]);
+        assert!(stats.report().is_empty());
     }
 
     #[test]
     fn an_optional_conjunct_that_drops_next_to_nothing_rests() {
-        let learned = Learned::new(vec!["a".into()], 1);
+        let stats = AdaptiveStats::new(vec!["a".into()], 1);
         let rows = BooleanBuffer::new_set(1 << 16);
         let all = BooleanBuffer::from_iter((0..1 << 16).map(|row| row > 10));
         let took = Duration::from_micros(30);
-        learned.sampled(&[(0, all.clone(), took), (1, all.clone(), took)], &rows);
-        assert_eq!(learned.order(|_| 1.0).idle, [false, true]);
-        learned.sampled(&[(0, all, took), (1, every(2, 1 << 16), took)], &rows);
-        assert_eq!(learned.order(|_| 1.0).idle, [false, false]);
+        stats.sampled(&[(0, all.clone(), took), (1, all.clone(), took)], &rows);
+        assert_eq!(stats.order(|_| 1.0).idle, [false, true]);
+        stats.sampled(&[(0, all, took), (1, every(2, 1 << 16), took)], &rows);
+        assert_eq!(stats.order(|_| 1.0).idle, [false, false]);
     }
 
     #[test]
     fn the_other_way_to_decode_wins_only_where_the_difference_is_clear() {
-        let learned = Learned::new(vec!["a".into()], 0);
-        let ways: Vec<Way> = (0..8).map(|_| learned.next_window()).collect();
-        assert!(ways.iter().enumerate().all(|(i, way)| way.dense == [3, 6].contains(&i) && way.trial == way.dense));
+        let stats = AdaptiveStats::new(vec!["a".into()], 0);
+        let orders: Vec<DecodeOrder> = (0..8).map(|_| stats.next_window()).collect();
+        assert!(
+            orders
+                .iter()
+                .enumerate()
+                .all(|(i, order)| order.dense == [3, 6].contains(&i) && order.trial == order.dense)
+        );
         for i in 0..8 {
-            learned.took(1000, Duration::from_micros(10 + i), false);
-            learned.took(1000, Duration::from_micros(9 + i), true);
+            stats.took(1000, Duration::from_micros(10 + i), false);
+            stats.took(1000, Duration::from_micros(9 + i), true);
         }
-        assert!(!learned.is_dense(), "too close");
+        assert!(!stats.is_dense(), "too close");
         for i in 0..8 {
-            learned.took(1000, Duration::from_micros(1 + i), true);
-            learned.took(1000, Duration::from_micros(20 + i), false);
+            stats.took(1000, Duration::from_micros(1 + i), true);
+            stats.took(1000, Duration::from_micros(20 + i), false);
         }
-        assert_eq!(learned.next_window(), Way { dense: true, trial: false });
-        assert_eq!(learned.arm(), Arm::AfterDecode);
+        assert_eq!(stats.next_window(), DecodeOrder { dense: true, trial: false });
+        assert_eq!(stats.mode(), PushdownMode::AfterDecode);
     }
 }
