@@ -8,6 +8,7 @@
 
 use std::time::Instant;
 
+use plinth_core::random::Random;
 use plinth_core::simd::Level;
 use plinth_datafusion::{Coordinate, distances};
 
@@ -27,11 +28,8 @@ fn usual(columns: &[Vec<f64>; 4], radius: f64, out: &mut [f64]) {
 
 fn main() {
     let runs: usize = std::env::args().nth(1).map_or(201, |runs| runs.parse().unwrap());
-    let mut state = 1u64;
-    let mut degrees = |most: f64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((state >> 11) as f64 / (1u64 << 52) as f64 - 1.0) * most
-    };
+    let mut random = Random(1);
+    let mut degrees = |most: f64| (2.0 * random.fraction() - 1.0) * most;
     let columns = [90.0, 180.0, 90.0, 180.0].map(|most| (0..PAIRS).map(|_| degrees(most)).collect::<Vec<_>>());
     let [lat1, lon1, lat2, lon2] = columns.each_ref().map(|column| Coordinate::Each(column));
     let inputs = [lat1, lon1, lat2, lon2, Coordinate::All(6_371_008.8)];

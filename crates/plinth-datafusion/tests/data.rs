@@ -15,29 +15,14 @@ use datafusion::common::Result;
 use datafusion::datasource::MemTable;
 use datafusion::physical_plan::displayable;
 use datafusion::prelude::{SessionConfig, SessionContext};
+pub(crate) use plinth_core::random::Random;
 use plinth_datafusion::PlinthTable;
 use plinth_format::{Writer, WriterOptions};
 
-/// A small generator, so that fixtures are the same everywhere.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    fn maybe<T>(&mut self, nulls: bool, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        let value = value(self);
-        (!nulls || self.below(8) != 0).then_some(value)
-    }
+/// A value, or none in one of eight cases where there may be nulls.
+fn maybe<T>(random: &mut Random, nulls: bool, value: impl FnOnce(&mut Random) -> T) -> Option<T> {
+    let value = value(random);
+    (!nulls || random.below(8) != 0).then_some(value)
 }
 
 pub(crate) const WORDS: [&str; 14] = [
@@ -92,11 +77,11 @@ pub(crate) fn batch(seed: u64, from: u64, rows: usize) -> RecordBatch {
     let small = |r: &mut Random, n: u64| i64::try_from(r.below(n)).unwrap();
     macro_rules! column {
         ($array:ident, $make:expr) => {
-            Arc::new($array::from_iter((0..rows).map(|_| r.maybe(true, $make)))) as ArrayRef
+            Arc::new($array::from_iter((0..rows).map(|_| maybe(r, true, $make)))) as ArrayRef
         };
     }
     let i = Arc::new(Int32Array::from_iter(
-        ids.iter().map(|&id| r.maybe(true, |r| i32::try_from(id / 50 + small(r, 10) - 5).unwrap())),
+        ids.iter().map(|&id| maybe(r, true, |r| i32::try_from(id / 50 + small(r, 10) - 5).unwrap())),
     )) as ArrayRef;
     let u = column!(UInt64Array, |r| r.below(100));
     let f =
@@ -104,12 +89,12 @@ pub(crate) fn batch(seed: u64, from: u64, rows: usize) -> RecordBatch {
     let g = column!(Float32Array, |r| [0.5f32, -1.0, 3.25, 0.1][usize::try_from(r.below(4)).unwrap()]);
     let s = column!(StringViewArray, word);
     let b = column!(BooleanArray, |r| r.below(2) == 0);
-    let d = Decimal128Array::from_iter((0..rows).map(|_| r.maybe(true, |r| i128::from(small(r, 500)) - 250)));
+    let d = Decimal128Array::from_iter((0..rows).map(|_| maybe(r, true, |r| i128::from(small(r, 500)) - 250)));
     let d = Arc::new(d.with_precision_and_scale(10, 2).unwrap()) as ArrayRef;
     let day = column!(Date32Array, |r| 19_000 + i32::try_from(r.below(400)).unwrap());
     let t = column!(TimestampMicrosecondArray, |r| 1_700_000_000_000_000 + small(r, 1_000_000) * 1_000_000);
     let tz: TimestampMicrosecondArray =
-        (0..rows).map(|_| r.maybe(true, |r| 1_700_000_000_000_000 + small(r, 1_000) * 1_000_000)).collect();
+        (0..rows).map(|_| maybe(r, true, |r| 1_700_000_000_000_000 + small(r, 1_000) * 1_000_000)).collect();
     let tz = Arc::new(tz.with_timezone("UTC")) as ArrayRef;
     let bin = column!(BinaryViewArray, |r| word(r).as_bytes());
     let nulls = |r: &mut Random| NullBuffer::from_iter((0..rows).map(|_| r.below(10) != 0));
@@ -121,9 +106,9 @@ pub(crate) fn batch(seed: u64, from: u64, rows: usize) -> RecordBatch {
     let n = structure(inner_fields(), vec![x, y], &inner);
     let st = structure(struct_fields(), vec![a, n], &outer);
     let lists = (0..rows).map(|_| {
-        r.maybe(true, |r| {
+        maybe(r, true, |r| {
             let len = usize::try_from(r.below(4)).unwrap();
-            (0..len).map(|_| r.maybe(true, |r| small(r, 5))).collect::<Vec<_>>()
+            (0..len).map(|_| maybe(r, true, |r| small(r, 5))).collect::<Vec<_>>()
         })
     });
     let lists: Vec<_> = lists.collect();

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use arrow_array::builder::StringViewBuilder;
 use arrow_buffer::Buffer;
+use plinth_core::random::Random;
 use plinth_encoding::dictionary::{BlockSource, Dictionary, Interner, encode};
 use plinth_encoding::{Column, Physical, Result, Values};
 
@@ -30,18 +31,9 @@ const BATCH: usize = 8192;
 const PART: usize = 1024;
 const TEXT: Physical = Physical::Bytes { utf8: true };
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.0 ^ (self.0 >> 29)).wrapping_mul(u128::from(bound))) >> 64) as u64
-    }
-
-    fn word(&mut self) -> String {
-        let len = 4 + self.below(7);
-        (0..len).map(|_| char::from(b'a' + self.below(26) as u8)).collect()
-    }
+fn word(random: &mut Random) -> String {
+    let len = 4 + random.below(7);
+    (0..len).map(|_| char::from(b'a' + random.below(26) as u8)).collect()
 }
 
 /// So many distinct words in order.
@@ -49,7 +41,7 @@ fn words(count: usize) -> Vec<String> {
     let mut random = Random(7);
     let mut words: Vec<String> = Vec::new();
     while words.len() < count {
-        words.extend((words.len()..count).map(|_| random.word()).collect::<Vec<_>>());
+        words.extend((words.len()..count).map(|_| word(&mut random)).collect::<Vec<_>>());
         words.sort_unstable();
         words.dedup();
     }

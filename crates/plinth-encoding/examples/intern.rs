@@ -12,25 +12,17 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use plinth_core::random::Random;
 use plinth_encoding::dictionary::Interner;
 use plinth_encoding::{Column, Physical, Values};
 
 const ROWS: usize = 1 << 15;
 const RUNS: usize = 1_000;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.0 ^ (self.0 >> 29)).wrapping_mul(u128::from(bound))) >> 64) as u64
-    }
-
-    /// A word as a view.
-    fn word(&mut self) -> u128 {
-        let len = 4 + self.below(7);
-        (0..len).fold(u128::from(len), |view, at| view | u128::from(97 + self.below(26)) << (32 + 8 * at))
-    }
+/// A word as a view.
+fn word(random: &mut Random) -> u128 {
+    let len = 4 + random.below(7);
+    (0..len).fold(u128::from(len), |view, at| view | u128::from(97 + random.below(26)) << (32 + 8 * at))
 }
 
 fn main() {
@@ -39,7 +31,7 @@ fn main() {
     for distinct in if given.is_empty() { vec![1_000, 70_000, 976_000] } else { given } {
         let mut words = HashSet::with_capacity(distinct);
         while words.len() < distinct {
-            words.insert(random.word());
+            words.insert(word(&mut random));
         }
         let words: Vec<u128> = words.into_iter().collect();
         let column = |views: Vec<u128>| {

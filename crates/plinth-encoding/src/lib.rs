@@ -16,6 +16,7 @@ mod ints;
 mod physical;
 pub mod postings;
 mod strings;
+pub mod text;
 pub mod value_set;
 mod views;
 mod wire;

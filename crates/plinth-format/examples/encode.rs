@@ -17,6 +17,7 @@ use std::time::Instant;
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
+use plinth_core::random::Random;
 use plinth_format::{Writer, WriterOptions};
 
 /// Rows of a batch.
@@ -25,29 +26,14 @@ const BATCH: usize = 65_536;
 /// Variance of the logarithms of the weights.
 const VARIANCE: f64 = 0.35;
 
-struct Random(u64);
+/// From 0 to 1, neither included.
+fn unit(random: &mut Random) -> f64 {
+    ((random.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-
-    /// From 0 to 1, neither included.
-    fn unit(&mut self) -> f64 {
-        ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    fn word(&mut self) -> String {
-        let len = 4 + self.below(7);
-        (0..len).map(|_| char::from(b'a' + self.below(26) as u8)).collect()
-    }
+fn word(random: &mut Random) -> String {
+    let len = 4 + random.below(7);
+    (0..len).map(|_| char::from(b'a' + random.below(26) as u8)).collect()
 }
 
 /// Draws in constant time by weights (the alias method of Walker and Vose).
@@ -71,7 +57,7 @@ impl Draw {
     fn next(&self, random: &mut Random) -> usize {
         let at = random.below(self.0.len() as u64) as usize;
         let (share, other) = self.0[at];
-        if random.unit() < share { at } else { other as usize }
+        if unit(random) < share { at } else { other as usize }
     }
 }
 
@@ -79,12 +65,12 @@ fn batches(rows: usize, distinct: usize, skewed: bool) -> Vec<RecordBatch> {
     let mut random = Random(7);
     let mut words = HashSet::with_capacity(distinct);
     while words.len() < distinct {
-        words.insert(random.word());
+        words.insert(word(&mut random));
     }
     let mut words: Vec<String> = words.into_iter().collect();
     words.sort_unstable();
     let mut weight = || {
-        let (u, v) = (random.unit(), random.unit());
+        let (u, v) = (unit(&mut random), unit(&mut random));
         (VARIANCE.sqrt() * (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()).exp()
     };
     let weights: Vec<f64> = (0..distinct).map(|_| if skewed { weight() } else { 1.0 }).collect();

@@ -17,22 +17,14 @@ use std::time::Instant;
 
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::{ArrayRef, RecordBatch};
+use plinth_core::random::Random;
 use plinth_encoding::Effort;
 use plinth_format::lookup::{Dictionary, Matches};
 use plinth_format::{Access, File, Writer, WriterOptions};
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((u128::from(self.0 ^ (self.0 >> 29)).wrapping_mul(u128::from(bound))) >> 64) as u64
-    }
-
-    fn word(&mut self) -> String {
-        let len = 4 + self.below(7);
-        (0..len).map(|_| char::from(b'a' + self.below(26) as u8)).collect()
-    }
+fn word(random: &mut Random) -> String {
+    let len = 4 + random.below(7);
+    (0..len).map(|_| char::from(b'a' + random.below(26) as u8)).collect()
 }
 
 /// Nanoseconds that this thread has worked, if the system says so; what others did meanwhile does not count.
@@ -94,7 +86,7 @@ fn main() {
     let mut random = Random(1);
     let mut words = HashSet::new();
     while (words.len() as u64) < distinct {
-        words.insert(random.word());
+        words.insert(word(&mut random));
     }
     let mut words: Vec<String> = words.into_iter().collect();
     words.sort();

@@ -5,8 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::ByteViewType;
-use arrow_array::{Array, ArrayRef, BooleanArray, GenericByteViewArray, StructArray, make_array, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, StructArray, make_array, new_null_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::DataType;
@@ -21,6 +20,7 @@ use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use plinth_core::sync::lock;
+use plinth_encoding::text::compact_wasteful;
 use plinth_encoding::{Column, Physical, Values};
 
 /// Memory is shared with whoever has the rest of a page, but not for so many times the rows.
@@ -291,19 +291,10 @@ pub(super) fn copied(array: &ArrayRef) -> Result<ArrayRef> {
 pub(super) fn selected(values: &ArrayRef, selection: BooleanBuffer) -> Result<ArrayRef> {
     let selection = BooleanArray::new(selection, None);
     let found = filter(values, &selection)?;
-    Ok(if found.len() < values.len() / LENT { compacted(found) } else { found })
+    Ok(if found.len() < values.len() / LENT { compacted(&found) } else { found })
 }
 
 /// Values without the memory of others, where that is most of it.
-pub(super) fn compacted(array: ArrayRef) -> ArrayRef {
-    fn gc<T: ByteViewType>(array: &GenericByteViewArray<T>) -> Option<ArrayRef> {
-        let held: usize = array.data_buffers().iter().map(Buffer::len).sum();
-        (held > 2 * array.total_buffer_bytes_used()).then(|| Arc::new(array.gc()) as ArrayRef)
-    }
-    let small = match array.data_type() {
-        DataType::Utf8View => gc(array.as_string_view()),
-        DataType::BinaryView => gc(array.as_binary_view()),
-        _ => None,
-    };
-    small.unwrap_or(array)
+pub(super) fn compacted(array: &ArrayRef) -> ArrayRef {
+    compact_wasteful(array, 0, Buffer::len)
 }

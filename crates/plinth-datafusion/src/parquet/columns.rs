@@ -471,7 +471,7 @@ impl ColumnSource for ParquetColumns {
         let decoded = |column: &ColumnId| self.decoded.contains(&(at, *column));
         let columns: Vec<ColumnId> = self.output.iter().copied().filter(decoded).collect();
         for column in columns {
-            let values = compacted(self.array(column, at, Some(selection))?);
+            let values = compacted(&self.array(column, at, Some(selection))?);
             let kept = Kept { values, rows: Some(selection.clone()) };
             bytes += kept.bytes();
             self.keep(column, at, kept);

@@ -206,6 +206,8 @@ fn low_half(word: u64) -> u32 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use plinth_core::random::Random;
+
     use super::*;
 
     fn integers(bytes: &[u8], width: u8, rows: usize) -> Result<Vec<u32>> {
@@ -272,14 +274,11 @@ mod tests {
 
     #[test]
     fn any_bytes_are_an_error_or_integers() {
-        let mut state = 1u64;
-        let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            state >> 33
-        };
+        let mut random = Random(1);
         for _ in 0..2000 {
-            let bytes: Vec<u8> = (0..next() % 40).map(|_| u8::try_from(next() & 255).unwrap()).collect();
-            let width = u8::try_from(next() % 34).unwrap();
+            let mut bytes = vec![0; random.index(40)];
+            random.fill(&mut bytes);
+            let width = u8::try_from(random.below(34)).unwrap();
             if let Ok(found) = integers(&bytes, width, 100) {
                 assert_eq!(found.len(), 100);
             }

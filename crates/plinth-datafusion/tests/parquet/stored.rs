@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use datafusion::arrow::array::RecordBatch;
+use plinth_core::random::Random;
 use plinth_ingest::SourceOptions;
 
 use super::data::{Whose, config, session};
@@ -32,11 +33,8 @@ fn imported(path: &Path) -> Vec<String> {
 async fn a_query_gives_what_an_import_gives() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.parquet");
-    let mut state = 7_u64;
-    let mut below = |end: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 20).unwrap() % end
-    };
+    let mut random = Random(7);
+    let mut below = |end: usize| random.index(end);
     for round in 0..40 {
         let rows: Vec<Row> = (0..1 + below(60)).map(|_| Row::random(&mut below, false)).collect();
         let dictionary = below(2) == 0;

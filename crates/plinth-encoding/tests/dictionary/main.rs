@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use plinth_core::random::Random;
 use plinth_encoding::dictionary::{BlockSource, Dictionary, EncodedDictionary, Interner, encode, keys};
 use plinth_encoding::expr::{CompareOp, Scalar};
 use plinth_encoding::{Column, EncodingError, IntSet, Physical, Result, ValueSet, Values};
@@ -341,11 +342,8 @@ proptest! {
 
 /// Numbers without a pattern.
 fn random(seed: u64) -> impl Iterator<Item = u64> {
-    (1..).map(move |i: u64| {
-        let mut x = (seed ^ i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x ^ (x >> 27)
-    })
+    let mut random = Random(seed);
+    std::iter::repeat_with(move || random.next_u64())
 }
 
 fn sample(physical: Physical, count: usize) -> Vec<Option<Vec<u8>>> {

@@ -19,10 +19,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_cast::can_cast_types;
 use arrow_schema::{DataType, Schema};
+use plinth_encoding::text::{compact, compact_batch};
 use plinth_encoding::{Effort, EncodeOptions};
 use plinth_io::{AtomicFile, Output, Reservation, Spool};
 use plinth_profile::{Anchor, Profiler, Stage, scope};
@@ -273,8 +274,8 @@ impl<O: Output> Writer<O> {
                 Some(layout) => (layout.row_group_rows, self.options.row_group_bytes),
                 None => (layout::SAMPLE_ROWS, layout::SAMPLE_BYTES),
             };
-            let Some(waiting) = self.lanes.get_mut(lane) else { return Ok(()) };
-            let full = waiting.take(batch, &mut from, most_rows, most_bytes);
+            let waiting = self.lanes.get_mut(lane).ok_or_else(|| no_lane(lane))?;
+            let full = waiting.take(batch, &mut from, most_rows, most_bytes)?;
             if full && self.layout.is_none() {
                 self.plan(lane);
             } else if full {
@@ -322,7 +323,8 @@ impl<O: Output> Writer<O> {
     /// Encodes a lane's rows and writes what need not wait for a dictionary.
     fn write_row_group(&mut self, lane: usize) -> Result<()> {
         self.options.check_cancelled()?;
-        let (Some(layout), Some(waiting)) = (self.layout, self.lanes.get_mut(lane)) else { return Ok(()) };
+        let layout = self.layout.ok_or_else(|| FormatError::internal("a row group before its layout"))?;
+        let waiting = self.lanes.get_mut(lane).ok_or_else(|| no_lane(lane))?;
         let Lane { batches, rows, .. } = std::mem::take(waiting);
         let mut pieces: Vec<Vec<ArrayRef>> = vec![Vec::with_capacity(batches.len()); self.columns.len()];
         for batch in batches {
@@ -406,7 +408,7 @@ impl<O: Output> Writer<O> {
 impl Lane {
     /// Takes rows of a batch from a row on, moved past them; tells whether the lane is full: it holds so many rows, or
     /// so many bytes at a multiple of a few rows, whichever comes first.
-    fn take(&mut self, batch: &RecordBatch, from: &mut usize, most_rows: usize, most_bytes: u64) -> bool {
+    fn take(&mut self, batch: &RecordBatch, from: &mut usize, most_rows: usize, most_bytes: u64) -> Result<bool> {
         let start = *from;
         let most = most_rows.saturating_sub(self.rows).min(batch.num_rows() - start);
         let weigh =
@@ -422,41 +424,34 @@ impl Lane {
                 rows += step;
             }
         }
-        self.batches.push(own(batch.slice(start, rows)));
+        self.batches.push(own(&batch.slice(start, rows))?);
         self.rows += rows;
         self.bytes += bytes;
         *from += rows;
-        self.rows >= most_rows || (self.bytes >= most_bytes && self.rows.is_multiple_of(layout::STEP))
+        Ok(self.rows >= most_rows || (self.bytes >= most_bytes && self.rows.is_multiple_of(layout::STEP)))
     }
+}
+
+fn no_lane(lane: usize) -> FormatError {
+    FormatError::internal(format!("rows for lane {lane}, which there is none of"))
 }
 
 /// Rows that wait must not keep alive what they were selected from: views that refer to a small part of their buffers get
 /// buffers of their own.
-fn own(batch: RecordBatch) -> RecordBatch {
+fn own(batch: &RecordBatch) -> Result<RecordBatch> {
     /// Bytes not worth copying for.
     const SPARE: usize = 64 << 10;
     let keeps = |buffers: &[Buffer]| buffers.iter().map(Buffer::len).sum::<usize>();
-    let columns: Vec<ArrayRef> = batch
-        .columns()
-        .iter()
-        .map(|column| {
-            let kept = match column.data_type() {
-                DataType::Utf8View => keeps(column.as_string_view().data_buffers()),
-                DataType::BinaryView => keeps(column.as_binary_view().data_buffers()),
-                _ => 0,
-            };
-            if kept <= SPARE || kept as u64 / 2 <= weigh(column, 0..column.len()) {
-                return Arc::clone(column);
-            }
-            match column.data_type() {
-                DataType::Utf8View => Arc::new(column.as_string_view().gc()) as ArrayRef,
-                _ => Arc::new(column.as_binary_view().gc()),
-            }
-        })
-        .collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    // The same columns of the same types: this does not fail, and the batch as it was is as right.
-    RecordBatch::try_new_with_options(batch.schema(), columns, &options).unwrap_or(batch)
+    let owned = |column: &ArrayRef| {
+        let kept = match column.data_type() {
+            DataType::Utf8View => keeps(column.as_string_view().data_buffers()),
+            DataType::BinaryView => keeps(column.as_binary_view().data_buffers()),
+            _ => 0,
+        };
+        let wasteful = kept > SPARE && kept as u64 / 2 > weigh(column, 0..column.len());
+        if wasteful { compact(column) } else { Arc::clone(column) }
+    };
+    compact_batch(batch, owned).map_err(|error| FormatError::internal(error.to_string()))
 }
 
 /// Has the threads of a pool do something, and waits for it.

@@ -149,6 +149,10 @@ impl ColumnWriter {
             && pieces.iter().all(|piece| matches!(piece.data_type(), DataType::Dictionary(..)))
         {
             let _intern = scope(Stage::Intern);
+            if stream.interner.is_none() {
+                let what = format!("column {:?}: a dictionary without its values", self.node.name);
+                return Err(FormatError::internal(what));
+            }
             let (codes, nulls) = intern_dictionaries(stream, &mut self.page, &self.arrow_type, &pieces)
                 .map_err(|e| FormatError::InvalidArgument(format!("column {:?}: {e}", self.node.name)))?;
             return Ok(vec![provisional(&codes, nulls.as_ref(), block_rows)]);
@@ -179,9 +183,10 @@ impl ColumnWriter {
         drop(pieces);
         let mut blocks: Vec<Vec<Column>> = self.streams.iter().map(|_| Vec::with_capacity(shredded.len())).collect();
         for (stream, column) in shredded.into_iter().flatten() {
-            if let Some(blocks) = blocks.get_mut(stream) {
-                blocks.push(column);
-            }
+            let blocks = blocks.get_mut(stream);
+            blocks
+                .ok_or_else(|| FormatError::internal(format!("a block of stream {stream}, which is none")))?
+                .push(column);
         }
         self.streams.iter_mut().zip(blocks).map(|(stream, blocks)| stream.encode(&blocks, options)).collect()
     }
@@ -448,10 +453,14 @@ impl StreamWriter {
             .into_iter()
             .map(|chunk| match chunk {
                 StoredChunk::Written(chunk) => Ok(Some(chunk)),
-                StoredChunk::Spooled(_) => Err(self.fail("a chunk was left in the spool")),
+                StoredChunk::Spooled(_) => Err(FormatError::internal("a chunk was left in the spool")),
             })
             .collect::<Result<Vec<_>>>()?;
-        let chunks = order.iter().filter_map(|&group| written.get_mut(group).and_then(Option::take)).collect();
+        let chunk = |&group: &usize| {
+            let chunk = written.get_mut(group).and_then(Option::take);
+            chunk.ok_or_else(|| FormatError::internal(format!("no chunk of row group {group} was written")))
+        };
+        let chunks = order.iter().map(chunk).collect::<Result<_>>()?;
         let meta = StreamMeta {
             nulls: self.nulls,
             values: self.values,
@@ -575,9 +584,9 @@ fn intern_dictionaries(
             let values = leaf_values(&distinct, stream.physical);
             let column = Column { len: distinct.len(), values, nulls: None };
             let mut interned = Vec::with_capacity(fresh.len());
-            if let Some(interner) = &mut stream.interner {
-                interner.intern(&column, &mut interned).map_err(fail)?;
-            }
+            let interner = stream.interner.as_mut();
+            let interner = interner.ok_or_else(|| fail(EncodingError::invalid("a dictionary without its values")))?;
+            interner.intern(&column, &mut interned).map_err(fail)?;
             for (i, (key, code)) in fresh.into_iter().zip(interned).enumerate() {
                 let key = usize::try_from(key).unwrap_or(usize::MAX);
                 if let (Some(slot), Some(bytes)) = (page.codes.get_mut(key), page.bytes.get_mut(key)) {

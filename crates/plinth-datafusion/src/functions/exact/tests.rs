@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::cast_precision_loss, clippy::cast_possible_truncation)]
 
+use plinth_core::random::Random;
 use proptest::prelude::*;
 
 use super::sum::ExactSum;
@@ -85,10 +86,9 @@ proptest! {
     fn neither_order_nor_partitions_matter(values in values(), seed in any::<u64>(), parts in 1..8usize) {
         let expected = sum_of(&values);
         let mut shuffled = values.clone();
-        let mut state = seed;
+        let mut random = Random(seed);
         for at in (1..shuffled.len()).rev() {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            shuffled.swap(at, (state >> 33) as usize % (at + 1));
+            shuffled.swap(at, random.index(at + 1));
         }
         let mut united = ExactSum::default();
         for part in shuffled.chunks(shuffled.len().div_ceil(parts).max(1)) {
