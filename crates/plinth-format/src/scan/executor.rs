@@ -6,6 +6,9 @@
 //! in a core's cache. What is kept of blocks that were filtered ahead of their turn is their surviving rows, as far as a
 //! budget goes; without one a block is decoded before the next is filtered.
 
+mod filtering;
+mod reads;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,11 +18,11 @@ use std::time::Instant;
 use arrow_array::ArrayRef;
 use arrow_buffer::BooleanBuffer;
 use plinth_encoding::expr::{Expr, Path};
-use plinth_io::{MemoryBudget, Need, Reading};
+use plinth_io::{MemoryBudget, Reading};
 use plinth_profile::{Stage, scope};
 
-use super::adaptive::{AdaptiveStats, DecodeOrder, Order, Place};
-use super::filter::{Conjunct, FilterTask, filter, sample};
+use super::adaptive::{AdaptiveStats, Order, Place};
+use super::filter::Conjunct;
 use super::indexed::{Choice, Indexed, choose};
 use super::predicate::bind_all;
 use super::source::{BlockId, ColumnId, ColumnSource, ScanColumn};
@@ -29,26 +32,6 @@ use crate::error::{FormatError, Result};
 
 /// Most blocks of a window.
 const WINDOW: usize = 32;
-
-/// The same while a dynamic filter may rule out the next blocks any moment.
-const DYNAMIC_WINDOW: usize = 4;
-
-/// Bytes a window reads at a time, unless a single block needs more.
-const WINDOW_BYTES: u64 = 2 << 20;
-
-/// The same of each column while the storage keeps the scan waiting, so that requests are long, and of all columns.
-const COLUMN_BYTES: u64 = 512 << 10;
-const WAITING_BYTES: u64 = 16 << 20;
-
-/// Of a block whose survivors take more, the other columns are read at once, unless reads take long: to let survivors wait is to
-/// copy them.
-const AT_ONCE_BYTES: u64 = 128 << 10;
-
-/// Windows that are under way while the storage keeps the scan waiting.
-const AHEAD: usize = 4;
-
-/// Blocks after which the order of the conjuncts is thought over.
-const REORDER: u64 = 16;
 
 /// What to do.
 #[derive(Debug)]
@@ -341,294 +324,6 @@ impl<S: ColumnSource> Executor<S> {
             self.versions += u64::from(dynamic.refresh(&mut self.source)?);
         }
         Ok(self.versions > before)
-    }
-
-    /// Starts what has to be read next, and more while the storage keeps the scan waiting: then windows that are read are
-    /// filtered early, too, for what they let through is to be read next.
-    fn start_reads(&mut self) -> Result<()> {
-        loop {
-            let depth = if self.waits { AHEAD.min(self.window) } else { 1 };
-            if !self.start_ready(depth)? {
-                return Ok(());
-            }
-            let is_read = self.filtering.front().is_some_and(Filtering::is_read);
-            // To filter blocks early is to know early what else is to be read.
-            let is_of_use = !self.ready.back().is_some_and(|last| matches!(last.columns, Columns::NoOther));
-            if is_read && is_of_use && self.ready.len() < depth {
-                if !self.filter()? {
-                    return Ok(());
-                }
-            } else if self.filtering.len() + self.ready.len() >= depth {
-                return Ok(());
-            } else if self.pruned.is_empty() {
-                // Later row groups only while waiting: what is there at once is best decoded at once.
-                if !self.waits || !self.next_group()? {
-                    return Ok(());
-                }
-            } else if !self.start_window()? {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Starts to read the other columns of the first windows. False if there is no memory to do so ahead.
-    fn start_ready(&mut self, windows: usize) -> Result<bool> {
-        let mut i = 0;
-        while i < self.ready.len().min(windows) {
-            if matches!(self.ready[i].columns, Columns::Wanted) {
-                let wanted: Vec<_> = self.ready[i].blocks.iter().flat_map(|block| self.columns_of(block.at)).collect();
-                let fetch = match self.source.start(&wanted, Need::Ahead)? {
-                    Some(fetch) => fetch,
-                    None if i > 0 => return Ok(false),
-                    None => {
-                        // The first rows have to be read now: as few as can be.
-                        let rest = self.ready[0].blocks.split_off(1);
-                        if !rest.is_empty() {
-                            self.ready.insert(1, ReadyWindow { blocks: rest, columns: Columns::Wanted });
-                        }
-                        self.need(&wanted[..self.output.len()])?
-                    }
-                };
-                self.note(&fetch);
-                self.ready[i].columns = Columns::UnderWay(fetch);
-            }
-            i += 1;
-        }
-        Ok(true)
-    }
-
-    /// Whether the storage keeps the scan waiting is told by its last read.
-    fn note(&mut self, fetch: &S::Fetch) {
-        let reading = fetch.as_ref();
-        if !reading.is_empty() {
-            self.waits = !reading.is_done();
-        }
-    }
-
-    /// Starts a read that the scan can't go on without.
-    fn need(&self, wanted: &[(ColumnId, BlockId)]) -> Result<S::Fetch> {
-        let fetch = self.source.start(wanted, Need::Now)?;
-        fetch.ok_or_else(|| FormatError::InvalidArgument("a read that is needed was not begun".into()))
-    }
-
-    /// Bytes of a window that reads so many columns.
-    fn window_bytes(&self, columns: usize) -> u64 {
-        if self.waits { (columns as u64 * COLUMN_BYTES).clamp(WINDOW_BYTES, WAITING_BYTES) } else { WINDOW_BYTES }
-    }
-
-    fn columns_of(&self, at: BlockId) -> impl Iterator<Item = (ColumnId, BlockId)> {
-        self.output.iter().map(move |&column| (column, at))
-    }
-
-    /// Takes the next blocks and starts to read what their predicates need. False if there is no memory to do so ahead.
-    fn start_window(&mut self) -> Result<bool> {
-        if self.refresh()? {
-            let before = self.pruned.len();
-            let blocks = std::mem::take(&mut self.pruned);
-            for live in blocks {
-                if self.may_pass(&live)? {
-                    self.pruned.push_back(live);
-                }
-            }
-            self.metrics.blocks_pruned.fetch_add((before - self.pruned.len()) as u64, Relaxed);
-        }
-        let (decode_order, eager) = self.decode_order();
-        let most = match (decode_order.trial, self.dynamic.is_empty()) {
-            (true, _) => 1,
-            (false, true) => self.window,
-            (false, false) => self.window.min(DYNAMIC_WINDOW),
-        };
-        let (mut blocks, mut wanted, mut bytes, mut first) = (VecDeque::new(), Vec::new(), 0, 0);
-        for live in self.pruned.iter().take(most) {
-            let at = live.at;
-            if bytes >= self.window_bytes(wanted.len().div_ceil(blocks.len().max(1))) {
-                break;
-            }
-            if live.answered {
-                for indexed in self.indexed.iter().flatten() {
-                    indexed.answered().for_each(|conjunct| self.stats.decided(conjunct.slot, Place::Everything));
-                }
-            }
-            // A predicate that zone maps prove true everywhere in a block needs no column of it.
-            let (mut open, mut columns) = (Vec::new(), Vec::new());
-            for conjunct in self.open(live) {
-                if conjunct.bound.zone_map_result(&self.source, at)?.always_true() {
-                    self.stats.decided(conjunct.slot, Place::Everything);
-                } else {
-                    open.push(Arc::clone(conjunct));
-                    conjunct.bound.columns(&mut columns);
-                }
-            }
-            if eager {
-                columns.extend(&self.output);
-            }
-            columns.sort_unstable();
-            columns.dedup();
-            for column in columns {
-                bytes += self.source.size(column, at)?;
-                wanted.push((column, at));
-            }
-            let selection = live.selection.clone().unwrap_or_else(|| BooleanBuffer::new_set(live.rows));
-            let dense = decode_order.dense && !open.is_empty();
-            blocks.push_back(FilterTask { at, selection, open, dense, versions: self.versions });
-            first = if blocks.len() == 1 { wanted.len() } else { first };
-        }
-        let fetch = match self.source.start(&wanted, Need::Ahead)? {
-            Some(fetch) => fetch,
-            None if !self.filtering.is_empty() || !self.ready.is_empty() => return Ok(false),
-            None => {
-                blocks.truncate(1);
-                self.need(&wanted[..first])?
-            }
-        };
-        self.note(&fetch);
-        self.pruned.drain(..blocks.len());
-        self.window = (self.window * 2).min(WINDOW);
-        self.filtering.push_back(Filtering { blocks, fetch: Some(fetch) });
-        Ok(true)
-    }
-
-    /// How the next window is read and decoded, and whether the output's columns are read together with the filters': to wait for
-    /// the filters first pays only if they leave blocks out.
-    fn decode_order(&self) -> (DecodeOrder, bool) {
-        let fixed = |dense| DecodeOrder { dense, trial: false };
-        match self.mode {
-            PushdownMode::AfterDecode => (fixed(true), true),
-            PushdownMode::Interleaved => (fixed(false), true),
-            PushdownMode::FilterFirst => (fixed(false), false),
-            PushdownMode::Auto if self.has_limit || self.conjuncts.is_empty() => (fixed(false), false),
-            PushdownMode::Auto => {
-                let order = self.stats.next_window();
-                (order, order.dense || (self.waits && self.stats.rarely_empties()))
-            }
-        }
-    }
-
-    /// Filters blocks of the first window, whose filter columns are there, as far ahead as their survivors may be kept.
-    /// False if that is not at all.
-    fn filter(&mut self) -> Result<bool> {
-        let Some(Filtering { mut blocks, fetch }) = self.filtering.pop_front() else { return Ok(false) };
-        if let Some(fetch) = fetch {
-            self.source.finish(fetch)?;
-        }
-        let (mut window, mut bytes, mut progress) = (VecDeque::new(), 0, false);
-        while let Some(block) = blocks.pop_front() {
-            let at = block.at;
-            self.refresh()?;
-            if block.versions != self.versions && !self.may_still_pass(at)? {
-                self.metrics.blocks_pruned.fetch_add(1, Relaxed);
-                self.source.release(at);
-                progress = true;
-                continue;
-            }
-            let asked = self.columns_asked(&block);
-            let most = self.max_retained_bytes(&block, &asked)?;
-            let reserved = (!self.ready.is_empty() || !window.is_empty()).then_some(most);
-            if reserved.is_some_and(|most| !self.look_ahead.reserve(most)) {
-                blocks.push_front(block);
-                break;
-            }
-            progress = true;
-            let Some(filtered) = self.filter_block(&block, reserved)? else { continue };
-            if self.output.iter().all(|column| asked.contains(column)) {
-                // Nothing is to be read for it that could be read for others, too: it is best decoded at once.
-                if !window.is_empty() {
-                    self.ready.push_back(ReadyWindow { blocks: std::mem::take(&mut window), columns: Columns::Wanted });
-                }
-                self.ready.push_back(ReadyWindow { blocks: VecDeque::from([filtered]), columns: Columns::NoOther });
-                break;
-            }
-            let share = filtered.selection.count_set_bits() as u64;
-            let filtered_bytes = most * share / block.selection.len().max(1) as u64;
-            window.push_back(filtered);
-            for &column in &self.output {
-                bytes += self.source.size(column, at)?;
-            }
-            if bytes >= self.window_bytes(self.output.len()) {
-                self.ready.push_back(ReadyWindow { blocks: std::mem::take(&mut window), columns: Columns::Wanted });
-                bytes = 0;
-                if !self.waits {
-                    break;
-                }
-            }
-            // The first rows of a scan with dynamic filters are what these come from.
-            let first = self.versions == 0 && !self.dynamic.is_empty();
-            if !self.waits && (first || filtered_bytes > AT_ONCE_BYTES) {
-                break;
-            }
-        }
-        if !window.is_empty() {
-            self.ready.push_back(ReadyWindow { blocks: window, columns: Columns::Wanted });
-        }
-        if !blocks.is_empty() {
-            self.filtering.push_front(Filtering { blocks, fetch: None });
-        }
-        Ok(progress)
-    }
-
-    /// The columns that filtering a block may have to decode.
-    fn columns_asked(&self, block: &FilterTask<S::LeafState>) -> Vec<ColumnId> {
-        let mut columns = Vec::new();
-        block.open.iter().for_each(|conjunct| conjunct.bound.columns(&mut columns));
-        if block.dense {
-            columns.extend(&self.output);
-        }
-        columns.sort_unstable();
-        columns.dedup();
-        columns
-    }
-
-    /// The most bytes that filtering a block by these columns may leave.
-    fn max_retained_bytes(&self, block: &FilterTask<S::LeafState>, asked: &[ColumnId]) -> Result<u64> {
-        let mut most = block.selection.len() as u64 / 8;
-        for &column in asked {
-            most += self.source.max_retained_bytes(column, block.at)?;
-        }
-        Ok(most)
-    }
-
-    /// Filters a block, and lets go of all but its survivors. What was `reserved` for a block that is not next is given back but for what they
-    /// take.
-    fn filter_block(
-        &mut self,
-        block: &FilterTask<S::LeafState>,
-        reserved: Option<u64>,
-    ) -> Result<Option<FilteredBlock>> {
-        let (at, began) = (block.at, Instant::now());
-        self.metrics.rows_in.fetch_add(block.selection.len() as u64, Relaxed);
-        let selection = if block.open.is_empty() { block.selection.clone() } else { self.ask(block)? };
-        let any = selection.has_true();
-        let settled = if any { self.source.retain_selected(at, &selection, reserved.is_some())? } else { 0 };
-        let kept = reserved.map_or(0, |reserved| self.look_ahead.keep(reserved, settled, &self.stats));
-        if !any {
-            self.source.release(at);
-            self.stats.emptied();
-            self.stats.took(selection.len(), began.elapsed(), block.dense);
-            return Ok(None);
-        }
-        let dense = (!block.open.is_empty()).then_some(block.dense);
-        Ok(Some(FilteredBlock { at, selection, kept, dense, took: began.elapsed() }))
-    }
-
-    fn ask(&mut self, block: &FilterTask<S::LeafState>) -> Result<BooleanBuffer> {
-        let number = self.stats.next_block();
-        if block.dense {
-            for column in self.columns_asked(block) {
-                self.source.decode_cached(column, block.at, None)?;
-            }
-        }
-        if number.is_multiple_of(REORDER) || self.order.rank.is_empty() {
-            let conjuncts = &self.conjuncts;
-            self.order = self.stats.order(|slot| {
-                let known = conjuncts.iter().find(|conjunct| conjunct.slot == slot);
-                known.map_or(0.0, |conjunct| f64::from(conjunct.bound.cost()))
-            });
-        }
-        if block.open.len() > 1 && !self.has_limit && AdaptiveStats::is_sample(number) {
-            sample(&mut self.source, block, &self.stats)
-        } else {
-            filter(&mut self.source, block, &self.order, &self.stats)
-        }
     }
 
     /// Decodes the output columns of a block's selected rows.

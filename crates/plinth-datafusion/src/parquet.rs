@@ -19,9 +19,6 @@ mod fallback;
 mod file;
 mod hybrid;
 mod leaf;
-#[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod memory_tests;
 mod nested;
 mod opener;
 mod predicate;
@@ -29,6 +26,10 @@ mod resolved;
 mod rule;
 mod source;
 mod zones;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests;
 
 pub use rule::ParquetScans;
 pub use source::ParquetScan;
