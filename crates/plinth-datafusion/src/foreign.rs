@@ -22,7 +22,7 @@ const WAITING: usize = 1;
 /// Files of text as a table: named one by one, by folders or by patterns, as [`plinth_ingest::open`] takes them.
 ///
 /// Types are inferred when the table is opened, unless a schema is given. A scan reads the files from their beginning as one
-/// stream in order, decodes the columns it is asked for and passes over the others, and stops when nobody wants more rows.
+/// stream in order, decodes the columns it is asked for and passes over the others, and stops when no more rows are wanted.
 #[derive(Debug)]
 pub struct ForeignTable {
     inputs: Vec<PathBuf>,
@@ -170,7 +170,7 @@ impl PartitionStream for Part {
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
         let mut stream = RecordBatchReceiverStream::builder(Arc::clone(&self.output), WAITING);
         let (rows, part) = (stream.tx(), self.clone());
-        // A reader waits, for its threads and for whoever takes the rows.
+        // A reader waits, for its threads and for the taker of the rows.
         stream.spawn_blocking(move || {
             let mut source = open(&part.inputs, &part.options)?;
             while let Some(batch) = source.next_batch().map_err(|e| failed(&e, part.inferred))? {

@@ -37,7 +37,7 @@ impl PartitionMetrics {
             rows_in: rows("rows_scanned"),
             rows_matched: rows("rows_matched"),
             blocks_decoded: builder().counter("blocks_decoded", partition),
-            // Nought: shown to who asks for all there is.
+            // Nought: shown where all metrics are asked for.
             blocks_decoded_again: MetricBuilder::new(set)
                 .with_type(MetricType::Dev)
                 .counter("blocks_decoded_again", partition),

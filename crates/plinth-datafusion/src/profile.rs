@@ -163,7 +163,7 @@ fn bytes_of(batch: &RecordBatch) -> u64 {
     columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0) as u64).sum()
 }
 
-/// Has the tasks that operators spawn work for the profiler of whoever spawned them, in all of this process: a program says so once, at
+/// Has the tasks that operators spawn work for the profiler of the task that spawned them, in all of this process: a program says so once, at
 /// its start. False if the engine has a tracer already.
 pub fn profile_tasks() -> bool {
     set_join_set_tracer(&TaskTracer).is_ok()
@@ -197,7 +197,7 @@ impl JoinSetTracer for TaskTracer {
     }
 }
 
-/// Has a thread that may block do something in the stead of whoever asks.
+/// Has a thread that may block do something in the stead of its caller.
 pub(crate) fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     let place = Place::current();
     tokio::task::spawn_blocking(move || {

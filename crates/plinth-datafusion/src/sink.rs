@@ -37,7 +37,7 @@ const IN_FLIGHT: usize = 2;
 enum Message {
     /// Rows of a partition.
     Batch(usize, RecordBatch),
-    /// There are no more. A channel that closes without it means a stream failed or nobody waits any more.
+    /// There are no more. A channel that closes without it means a stream failed or its receiver is gone.
     End,
 }
 
@@ -143,7 +143,7 @@ async fn pour<O: Output>(
     fed?;
     let stopped = || DataFusionError::Internal("the writer stopped before the end of its input".to_owned());
     let publish = written?.ok_or_else(stopped)?;
-    // Whoever stopped waiting before this leaves nothing, however far the writer had got.
+    // A caller that stops waiting before this leaves nothing, however far the writer had got.
     spawn_blocking(publish).await.map_err(from_join)?.map_err(from_format)
 }
 

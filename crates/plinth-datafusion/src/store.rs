@@ -19,7 +19,7 @@ const THREADS: usize = 2;
 
 /// An object. Its blocks go into the I/O engine's memory, and are kept when they are read again.
 ///
-/// Requests run on threads of this module's own, so that whoever waits for one holds up nobody but himself.
+/// Requests run on threads of this module's own, so that a caller that waits for one holds up no other.
 pub(crate) struct StoreFile {
     store: Arc<dyn ObjectStore>,
     location: Location,

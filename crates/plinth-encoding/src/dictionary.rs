@@ -140,7 +140,7 @@ pub struct EncodedDictionary {
     pub index: Vec<u8>,
 }
 
-/// Gives the bytes of a dictionary's blocks; whoever holds the file implements it.
+/// The source of the bytes of a dictionary's blocks: the file layer implements it.
 pub trait BlockSource: Send + Sync {
     /// The bytes of block `i`, read and verified.
     ///

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// A failure to encode, decode or evaluate. Whoever holds the file adds where it happened.
+/// A failure to encode, decode or evaluate. The file layer adds where it happened.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum EncodingError {
     /// The bytes are not what an encoder of this version could have written.
@@ -14,7 +14,7 @@ pub enum EncodingError {
     /// A function evaluated over the values failed on a value that a surviving row holds.
     #[error("{0}")]
     Function(String),
-    /// Bytes that decoding needed could not be had; the error of whoever was asked for them.
+    /// Bytes that decoding needed could not be had; the error of their source.
     #[error(transparent)]
     Fetch(Arc<dyn std::error::Error + Send + Sync>),
 }

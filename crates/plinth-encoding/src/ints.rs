@@ -76,7 +76,7 @@ fn bit(bits: &BooleanBuffer, kind: IntKind, raw: u64) -> bool {
     usize::try_from(kind.value(raw)).is_ok_and(|at| at < bits.len() && bits.value(at))
 }
 
-/// Which vectors of a block somebody wants, or all of them.
+/// The vectors of a block that are wanted, or all of them.
 pub(crate) type Wanted<'a> = Option<&'a [bool]>;
 
 /// Whether vector `at` is wanted.

@@ -22,7 +22,7 @@ pub enum Physical {
         /// Bytes a value.
         width: u8,
     },
-    /// `width` bytes a value, ordered as bytes (fixed-size binaries; intervals, whose order nobody asks for).
+    /// `width` bytes a value, ordered as bytes (fixed-size binaries; intervals, whose order is never asked for).
     Fixed {
         /// Bytes a value; may be zero.
         width: u32,

@@ -2,7 +2,7 @@
 //!
 //! Lists lie in the order of codes, cut into *groups* that are read, verified and decoded alone: an exact lookup is one
 //! small read, a prefix one contiguous read. A [`Directory`], which is kept in memory, finds the group of a code and knows
-//! how many rows lie before it. [`plan`] cuts, from the lengths of the lists alone, so that whoever inverts a column may do
+//! how many rows lie before it. [`plan`] cuts, from the lengths of the lists alone, so that a writer that inverts a column may do
 //! it in any order and in pieces; [`encode()`] makes a group; [`Postings`] answers.
 //!
 //! A list is stored as Elias (1974) and Fano (1971) have it: of numbers below `u` the low bits as they are, the high bits

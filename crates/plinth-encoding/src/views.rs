@@ -17,7 +17,7 @@ impl Views {
         bits::map_bits(&self.views, |view| view_bytes(&view.to_le_bytes(), &self.buffers).is_ok_and(&test))
     }
 
-    /// Few long values out of many get a buffer of their own: whoever keeps them would keep all others, and engines charge
+    /// Few long values out of many get a buffer of their own: to keep them would be to keep all others, and engines charge
     /// operators for whole buffers.
     pub(crate) fn compact(self) -> Result<Self> {
         let kept = self.kept();

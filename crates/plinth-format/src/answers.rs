@@ -34,7 +34,7 @@ struct Asked {
     values: Option<ArrayRef>,
     /// The answers, or what the function said that it failed with.
     pieces: Vec<Mutex<Option<Answers>>>,
-    /// The first piece that nobody has begun.
+    /// The first piece that no thread has begun.
     next: AtomicUsize,
 }
 
@@ -77,7 +77,7 @@ impl SharedAnswers {
     /// Asks about the distinct values and null, side by side with all who do so, unless that is done.
     ///
     /// # Errors
-    /// If the dictionary can't be read or is damaged. Whoever comes next tries again.
+    /// If the dictionary can't be read or is damaged. The next caller tries again.
     pub(crate) fn work_out(
         &self,
         node: &Node,
@@ -120,7 +120,7 @@ impl Asked {
         dictionary: &Dictionary,
         function: &Function,
     ) -> Result<std::result::Result<Vec<Mask>, String>> {
-        // Those that nobody has begun; then all, of which most are there and some are with others.
+        // Those that no thread has begun; then all, of which most are there and some are with other threads.
         let begun = std::iter::repeat_with(|| self.next.fetch_add(1, Relaxed));
         for piece in begun.take_while(|&next| next < self.pieces.len()) {
             if let Err(what) = self.piece(piece, node, dictionary, function)? {

@@ -14,7 +14,7 @@ use plinth_encoding::{Column, EncodingError, Result, Values};
 use crate::meta::MOST_BLOCK_VALUES;
 use crate::types::{Logical, Node};
 
-/// Whoever can decode the rows of a stream's block that a selection keeps (all without one).
+/// A decoder of the rows of a stream's block that a selection keeps (all without one).
 pub(crate) trait DecodeStream {
     /// What a struct's or list's stream says: presence or lengths.
     fn shape(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> Result<Column>;

@@ -176,7 +176,7 @@ impl DecodeStream for Streams {
     fn shape(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> plinth_encoding::Result<Column> {
         let mut column = self.column(node, selection)?;
         if let plinth_encoding::Values::Fixed(lengths) = &column.values {
-            // Whoever takes them as numbers wants them aligned.
+            // Numbers are read aligned.
             let aligned = lengths.as_ptr().align_offset(align_of::<u32>()) == 0;
             if !aligned {
                 column.values = plinth_encoding::Values::Fixed(Buffer::from_slice_ref(lengths.as_slice()));

@@ -88,7 +88,7 @@ impl Footer {
             })
             .collect::<plinth_encoding::Result<Vec<_>>>()?;
         wire.finish()?;
-        // Every block has an entry in its stream's metadata: rows nobody paid for would make a scan count without end.
+        // Every block has an entry in its stream's metadata: rows that no bytes stand for would make a scan count without end.
         let blocks = row_groups.iter().fold(0, |sum: u64, rows| sum.saturating_add(rows.div_ceil(block_rows.into())));
         let room = streams.iter().map(|section| u64::from(section.len) / BLOCK_ENTRY).min().unwrap_or(0);
         if blocks > room {

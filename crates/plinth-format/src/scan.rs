@@ -362,7 +362,7 @@ impl ScanBuilder {
         Ok(scan)
     }
 
-    /// [`ScanBuilder::build`], for those who iterate.
+    /// [`ScanBuilder::build`], to iterate over.
     ///
     /// # Errors
     /// As [`ScanBuilder::build`].
@@ -419,7 +419,7 @@ impl<S: ColumnSource> Scan<S> {
         &self.metrics
     }
 
-    /// What it has learned of its filters so far, for other scans of the same query and for whoever wants to know how they fared.
+    /// What it has learned of its filters so far, for other scans of the same query and for reports of how they fared.
     pub fn adaptive_stats(&self) -> &Arc<AdaptiveStats> {
         &self.stats
     }
@@ -442,7 +442,7 @@ impl<S: ColumnSource> Scan<S> {
         }
     }
 
-    /// The next batch if it is there, for those who have other things to do while the storage is read: `waker` is told when
+    /// The next batch if it is there, for callers with other things to do while the storage is read: `waker` is told when
     /// it is worth asking again.
     ///
     /// # Errors

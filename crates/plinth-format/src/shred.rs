@@ -211,7 +211,7 @@ pub(crate) fn value_memory(values: &Values, row: usize) -> u64 {
     }
 }
 
-/// Bytes of those values of some views that lie in their buffers. Without buffers there are none, and nobody looks.
+/// Bytes of those values of some views that lie in their buffers. Without buffers there are none, and no view is looked at.
 pub(crate) fn long_bytes(views: &[u128], buffers: &[Buffer]) -> u64 {
     if buffers.is_empty() { 0 } else { views.iter().map(|view| long_len(*view)).sum() }
 }

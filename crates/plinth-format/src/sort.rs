@@ -75,9 +75,9 @@ pub(crate) struct Shared {
     pub(crate) ranking: Ranking,
     pub(crate) options: SortOptions,
     pub(crate) pool: rayon::ThreadPool,
-    /// Of whoever started the sort.
+    /// Of the thread that started the sort.
     pub(crate) profiler: Profiler,
-    /// Set when nobody wants the rows any more.
+    /// Set when the rows are not wanted any more.
     pub(crate) abandoned: Arc<AtomicBool>,
 }
 
@@ -208,7 +208,7 @@ impl Sorter {
 impl Drop for Sorter {
     fn drop(&mut self) {
         if let Some(spilling) = self.spilling.take() {
-            // Nobody wants the rest of the run under way.
+            // The rest of the run under way is not wanted.
             self.shared.abandoned.store(true, Ordering::Relaxed);
             let _ = spilling.join();
         }

@@ -239,7 +239,7 @@ impl Tree {
     }
 }
 
-/// Two columns of one name could not be told apart by anyone who asks by name.
+/// Two columns of one name could not be told apart by name.
 fn check_names(nodes: &[Node], parent: &str) -> Result<()> {
     let mut seen = std::collections::HashSet::new();
     for node in nodes {

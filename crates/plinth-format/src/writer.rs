@@ -68,7 +68,7 @@ pub struct WriterOptions {
     pub replace: bool,
     /// Set from elsewhere to stop: the next call fails with [`FormatError::Cancelled`].
     pub cancelled: Arc<AtomicBool>,
-    /// Whose memory the writer takes ([`WriterOptions::charged_to`]); nobody's if not said.
+    /// Whose memory the writer takes ([`WriterOptions::charged_to`]); not counted if not said.
     pub charge: Option<Charge>,
 }
 

@@ -23,7 +23,7 @@ use plinth_core::sync::lock;
 use plinth_encoding::text::compact_wasteful;
 use plinth_encoding::{Column, Physical, Values};
 
-/// Memory is shared with whoever has the rest of a page, but not for so many times the rows.
+/// Memory is shared with the rest of a page, but not for so many times the rows.
 pub(super) const LENT: usize = 4;
 
 /// Values of a dictionary decoded at a time: what a page header claims is not allocated before it is there.
@@ -92,7 +92,7 @@ pub(super) fn dictionary(
     fields: &[String],
 ) -> Result<Option<ArrayRef>> {
     let rows = usize::try_from(count)?;
-    // A value has a byte at least, and where there are none nobody can say how many.
+    // A value has a byte at least, and where there are none it cannot be told how many.
     if rows > values.len() {
         return Err(ParquetError::EOF(format!("a dictionary of {rows} values has {} bytes", values.len())));
     }
@@ -286,8 +286,8 @@ pub(super) fn copied(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(make_array(copy.freeze()))
 }
 
-/// The selected values. A few out of many do not keep the others in memory; of a larger part the page is shared, for who asks
-/// for the rest of it holds it anyway.
+/// The selected values. A few out of many do not keep the others in memory; of a larger part the page is shared: it is held
+/// for the rest of it anyway.
 pub(super) fn selected(values: &ArrayRef, selection: BooleanBuffer) -> Result<ArrayRef> {
     let selection = BooleanArray::new(selection, None);
     let found = filter(values, &selection)?;

@@ -200,7 +200,7 @@ impl ChunkReader for ChunkBytes {
     }
 }
 
-/// Reads on from an offset: a page header, of which nobody knows the length.
+/// Reads on from an offset: a page header, the length of which is not known.
 pub(super) struct HeaderReader {
     here: Buffer,
     /// Of which so many bytes were given out: a header is read a byte at a time.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use plinth_format::ScanMetrics;
 
-/// The rows of a column that were decoded, whoever asked for them and whatever became of them.
+/// The rows of a column that were decoded, for any question and any use.
 #[derive(Debug)]
 pub(super) struct Decodes {
     metrics: Arc<ScanMetrics>,

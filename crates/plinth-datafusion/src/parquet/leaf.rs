@@ -1,7 +1,7 @@
 //! The pages of a leaf column chunk whose rows have one value each: any of its rows, as often as they are asked for.
 //!
 //! A page is decompressed and decoded once and kept while rows of it may still be wanted. Where it holds indices into the
-//! chunk's dictionary it stays that way: predicates ask the dictionary, and the indices of rows that nobody wants become no
+//! chunk's dictionary it stays that way: predicates ask the dictionary, and the indices of rows that are not wanted become no
 //! values.
 
 use std::ops::Range;
@@ -26,8 +26,8 @@ use super::decodes::Decodes;
 use super::hybrid::Hybrid;
 use super::resolved::Resolved;
 
-/// Most rows of a page that is decoded whole. Of larger ones a block's worth is decoded at a time, for who asks for a few
-/// rows should not pay for all.
+/// Most rows of a page that is decoded whole. Of larger ones a block's worth is decoded at a time, so that a few
+/// rows do not cost all.
 const WHOLE_PAGE: usize = 4 * BLOCK_ROWS;
 
 /// A column chunk that is being read.

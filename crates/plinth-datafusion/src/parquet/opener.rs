@@ -69,7 +69,7 @@ impl FileOpener for ParquetOpener {
     fn open(&self, part: PartitionedFile) -> Result<FileOpenFuture> {
         let opener = self.clone();
         Ok(async move {
-            // Whoever says which of a file's rows he wants, says it in DataFusion's terms.
+            // A selection of a file's rows comes in DataFusion's terms.
             if !part.extensions.is_empty() {
                 return opener.fallback.open(part);
             }

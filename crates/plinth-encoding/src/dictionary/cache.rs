@@ -54,7 +54,7 @@ impl Cache {
         lock(&self.decoded).clone()
     }
 
-    /// Keeps all values as long as nobody needs the room more.
+    /// Keeps all values until the room is needed for something else.
     pub(super) fn keep_decoded(&self, decoded: &Arc<Decoded>) {
         *lock(&self.decoded) = Some(Arc::clone(decoded));
     }

@@ -356,7 +356,7 @@ fn resolve<L: Lookup>(
         let start = out.len();
         lookup.table().glance(&tags, &batch, out);
         let codes = &mut out[start..];
-        // Which keys are looked for again is noted without a branch, because nobody could foresee it.
+        // Which keys are looked for again is noted without a branch, because it cannot be predicted.
         let mut count = 0;
         for (i, code) in (0_usize..).zip(&mut *codes) {
             missed[count] = i;

@@ -7,7 +7,7 @@
 //! | `Float` | the bits, all flipped when negative, else the sign bit flipped; big-endian (IEEE 754 total order) |
 //! | `Fixed`, `Bytes` | the bytes themselves |
 //!
-//! `Bool` has no keys: a dictionary of two values helps nobody.
+//! `Bool` has no keys: a dictionary of two values is of no use.
 
 use std::sync::Arc;
 

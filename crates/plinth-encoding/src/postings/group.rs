@@ -18,7 +18,7 @@ pub(super) struct Group {
     universe: u64,
     /// If lists are gaps.
     classes: Option<Arc<Classes>>,
-    /// Where each list is, then the group's bytes and as many more as reading a word wants: together, for who looks for one
+    /// Where each list is, then the group's bytes and as many more as reading a word wants: together, because a search for one
     /// list waits for little else than memory.
     bytes: Arc<[u8]>,
     codes: u32,

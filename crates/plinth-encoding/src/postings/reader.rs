@@ -25,7 +25,7 @@ const KEPT_GROUPS: usize = 8;
 /// Lists of at most so many rows are decoded while their group is held.
 const SHORT: u64 = 1 << 10;
 
-/// Gives the bytes of groups; whoever holds the file implements it.
+/// The source of the bytes of groups: the file layer implements it.
 pub trait GroupSource: Send + Sync {
     /// The bytes of some groups, in order, read and verified. Groups that follow each other are best read as one.
     ///
@@ -40,7 +40,7 @@ pub struct Postings {
     column_rows: u64,
     directory: Directory,
     source: Box<dyn GroupSource>,
-    /// `None` if nobody counts.
+    /// `None` if memory is not counted.
     budget: Option<Arc<MemoryBudget>>,
     kept: Vec<Mutex<Option<Kept>>>,
 }

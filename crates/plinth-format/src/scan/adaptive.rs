@@ -30,7 +30,7 @@ const TRIAL: u64 = 32;
 /// Conjuncts of which every set is counted; what others pass is taken to be independent.
 const COUNTED: usize = 6;
 
-/// What a row that passes costs those who get it, about: an optional predicate that drops fewer is not worth its time.
+/// What a row that passes costs further on, about: an optional predicate that drops fewer is not worth its time.
 const ROW_NANOS: f64 = 20.0;
 
 /// Rows that samples must have seen before an optional predicate is left out.

@@ -163,7 +163,7 @@ impl FileColumns {
         answers.map_err(|e| FormatError::at(file.source.name(), place(), e))
     }
 
-    /// Selected rows of a column. To look at them is to keep them for those who ask later.
+    /// Selected rows of a column, cached for later questions if it is to `keep` them.
     fn decoded(
         &mut self,
         column: ColumnId,

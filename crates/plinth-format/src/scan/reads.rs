@@ -23,12 +23,12 @@ pub struct Reads<P> {
     merged: Merged,
     /// Each read holds memory for as long as one of its parts is somewhere.
     held: Vec<Option<Arc<Held>>>,
-    parts: Vec<Wanted<P>>,
+    parts: Vec<ReadPart<P>>,
 }
 
 /// A part that one of the reads brings.
 #[derive(Debug)]
-struct Wanted<P> {
+struct ReadPart<P> {
     part: P,
     range: Range<u64>,
     read: usize,
@@ -61,8 +61,8 @@ impl<P> Reads<P> {
         metrics: &ScanMetrics,
     ) -> Result<Option<Self>> {
         let mut merged = Merged::new(READ_GAP, READ_MOST);
-        let wanted = |(range, part)| Wanted { part, read: merged.add(&range), range };
-        let parts: Vec<_> = parts.into_iter().map(wanted).collect();
+        let to_read = |(range, part)| ReadPart { part, read: merged.add(&range), range };
+        let parts: Vec<_> = parts.into_iter().map(to_read).collect();
         let request = Request { ranges: merged.reads(), need, query_bytes };
         let Some(reading) = source.start(&request)? else { return Ok(None) };
         metrics.bytes_read.fetch_add(merged.bytes(), Relaxed);
@@ -74,7 +74,7 @@ impl<P> Reads<P> {
 
     /// The parts and where they are.
     pub fn parts(&self) -> impl Iterator<Item = (&P, &Range<u64>)> {
-        self.parts.iter().map(|wanted| (&wanted.part, &wanted.range))
+        self.parts.iter().map(|one| (&one.part, &one.range))
     }
 
     /// Where the bytes come from.
@@ -91,7 +91,7 @@ impl<P> Reads<P> {
         let buffers = reading.wait()?;
         parts
             .into_iter()
-            .map(|Wanted { part, range, read }| {
+            .map(|ReadPart { part, range, read }| {
                 let bytes = merged.part(read, &range, &buffers);
                 let bytes = bytes.ok_or_else(|| FormatError::internal("a read returned too few bytes"))?;
                 Ok(Brought { part, range, bytes, held: held.get(read).cloned().flatten() })

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// A tournament among a fixed number of players. Whoever owns it says how they compare.
+/// A tournament among a fixed number of players. Its owner says how they compare.
 #[derive(Debug)]
 pub(super) struct Losers {
     /// `tree[0]` is the winner; every other node holds who lost there.
@@ -39,7 +39,7 @@ impl Losers {
         }
     }
 
-    /// Lets a player enter an unfinished tournament: at the first node nobody waits at, it waits.
+    /// Lets a player enter an unfinished tournament: at the first node where no other waits, it waits.
     fn enter(&mut self, player: usize, compare: &impl Fn(usize, usize) -> Ordering) {
         let mut winner = player;
         let mut node = (player + self.players) / 2;

@@ -43,7 +43,7 @@ impl SortedRows {
             .spawn(move || {
                 let _sort = shared.profiler.scope(Stage::Sort);
                 if let Err(e) = merge_all(&shared, runs, spool, &give) {
-                    // Nobody waits for the reason if this fails.
+                    // There is no receiver left for the reason if this fails.
                     let _ = give.send(Err(e));
                 }
             })
@@ -74,7 +74,7 @@ impl Iterator for SortedRows {
 
 impl Drop for SortedRows {
     fn drop(&mut self) {
-        // Wherever the thread is: between chunks it looks, and its next batch finds nobody to take it.
+        // Wherever the thread is: between chunks it looks, and its next batch finds no receiver.
         self.abandoned.store(true, Memory::Relaxed);
         self.batches = None;
         if let Some(thread) = self.thread.take() {
