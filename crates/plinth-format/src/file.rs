@@ -260,10 +260,7 @@ fn add_streams(node: &Node, name: String, one_value_a_row: bool, streams: &mut V
 
 /// Reads one range.
 fn read_one(source: &dyn Source, range: Range<u64>) -> Result<Buffer> {
-    source
-        .read(std::slice::from_ref(&range))?
-        .pop()
-        .ok_or_else(|| FormatError::InvalidArgument("nothing was read".into()))
+    source.read(std::slice::from_ref(&range))?.pop().ok_or_else(|| FormatError::internal("nothing was read"))
 }
 
 impl Inner {
@@ -296,12 +293,12 @@ impl Inner {
     }
 
     /// A block that was kept of an earlier read.
-    pub(crate) fn kept_block(&self, offset: u64) -> Option<Buffer> {
+    pub(crate) fn cached_block(&self, offset: u64) -> Option<Buffer> {
         self.io.cache()?.get(BlockKey { file: self.kept_as, offset })
     }
 
     /// Offers a checked block to be kept.
-    pub(crate) fn keep_block(&self, offset: u64, bytes: &Buffer, below: Below) {
+    pub(crate) fn cache_block(&self, offset: u64, bytes: &Buffer, below: Below) {
         if let Some(cache) = self.io.cache() {
             cache.offer(BlockKey { file: self.kept_as, offset }, bytes, below);
         }

@@ -60,7 +60,7 @@ pub(crate) struct ParquetColumns {
     flat: HashMap<(ColumnId, usize), LeafChunk>,
     nested: HashMap<(ColumnId, usize), NestedChunk>,
     /// What predicates decoded of nested columns, and what is left of any column of blocks that wait for their turn.
-    kept: HashMap<(ColumnId, BlockId), Kept>,
+    cache: HashMap<(ColumnId, BlockId), Cached>,
     answers: HashMap<(usize, usize), ChunkAnswers>,
     /// Blocks that the executor has not done with, and those whose columns were counted as decoded.
     live: BTreeSet<BlockId>,
@@ -75,13 +75,13 @@ pub(crate) struct ParquetColumns {
 
 /// Values of a block.
 #[derive(Clone, Debug)]
-struct Kept {
+struct Cached {
     values: ArrayRef,
     /// The rows they are of, if not of all.
     rows: Option<BooleanBuffer>,
 }
 
-impl Kept {
+impl Cached {
     /// Some of the rows.
     fn select(&self, selection: Option<&BooleanBuffer>) -> Result<ArrayRef> {
         let within = match (selection, &self.rows) {
@@ -124,7 +124,7 @@ impl ParquetColumns {
             zones: RefCell::default(),
             flat: HashMap::new(),
             nested: HashMap::new(),
-            kept: HashMap::new(),
+            cache: HashMap::new(),
             answers: HashMap::new(),
             live: BTreeSet::new(),
             settled: BTreeSet::new(),
@@ -222,7 +222,7 @@ impl ParquetColumns {
             let chunk = LeafChunk::new(chunk_bytes, Arc::clone(&self.file.metadata), number, resolved, decodes, memory);
             self.flat.insert((column, group), chunk);
         }
-        self.flat.get_mut(&(column, group)).ok_or_else(|| FormatError::InvalidArgument("no such chunk".to_owned()))
+        self.flat.get_mut(&(column, group)).ok_or_else(|| FormatError::internal("a column chunk was lost"))
     }
 
     /// A block of a nested column, whole.
@@ -237,7 +237,7 @@ impl ParquetColumns {
         let rows = self.rows(at)?.len();
         self.count(column, at);
         let Some(chunk) = self.nested.get_mut(&(column, at.group)) else {
-            return Err(FormatError::InvalidArgument("no such chunk".to_owned()));
+            return Err(FormatError::internal("a column chunk was lost"));
         };
         let decode = scope(DECODE);
         decode.rows(rows as u64);
@@ -246,8 +246,8 @@ impl ParquetColumns {
 
     /// Values of some rows of a block.
     fn array(&mut self, column: ColumnId, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<ArrayRef> {
-        if let Some(kept) = self.kept.get(&(column, at)) {
-            return kept.select(selection);
+        if let Some(cached) = self.cache.get(&(column, at)) {
+            return cached.select(selection);
         }
         let resolved = Arc::clone(self.column(column)?);
         if resolved.is_flat && !self.forward {
@@ -258,21 +258,21 @@ impl ParquetColumns {
             array.iter().for_each(|array| decode.rows(array.len() as u64));
             return array.map_err(self.file.fail(&resolved, group));
         }
-        Kept { values: self.nested_block(column, at)?, rows: None }.select(selection)
+        Cached { values: self.nested_block(column, at)?, rows: None }.select(selection)
     }
 
-    fn keep(&mut self, column: ColumnId, at: BlockId, kept: Kept) {
-        self.memory.charge(kept.bytes());
-        if let Some(before) = self.kept.insert((column, at), kept) {
+    fn insert(&mut self, column: ColumnId, at: BlockId, cached: Cached) {
+        self.memory.charge(cached.bytes());
+        if let Some(before) = self.cache.insert((column, at), cached) {
             self.memory.shrink(before.bytes());
         }
     }
 
     /// The same, of a nested column kept whole: its reader goes forward only.
     fn looked(&mut self, column: ColumnId, at: BlockId, scope: Option<&BooleanBuffer>) -> Result<ArrayRef> {
-        if !self.column(column)?.is_flat && !self.kept.contains_key(&(column, at)) {
-            let kept = Kept { values: self.nested_block(column, at)?, rows: None };
-            self.keep(column, at, kept);
+        if !self.column(column)?.is_flat && !self.cache.contains_key(&(column, at)) {
+            let cached = Cached { values: self.nested_block(column, at)?, rows: None };
+            self.insert(column, at, cached);
         }
         self.array(column, at, scope)
     }
@@ -329,7 +329,7 @@ impl ParquetColumns {
                     }
                 }
                 (PageValues::Indices(_), None) => {
-                    return Err(FormatError::InvalidArgument("indices without a dictionary".to_owned()));
+                    return Err(FormatError::internal("indices without a dictionary"));
                 }
             };
             masks.push(mask);
@@ -472,15 +472,15 @@ impl ColumnSource for ParquetColumns {
         let columns: Vec<ColumnId> = self.output.iter().copied().filter(decoded).collect();
         for column in columns {
             let values = compacted(&self.array(column, at, Some(selection))?);
-            let kept = Kept { values, rows: Some(selection.clone()) };
-            bytes += kept.bytes();
-            self.keep(column, at, kept);
+            let cached = Cached { values, rows: Some(selection.clone()) };
+            bytes += cached.bytes();
+            self.insert(column, at, cached);
         }
         let mut freed = 0;
         let output = &self.output;
-        self.kept.retain(|(column, known), kept| {
+        self.cache.retain(|(column, known), cached| {
             let stays = *known != at || output.contains(column);
-            freed += if stays { 0 } else { kept.bytes() };
+            freed += if stays { 0 } else { cached.bytes() };
             stays
         });
         self.memory.shrink(freed);
@@ -496,7 +496,7 @@ impl ColumnSource for ParquetColumns {
     fn values(&self, _column: ColumnId, decoded: ScanColumn) -> Result<ArrayRef> {
         match decoded {
             ScanColumn::Arrow(array) => Ok(array),
-            ScanColumn::Codes { .. } => Err(FormatError::InvalidArgument("Parquet files have no codes".to_owned())),
+            ScanColumn::Codes { .. } => Err(FormatError::internal("codes of a Parquet file")),
         }
     }
 
@@ -504,9 +504,9 @@ impl ColumnSource for ParquetColumns {
         self.live.remove(&at);
         self.settled.remove(&at);
         let mut freed = 0;
-        self.kept.retain(|(_, known), kept| {
+        self.cache.retain(|(_, known), cached| {
             let stays = *known != at;
-            freed += if stays { 0 } else { kept.bytes() };
+            freed += if stays { 0 } else { cached.bytes() };
             stays
         });
         self.memory.shrink(freed);

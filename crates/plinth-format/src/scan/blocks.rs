@@ -78,8 +78,8 @@ impl Fetched {
 #[derive(Debug)]
 pub struct Fetch {
     reads: Reads<Part>,
-    /// Blocks that were kept of an earlier read.
-    kept: Vec<(BlockId, usize, Buffer)>,
+    /// Blocks that are cached of an earlier read.
+    cached: Vec<(BlockId, usize, Buffer)>,
 }
 
 /// A block that one of the reads brings.
@@ -169,28 +169,28 @@ impl Blocks {
 
     /// Starts to read what is not here yet, in one batch; `None` if it was asked for ahead and there is no memory for it.
     pub(super) fn start(&self, wanted: impl Iterator<Item = (usize, BlockId)>, need: Need) -> Result<Option<Fetch>> {
-        let (mut parts, mut kept) = (Vec::new(), Vec::new());
+        let (mut parts, mut cached) = (Vec::new(), Vec::new());
         for (stream, at) in wanted {
             if self.loaded.get(&at).is_some_and(|loaded| loaded.holds(stream)) {
                 continue;
             }
             let meta = self.meta(stream, at)?;
-            match self.file.kept_block(meta.offset).filter(|_| !self.anew) {
-                Some(bytes) => kept.push((at, stream, bytes)),
+            match self.file.cached_block(meta.offset).filter(|_| !self.anew) {
+                Some(bytes) => cached.push((at, stream, bytes)),
                 None => parts.push((meta.range(), Part { at, stream, checksum: meta.checksum })),
             }
         }
         parts.sort_by_key(|(range, part)| (range.start, part.at.group, part.at.block, part.stream));
         parts.dedup_by_key(|(range, part)| (range.start, part.stream, part.at));
         let reads = Reads::start(&*self.file.source, parts, need, self.query_bytes, &self.metrics)?;
-        Ok(reads.map(|reads| Fetch { reads, kept }))
+        Ok(reads.map(|reads| Fetch { reads, cached }))
     }
 
     /// Waits for what was started, and checks it.
     pub(super) fn finish(&mut self, fetch: Fetch) -> Result<()> {
-        let Fetch { reads, kept } = fetch;
+        let Fetch { reads, cached } = fetch;
         let below = reads.below();
-        for (at, stream, bytes) in kept {
+        for (at, stream, bytes) in cached {
             self.loaded.entry(at).or_default().bytes.insert(stream, Fetched::new(bytes, None));
         }
         let blocks = reads.wait()?;
@@ -198,7 +198,7 @@ impl Blocks {
         check.bytes(blocks.iter().map(|block| block.bytes.len() as u64).sum());
         for Brought { part: Part { at, stream, checksum }, range, bytes, held } in blocks {
             verify(self.file.source.name(), &Place { file: &self.file, stream, at }, &bytes, checksum)?;
-            self.file.keep_block(range.start, &bytes, below);
+            self.file.cache_block(range.start, &bytes, below);
             self.loaded.entry(at).or_default().bytes.insert(stream, Fetched::new(bytes, held));
         }
         Ok(())
@@ -220,7 +220,7 @@ impl Blocks {
     fn fetched(&self, stream: usize, at: BlockId) -> Result<&Fetched> {
         let fetched = self.loaded.get(&at).and_then(|loaded| loaded.bytes.get(&stream));
         let place = Place { file: &self.file, stream, at };
-        fetched.ok_or_else(|| FormatError::InvalidArgument(format!("{place} was not fetched")))
+        fetched.ok_or_else(|| FormatError::internal(format!("{place} was not fetched")))
     }
 
     /// What was decoded of a stream's block, if it was.
@@ -241,8 +241,7 @@ impl Blocks {
             self.loaded.entry(at).or_default().decoded.insert(stream, decoded);
         }
         let decoded = self.decoded(stream, at);
-        decoded
-            .ok_or_else(|| FormatError::InvalidArgument(format!("{} was lost", Place { file: &self.file, stream, at })))
+        decoded.ok_or_else(|| FormatError::internal(format!("{} was lost", Place { file: &self.file, stream, at })))
     }
 
     /// The selected rows of a stream's block: of what a predicate decoded, or from its bytes.

@@ -95,7 +95,7 @@ impl<S: ColumnSource> Executor<S> {
     /// Starts a read that the scan can't go on without.
     pub(super) fn need(&self, wanted: &[(ColumnId, BlockId)]) -> Result<S::Fetch> {
         let fetch = self.source.start(wanted, Need::Now)?;
-        fetch.ok_or_else(|| FormatError::InvalidArgument("a read that is needed was not begun".into()))
+        fetch.ok_or_else(|| FormatError::internal("a read that is needed was not begun"))
     }
 
     /// Bytes of a window that reads so many columns.
