@@ -2,7 +2,7 @@
 
 use plinth_format::{OpenOptions, WriterOptions};
 use plinth_io::{Io, IoOptions, MemoryBudget};
-use plinth_table::store::Table;
+use plinth_rowstore::Table;
 use plinth_table::{CompactOptions, CompactSummary, TableFolder, compact};
 
 use crate::cli::CompactArgs;

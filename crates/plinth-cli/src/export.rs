@@ -9,7 +9,7 @@ use arrow_schema::{Schema, SchemaRef};
 use plinth_format::OpenOptions;
 use plinth_ingest::export::{BatchSink, SinkOptions, to_file, to_writer};
 use plinth_ingest::{BatchSource, FileFormat, Sample, SourceOptions};
-use plinth_table::store::{Table, TableOptions};
+use plinth_rowstore::{Table, TableOptions};
 use plinth_table::{Snapshot, TableFolder};
 
 use crate::cli::ExportArgs;

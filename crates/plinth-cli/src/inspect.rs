@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use plinth_format::{ColumnReport, EncodingReport, File, FileReport};
-use plinth_table::store::Table;
+use plinth_rowstore::Table;
 use serde_json::json;
 
 use crate::cli::InspectArgs;

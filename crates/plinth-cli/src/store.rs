@@ -5,9 +5,9 @@ use std::path::Path;
 
 use plinth_format::{OpenOptions, WriterOptions};
 use plinth_io::{Io, IoOptions, MemoryBudget};
+use plinth_rowstore::{Snapshot, Table, TableOptions};
 use plinth_sql::expect_folder;
 use plinth_table::TableFolder;
-use plinth_table::store::{Snapshot, Table, TableOptions};
 use serde_json::json;
 
 use crate::cli::{InitArgs, TableCommand};

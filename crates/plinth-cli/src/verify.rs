@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use plinth_format::File;
-use plinth_table::store::Table;
+use plinth_rowstore::Table;
 
 use crate::cli::VerifyArgs;
 use crate::error::Result;

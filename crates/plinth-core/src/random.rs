@@ -50,6 +50,11 @@ impl Random {
     }
 }
 
+/// How often a randomized test tries: what an environment variable says, or else `default`.
+pub fn trials(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|trials| trials.parse().ok()).unwrap_or(default)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {

@@ -16,7 +16,7 @@ use plinth_encoding::expr::Expr;
 use plinth_format::scan::source::ColumnSource;
 use plinth_format::{DynamicFilter, Scan};
 use plinth_profile::{Pause, Profiler, Stage, scope};
-use plinth_table::store::SegmentRows;
+use plinth_rowstore::SegmentRows;
 
 use crate::columns::FileColumns;
 use crate::error::{from_format, from_join, from_table};

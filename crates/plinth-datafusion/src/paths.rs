@@ -9,8 +9,8 @@ use datafusion_common::{DataFusionError, Result};
 use datafusion_datasource::ListingTableUrl;
 use datafusion_session::TableProvider;
 use plinth_ingest::{FileFormat, SourceOptions};
+use plinth_rowstore::{Table, TableOptions};
 use plinth_table::TableFolder;
-use plinth_table::store::{Table, TableOptions};
 
 use crate::foreign::ForeignTable;
 use crate::rows::{StoreTable, Stores};

@@ -9,8 +9,8 @@ use datafusion::catalog::{SchemaProvider, TableProvider, UrlTableFactory};
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::datasource::TableType;
 use plinth_datafusion::{FileOptions, PlinthTable, StoreTable, Stores, from_format};
+use plinth_rowstore::Table;
 use plinth_table::TableFolder;
-use plinth_table::store::Table;
 
 use super::engine;
 use crate::error::SqlError;

@@ -14,7 +14,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use plinth_datafusion::{FileOptions, PathTables, PlinthFormatFactory, PlinthTable, StoreTable, Stores};
 use plinth_format::{FileSummary, WriterOptions};
 use plinth_ingest::SourceOptions;
-use plinth_table::store::TableOptions;
+use plinth_rowstore::TableOptions;
 
 use crate::error::SqlError;
 

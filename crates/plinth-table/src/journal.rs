@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use plinth_core::wire;
 use plinth_format::{FormatError, Result};
 use plinth_io::{AtomicFile, IoError, regular, sync_folder};
 
@@ -23,7 +24,7 @@ const SEAL: usize = "checksum 0123456789abcdef\n".len();
 
 /// The last line: a name that was damaged would make rows of a file that is replaced count again.
 fn sealed(lines: &str) -> String {
-    format!("checksum {:016x}\n", twox_hash::XxHash3_64::oneshot(lines.as_bytes()))
+    format!("checksum {:016x}\n", wire::checksum(lines.as_bytes()))
 }
 
 /// What a journal says.

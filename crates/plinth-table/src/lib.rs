@@ -10,17 +10,18 @@
 mod append;
 mod compact;
 mod folder;
+mod handover;
 mod journal;
 mod lock;
 mod names;
 mod rows;
-pub mod store;
 mod union;
 mod widen;
 
 pub use append::{Appended, Appender};
 pub use compact::{CompactOptions, CompactProgress, CompactSummary, compact};
 pub use folder::{Listed, Snapshot, TableFile, TableFolder};
+pub use handover::Handover;
 pub use plinth_format::{FormatError, Result};
 pub use plinth_io::Identity;
 pub use rows::read;

@@ -90,5 +90,5 @@ pub use plinth_format::*;
 pub use plinth_ingest as ingest;
 pub use plinth_io::{Io, IoMode, IoOptions, MemoryBudget};
 pub use plinth_profile as profile;
+pub use plinth_rowstore as rowstore;
 pub use plinth_table as table;
-pub use plinth_table::store as rowstore;

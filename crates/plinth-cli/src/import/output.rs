@@ -6,8 +6,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use plinth_format::{FileSummary, Writer, WriterOptions};
 use plinth_io::regular::kind_of;
+use plinth_rowstore::Table;
 use plinth_table::Appender;
-use plinth_table::store::Table;
 
 use super::rows::RowImport;
 use crate::error::{Failure, Result};

@@ -8,7 +8,7 @@ use arrow_array::{RecordBatch, new_null_array};
 use arrow_cast::cast;
 use arrow_schema::{Schema, SchemaRef};
 use plinth_format::{FileSummary, WriterOptions};
-use plinth_table::store::{Table, TableError, TableOptions};
+use plinth_rowstore::{Table, TableError, TableOptions};
 
 use crate::error::{Failure, Result};
 

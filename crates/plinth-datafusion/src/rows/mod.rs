@@ -1,4 +1,4 @@
-//! Tables that can be written to ([`plinth_table::store`]), for the engine.
+//! Tables that can be written to ([`plinth_rowstore`]), for the engine.
 //!
 //! [`Stores`] has the tables that a session has open, and what the statement or the transaction that runs sees of each: one
 //! version, however often it is named. [`StoreTable`] reads that: the ordinary scan of the segments' files, without the rows

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use datafusion_common::{DataFusionError, Result, exec_err};
-use plinth_table::store::{Committed, Snapshot, Table, TableError, TableOptions, Transaction, View};
+use plinth_rowstore::{Committed, Snapshot, Table, TableError, TableOptions, Transaction, View};
 
 /// Files that changed so shortly before they were read may change again without showing it.
 const CLOCK: Duration = Duration::from_millis(100);
@@ -257,7 +257,7 @@ impl State {
     }
 
     /// A table that takes no more commits is opened again by who wants it next.
-    fn committed(&mut self, folder: &Path, result: plinth_table::store::Result<Committed>) -> Result<Committed> {
+    fn committed(&mut self, folder: &Path, result: plinth_rowstore::Result<Committed>) -> Result<Committed> {
         if let Err(TableError::Stopped { .. }) = &result {
             self.writers.remove(folder);
         }

@@ -19,7 +19,7 @@ use datafusion_physical_plan::union::UnionExec;
 use datafusion_session::{Session, TableProvider};
 use futures::future::BoxFuture;
 use plinth_format::File;
-use plinth_table::store::SegmentRows;
+use plinth_rowstore::SegmentRows;
 
 use super::point;
 use super::stores::{Stores, from_table};

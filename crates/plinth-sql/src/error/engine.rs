@@ -11,7 +11,7 @@ use parquet::errors::ParquetError;
 use plinth_format::FormatError;
 use plinth_ingest::IngestError;
 use plinth_io::IoError;
-use plinth_table::store::TableError;
+use plinth_rowstore::TableError;
 use regex::Regex;
 
 /// Columns that a message names at most.

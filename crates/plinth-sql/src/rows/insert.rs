@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use futures::StreamExt;
 use plinth_datafusion::Writing;
-use plinth_table::store::{Many, TableError};
+use plinth_rowstore::{Many, TableError};
 use tokio::sync::mpsc;
 
 use super::query::{all, alone, assigned, binary, column, named, normal, quoted, select};

@@ -7,7 +7,7 @@ use arrow_schema::Schema;
 use datafusion::common::{Constraint, Constraints, Result, exec_err};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{ObjectName, Truncate, VacuumStatement};
-use plinth_table::store::{Table, TableOptions};
+use plinth_rowstore::{Table, TableOptions};
 
 use super::write::{Changes, blocking};
 use super::{Done, refuse};

@@ -16,7 +16,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use plinth_datafusion::Writing;
-use plinth_table::store::{TableError, Transaction};
+use plinth_rowstore::{TableError, Transaction};
 
 use crate::{Params, Session};
 

@@ -6,14 +6,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use plinth_core::random::{Random, trials};
 use plinth_format::Result;
 use plinth_io::sim::FullFolder;
 use plinth_table::{Appender, CompactOptions, TableFolder, compact};
 
 use crate::data::{append, numbers, options};
 use crate::forge::checksum;
-use crate::store::Random;
-use crate::store::attack::attacks;
 
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -79,12 +78,11 @@ fn damage_of_any_kind_to_a_folder_gives_the_right_answer_or_an_error_that_names_
     let all: Vec<i64> = rows.values().flatten().copied().collect();
     assert_eq!(read(dir.path()).unwrap(), all, "the journal is as a compaction writes it");
     let names: Vec<&String> = files.keys().collect();
-    let attacks = attacks(1_500);
+    let attacks = trials("PLINTH_ATTACKS", 1_500);
     let (mut right, mut errors) = (0, 0);
     for attack in 0..attacks {
-        let mut random = Random(attack as u64 * 7_368_787);
-        let mut below = |n: usize| usize::try_from(random.below(n as u64)).unwrap();
-        below(2);
+        let mut random = Random(attack * 7_368_787);
+        let mut below = |n: usize| random.index(n);
         let name = names[below(names.len())];
         let mut damaged = files.clone();
         let bytes = damaged.get_mut(name).unwrap();

@@ -202,7 +202,7 @@ fn text_that_differs_early_is_found_by_an_index() {
             assert_eq!(db.rows(&of), [id], "{of}");
         }
         assert!(found(&db, &format!("SELECT id FROM t{len} WHERE t = 'none' OR t = '0'")) == 0);
-        let verified = plinth_table::store::Table::verify(dir.path().join(format!("t{len}")), 2, &Default::default());
+        let verified = plinth_rowstore::Table::verify(dir.path().join(format!("t{len}")), 2, &Default::default());
         assert!(verified.unwrap().problems.is_empty());
     }
 }
