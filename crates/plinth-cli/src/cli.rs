@@ -5,8 +5,8 @@ mod values;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use plinth_io::probe::{DeviceProfile, PROFILE_NAME, ProfileError};
 use plinth_io::{IoMode, IoOptions};
+use plinth_probe::{DeviceProfile, PROFILE_NAME, ProfileError};
 
 use plinth_format::Access;
 use plinth_format::sort::SortKey;
@@ -326,7 +326,7 @@ impl IoArgs {
     pub(crate) fn options(&self, folder: Option<&Path>) -> Result<IoOptions, ProfileError> {
         let mut default = IoOptions::default();
         if let Some(device) = self.device(folder)? {
-            default = default.suited_to(&device);
+            default = default.suited_to(&device.knee());
         }
         let with = |part| !self.io_without.contains(&part);
         Ok(IoOptions {

@@ -1,9 +1,5 @@
 //! `plinth probe`: what can the device under a folder do, and how far is that to be trusted?
 
-mod decode;
-mod export;
-mod html;
-mod plot;
 mod report;
 
 use std::io::Write;
@@ -11,27 +7,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plinth_io::IoError;
-use plinth_io::probe::{Engine, PROFILE_NAME, Plan, Report};
+use plinth_probe::{Engine, Findings, PROFILE_NAME, Plan};
 
 use crate::cli::{ProbeArgs, ProbeEngine};
 use crate::error::{Failure, Result};
 use crate::progress::Progress;
 use crate::sql::output::Output;
 use crate::{interrupt, screen};
-use decode::DecodeSpeed;
 
 /// What a probe takes unless told otherwise.
 const SECONDS: u64 = 20;
 const FULL_SECONDS: u64 = 180;
 /// The least that every size and depth fits into.
 const SMALLEST: u64 = 16 << 20;
-
-/// What was found, by the probe and by this crate, which knows encodings.
-struct Findings {
-    folder: PathBuf,
-    report: Report,
-    decode: Vec<DecodeSpeed>,
-}
 
 /// Runs the command.
 pub(crate) fn run(args: &ProbeArgs) -> Result {
@@ -63,9 +51,9 @@ pub(crate) fn run(args: &ProbeArgs) -> Result {
     let report = &findings.report;
     let quiet = [&profile].into_iter().chain(&json).chain(&csv).chain(&plot).any(Output::is_stdout);
     write(profile, &report.profile(speeds).to_toml())?;
-    let json = json.map(|output| write(output, &export::json(&findings)));
-    let csv = csv.map(|output| write(output, &export::csv(report)));
-    let plot = plot.map(|output| write(output, &html::page(&findings)));
+    let json = json.map(|output| write(output, &findings.to_json()));
+    let csv = csv.map(|output| write(output, &findings.to_csv()));
+    let plot = plot.map(|output| write(output, &findings.to_html()));
     [json, csv, plot].into_iter().flatten().collect::<Result>()?;
     if !quiet {
         let mut out = std::io::BufWriter::new(screen::stdout());
@@ -79,18 +67,18 @@ pub(crate) fn run(args: &ProbeArgs) -> Result {
 
 /// Bytes of values a second that one thread decodes, by encoding, measured for about so long.
 pub(crate) fn decode_speeds(time: Duration) -> Vec<(String, u64)> {
-    let speeds = decode::measure(time).unwrap_or_default();
+    let speeds = plinth_probe::decode_speeds(time).unwrap_or_default();
     speeds.iter().map(|speed| (speed.encoding.to_owned(), speed.rate())).collect()
 }
 
 fn measure(args: &ProbeArgs, folder: PathBuf, bytes: u64, time: Duration) -> Result<Findings> {
     let progress = Progress::new(1_000, args.quiet);
     progress.step(0.0, "decoding");
-    let decode = decode::measure(time.mul_f64(0.04).min(Duration::from_secs(2)))?;
+    let decode = plinth_probe::decode_speeds(time.mul_f64(0.04).min(Duration::from_secs(2))).map_err(Failure::new)?;
     interrupt::check()?;
     let left = time.saturating_sub(progress.elapsed());
     let plan = Plan { folder: folder.clone(), engine: args.engine.into(), bytes, time: left };
-    let report = plinth_io::probe::run(&plan, &interrupt::flag(), &|what, share| progress.step(share, what));
+    let report = plinth_probe::run(&plan, &interrupt::flag(), &|what, share| progress.step(share, what));
     let report = report.map_err(|e| match e {
         IoError::Os { source, .. } if source.kind() == std::io::ErrorKind::Interrupted => Failure::Interrupted,
         e => Failure::new(e),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use plinth_io::probe::DeviceProfile;
+use plinth_probe::DeviceProfile;
 use plinth_profile::{Ceiling, Ceilings, Origin, Profile, Profiler, ProfilerOptions};
 
 use crate::error::Result;

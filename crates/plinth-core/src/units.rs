@@ -158,7 +158,8 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-fn per_second(n: u64, elapsed: Duration) -> f64 {
+/// How many a second.
+pub fn per_second(n: u64, elapsed: Duration) -> f64 {
     to_f64(n) / elapsed.as_secs_f64().max(1e-9)
 }
 

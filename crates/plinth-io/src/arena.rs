@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use plinth_core::sync::lock;
 
 use crate::budget::{MemoryBudget, Reclaim, Reservation};
-use crate::engine::IoOptions;
+use crate::options::IoOptions;
 use crate::slab::{Extent, HUGE_PAGE, Slab};
 
 /// Slabs are as large where the arena holds many of them.

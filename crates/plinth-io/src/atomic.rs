@@ -16,8 +16,8 @@ use arrow_buffer::Buffer;
 use plinth_profile::{Stage, scope};
 
 use crate::error::{IoError, Result};
+use crate::positioned::read_exact_at;
 use crate::regular;
-use crate::source::read_exact_at;
 
 /// How the names of unfinished files end; they start with a dot.
 pub const TEMPORARY_SUFFIX: &str = ".plinth-tmp";
@@ -105,7 +105,7 @@ impl AtomicFile {
 
     fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         #[cfg(feature = "sim")]
-        if crate::sim::is_full(&self.target) {
+        if crate::full::is_full(&self.target) {
             self.file.write_all(bytes.get(..bytes.len() / 2).unwrap_or_default())?;
             return Err(ErrorKind::StorageFull.into());
         }

@@ -8,7 +8,10 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use plinth_core::sync::lock;
+use plinth_core::units;
 
 use crate::machine::default_memory;
 
@@ -68,7 +71,7 @@ pub struct Usage {
 /// There is not that much memory left in the budget.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{consumer} needs {} more{}, but {} of the memory limit of {} are left{}: raise the limit or use fewer threads",
-    Bytes(*wanted), Holding(*holds), Bytes(*left), Bytes(*limit), Largest(largest.as_ref()))]
+    units::bytes(*wanted), Holding(*holds), units::bytes(*left), units::bytes(*limit), Largest(largest.as_ref()))]
 pub struct OutOfMemory {
     /// Who asked.
     pub consumer: Arc<str>,
@@ -387,32 +390,11 @@ impl Drop for Reservation {
     }
 }
 
-/// Nothing panics while it holds one of these locks, and their contents are whole at any moment.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Bytes for people: decimal units.
-struct Bytes(u64);
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tenths = |unit: u64| (self.0 / unit, self.0 % unit / (unit / 10));
-        let ((whole, tenth), unit) = match self.0 {
-            0..1_000 => return write!(f, "{} bytes", self.0),
-            1_000..1_000_000 => (tenths(1_000), "kB"),
-            1_000_000..1_000_000_000 => (tenths(1_000_000), "MB"),
-            _ => (tenths(1_000_000_000), "GB"),
-        };
-        write!(f, "{whole}.{tenth} {unit}")
-    }
-}
-
 struct Holding(u64);
 
 impl fmt::Display for Holding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 == 0 { Ok(()) } else { write!(f, " than its {}", Bytes(self.0)) }
+        if self.0 == 0 { Ok(()) } else { write!(f, " than its {}", units::bytes(self.0)) }
     }
 }
 
@@ -420,7 +402,7 @@ struct Largest<'a>(Option<&'a (Arc<str>, u64)>);
 
 impl fmt::Display for Largest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |(name, bytes)| write!(f, " ({name} holds {})", Bytes(*bytes)))
+        self.0.map_or(Ok(()), |(name, bytes)| write!(f, " ({name} holds {})", units::bytes(*bytes)))
     }
 }
 

@@ -231,7 +231,7 @@ fn limit() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::read_at;
+    use crate::positioned::read_at;
 
     fn read(descriptor: &Descriptor) -> Result<u8> {
         let mut byte = [0];

@@ -21,74 +21,11 @@ use crate::cache::BlockCache;
 use crate::descriptors::Descriptor;
 use crate::error::{IoError, Result};
 use crate::machine::machine_memory;
-use crate::probe::{DeviceProfile, Grade};
+use crate::options::{IoMode, IoOptions};
+use crate::positioned::{read_aligned, read_at};
 use crate::reading::{Below, Reading};
 use crate::slab::{Extent, PAGE, Slab};
-use crate::workers::{Job, Queue, Wanted, read_one_by_one};
-
-/// Which way reads go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IoMode {
-    /// From the page cache what is there; the rest past it by a ring, or through it if the scan fits in memory.
-    #[default]
-    Auto,
-    /// Past the page cache, by a ring.
-    Uring,
-    /// Past the page cache, by threads that wait.
-    Direct,
-    /// Through the page cache.
-    Cached,
-}
-
-/// How an engine works.
-#[derive(Clone, Debug)]
-pub struct IoOptions {
-    /// Which way reads go (default auto).
-    pub mode: IoMode,
-    /// Bytes of one request to the device (default 256 KiB); longer reads are several.
-    pub request_bytes: usize,
-    /// Requests to the device at once (default 64).
-    pub depth: usize,
-    /// Bytes that reading ahead may take (default: a quarter of the budget).
-    pub arena_bytes: Option<u64>,
-    /// Whether memory for reads is asked for in huge pages (default yes).
-    pub huge_pages: bool,
-    /// Whether that memory is registered with the ring (default yes).
-    pub registered: bool,
-    /// Whether each read gets memory of its own instead, as a measure of what sharing brings (default no).
-    pub fresh_buffers: bool,
-}
-
-impl Default for IoOptions {
-    fn default() -> Self {
-        Self {
-            mode: IoMode::Auto,
-            request_bytes: 256 << 10,
-            depth: 64,
-            arena_bytes: None,
-            huge_pages: true,
-            registered: true,
-            fresh_buffers: false,
-        }
-    }
-}
-
-impl IoOptions {
-    /// Requests of the size that suits a device, and as many at once as keep it busy.
-    ///
-    /// A profile of grade C or D measured something else than the device, and changes nothing. Its knee is where 90 % of the
-    /// bandwidth is reached; twice as many requests are for the rest.
-    #[must_use]
-    pub fn suited_to(mut self, device: &DeviceProfile) -> Self {
-        if device.grade <= Grade::B {
-            let within =
-                |value: u64, least: usize, most: usize| usize::try_from(value).unwrap_or(most).clamp(least, most);
-            self.request_bytes = within(device.request_bytes, 64 << 10, 2 << 20);
-            self.depth = within(device.depth.saturating_mul(2), 8, 256);
-        }
-        self
-    }
-}
+use crate::workers::{Queue, ReadRange, ReadRequest, read_one_by_one};
 
 /// An I/O engine. Cheap to clone; clones are the same engine.
 #[derive(Clone)]
@@ -258,7 +195,7 @@ impl Io {
         for range in request.ranges {
             let lead = usize::try_from(range.start % PAGE as u64).unwrap_or(0);
             let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-            let wanted = Wanted { name: Arc::clone(name), offset: range.start, len, lead };
+            let wanted = ReadRange { name: Arc::clone(name), offset: range.start, len, lead };
             let extent = self.memory(lead.saturating_add(len), request.need).map_err(|e| wanted.failed(e))?;
             let Some(extent) = extent else { return Ok(None) };
             pieces.push((wanted, extent));
@@ -267,7 +204,7 @@ impl Io {
         let way = self.way(request.query_bytes);
         let look = matches!(inner.options.mode, IoMode::Auto | IoMode::Cached);
         let (reading, replies) = Reading::new(pieces.len());
-        let mut jobs = Vec::new();
+        let mut requests = Vec::new();
         let direct = if way == Way::Cached { None } else { file.direct()? };
         for ((wanted, mut extent), reply) in pieces.into_iter().zip(replies) {
             let (from, end) = (wanted.offset - wanted.lead as u64, wanted.lead + wanted.len);
@@ -284,11 +221,19 @@ impl Io {
             let counter = if direct.is_some() { &inner.counters.direct_bytes } else { &inner.counters.queued_bytes };
             counter.fetch_add(wanted.len as u64, Relaxed);
             let profiler = Profiler::current();
-            jobs.push(Job { file, cached: Arc::clone(&cached), offset: from, extent, wanted, reply, profiler });
+            requests.push(ReadRequest {
+                file,
+                cached: Arc::clone(&cached),
+                offset: from,
+                extent,
+                wanted,
+                reply,
+                profiler,
+            });
         }
-        if !jobs.is_empty() {
+        if !requests.is_empty() {
             let submit = scope(Stage::Submit);
-            submit.bytes(jobs.iter().map(|job: &Job| job.wanted.len as u64).sum());
+            submit.bytes(requests.iter().map(|request: &ReadRequest| request.wanted.len as u64).sum());
             if way != Way::Cached && direct.is_none() {
                 inner.no_direct.call_once(|| {
                     log::warn!("{name}: its file system has no direct reads: reading through the page cache instead");
@@ -296,13 +241,13 @@ impl Io {
             }
             let queue = if way == Way::Ring && direct.is_some() { self.ring() } else { None };
             let left = match queue {
-                Some(ring) => ring.push(jobs).err(),
-                None => Some(jobs),
+                Some(ring) => ring.push(requests).err(),
+                None => Some(requests),
             };
-            if let Some(jobs) = left {
+            if let Some(requests) = left {
                 // Nobody there to take them: then here.
-                if let Err(jobs) = self.pool().push(jobs) {
-                    jobs.into_iter().for_each(Job::run);
+                if let Err(requests) = self.pool().push(requests) {
+                    requests.into_iter().for_each(ReadRequest::run);
                 }
             }
         }
@@ -425,7 +370,7 @@ fn advice(error: &std::io::Error) -> &'static str {
 fn forked(file: &File, name: &Arc<str>, ranges: &[Range<u64>]) -> Result<Reading> {
     let read = |range: &Range<u64>| {
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        crate::source::read_aligned(file, range.start, len)
+        read_aligned(file, range.start, len)
             .map_err(|e| IoError::os(&**name, format!("read {len} bytes at {}", range.start), e))
     };
     Ok(Reading::ready(ranges.iter().map(read).collect::<Result<_>>()?))
@@ -444,7 +389,7 @@ fn read_resident(file: &File, mut memory: &mut [u8], mut offset: u64) -> bool {
             Err(rustix::io::Errno::INTR) => {}
             // A file system that can't tell, which is one in memory: there is nothing to wait for.
             Err(rustix::io::Errno::OPNOTSUPP) => {
-                return crate::source::read_at(file, memory, offset).is_ok_and(|read| read == memory.len());
+                return read_at(file, memory, offset).is_ok_and(|read| read == memory.len());
             }
             // The end of the file, or what is not there; and whatever else is wrong is found out by those who wait.
             Ok(_) | Err(_) => return false,
@@ -456,5 +401,5 @@ fn read_resident(file: &File, mut memory: &mut [u8], mut offset: u64) -> bool {
 /// Where the kernel does not tell, reads are done on the thread that asks.
 #[cfg(not(target_os = "linux"))]
 fn read_resident(file: &File, memory: &mut [u8], offset: u64) -> bool {
-    crate::source::read_at(file, memory, offset).is_ok_and(|read| read == memory.len())
+    read_at(file, memory, offset).is_ok_and(|read| read == memory.len())
 }

@@ -11,9 +11,12 @@ mod cache;
 mod descriptors;
 mod engine;
 mod error;
+#[cfg(any(test, feature = "sim"))]
+mod full;
 mod machine;
 mod merged;
-pub mod probe;
+mod options;
+mod positioned;
 mod reading;
 pub mod regular;
 #[cfg(target_os = "linux")]
@@ -31,10 +34,11 @@ pub use atomic::{AtomicFile, TEMPORARY_SUFFIX, remove_leftovers, sync_folder};
 pub use budget::{MemoryBudget, OutOfMemory, Reclaim, Reservation, Usage};
 pub use cache::{BlockCache, BlockKey};
 pub use descriptors::Identity;
-pub use engine::{Io, IoCounters, IoMode, IoOptions, Request};
+pub use engine::{Io, IoCounters, Request};
 pub use error::{IoError, Result};
 pub use machine::default_memory;
 pub use merged::Merged;
+pub use options::{DeviceKnee, IoMode, IoOptions};
 pub use reading::{Below, Reading, Reply};
 #[cfg(target_os = "linux")]
 pub use ring::{Direction, Features, Ring, Transfer};

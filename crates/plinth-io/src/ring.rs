@@ -466,6 +466,8 @@ impl<T> fmt::Debug for Ring<T> {
 
 #[cfg(test)]
 mod tests {
+    use plinth_core::random::Random;
+
     use super::*;
 
     /// Answers pieces in the kernel's place: in any order, cut short, busy, interrupted.
@@ -477,11 +479,8 @@ mod tests {
         };
         let file = Arc::new(File::open("/dev/null").unwrap());
         let slab = Slab::new(1, false).unwrap();
-        let mut state = 7_u64;
-        let mut below = move |n: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            usize::try_from(state >> 33).unwrap() % n.max(1)
-        };
+        let mut random = Random(7);
+        let mut below = move |n: usize| random.index(n);
         let byte = |at: usize| u8::try_from((at ^ at >> 8) & 0xff).unwrap();
         for round in 0..500 {
             let file_len = below(40 * PAGE);

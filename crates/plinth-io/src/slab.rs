@@ -321,6 +321,8 @@ mod map {
 
 #[cfg(test)]
 mod tests {
+    use plinth_core::random::Random;
+
     use super::*;
 
     #[test]
@@ -386,14 +388,12 @@ mod tests {
     #[test]
     fn random_taking_and_giving_back_keeps_the_free_space_whole() {
         let slab = Slab::new(1, false).unwrap();
-        let (mut held, mut state) = (Vec::new(), 1_u64);
+        let (mut held, mut random) = (Vec::new(), Random(1));
         for _ in 0..20_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let random = usize::try_from(state >> 40).unwrap();
-            if random % 2 == 0 || held.is_empty() {
-                held.extend(slab.take(random % (200 << 10)));
+            if random.chance(50) || held.is_empty() {
+                held.extend(slab.take(random.index(200 << 10)));
             } else {
-                held.swap_remove(random % held.len());
+                held.swap_remove(random.index(held.len()));
             }
             assert_eq!(slab.used(), held.iter().map(|extent: &Extent| extent.len()).sum::<usize>());
         }

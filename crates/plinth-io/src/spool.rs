@@ -9,7 +9,7 @@ use arrow_buffer::Buffer;
 use plinth_profile::{Stage, scope};
 
 use crate::error::{IoError, Result};
-use crate::source::read_exact_at;
+use crate::positioned::read_exact_at;
 
 /// An append-only scratch file without a name, gone when it is dropped or the process dies.
 #[derive(Debug)]

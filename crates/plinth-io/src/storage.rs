@@ -15,8 +15,9 @@ use arrow_buffer::Buffer;
 use crate::atomic::{AtomicFile, sync_folder};
 use crate::engine::Io;
 use crate::error::{IoError, Result};
+use crate::positioned::read_exact_at;
 use crate::regular;
-use crate::source::{LocalFile, Source, read_exact_at};
+use crate::source::{LocalFile, Source};
 
 /// A folder of files.
 pub trait Storage: Debug + Send + Sync {

@@ -9,20 +9,20 @@ use plinth_core::sync::{lock, wait};
 use plinth_profile::{Profiler, Stage};
 
 use crate::error::{IoError, Result};
+use crate::positioned::read_at;
 use crate::reading::Reply;
 use crate::slab::{Extent, Slab};
-use crate::source::read_at;
 
 /// A read to be done by a thread of the engine.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct ReadRequest {
     /// The descriptor to read by.
     pub(crate) file: Arc<File>,
     /// Another that reads through the page cache, for what a direct read is refused.
     pub(crate) cached: Arc<File>,
     pub(crate) offset: u64,
     pub(crate) extent: Extent,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ReadRange,
     pub(crate) reply: Reply,
     /// Of the query that asks.
     pub(crate) profiler: Profiler,
@@ -30,7 +30,7 @@ pub(crate) struct Job {
 
 /// Which of the bytes read were asked for, and what to call them if they can't be read.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ReadRange {
     pub(crate) name: Arc<str>,
     pub(crate) offset: u64,
     pub(crate) len: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Wanted {
     pub(crate) lead: usize,
 }
 
-impl Wanted {
+impl ReadRange {
     /// What was asked for, out of `read` bytes.
     pub(crate) fn cut(&self, extent: Extent, read: usize) -> Result<Buffer> {
         if read < self.lead + self.len {
@@ -58,7 +58,7 @@ impl Wanted {
     }
 }
 
-impl Job {
+impl ReadRequest {
     /// Reads on the calling thread.
     pub(crate) fn run(self) {
         let Self { file, cached, offset, mut extent, wanted, reply, profiler } = self;
@@ -94,7 +94,7 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    jobs: VecDeque<Job>,
+    requests: VecDeque<ReadRequest>,
     /// Slabs whose memory is to be returned.
     released: Vec<Arc<Slab>>,
     /// Threads that sleep until there is more.
@@ -109,14 +109,14 @@ impl Queue {
         lock(&self.state)
     }
 
-    /// Adds jobs; gives them back if nobody is there any more to do them.
-    pub(crate) fn push(&self, jobs: Vec<Job>) -> std::result::Result<(), Vec<Job>> {
+    /// Adds requests; gives them back if nobody is there any more to do them.
+    pub(crate) fn push(&self, requests: Vec<ReadRequest>) -> std::result::Result<(), Vec<ReadRequest>> {
         let mut state = self.lock();
         if state.closed || state.broken {
-            return Err(jobs);
+            return Err(requests);
         }
-        let count = jobs.len();
-        state.jobs.extend(jobs);
+        let count = requests.len();
+        state.requests.extend(requests);
         self.wake(state, count);
         Ok(())
     }
@@ -137,16 +137,16 @@ impl Queue {
         self.wake(state, usize::MAX);
     }
 
-    /// Says that nobody takes jobs any more, and returns those left.
+    /// Says that nobody takes requests any more, and returns those left.
     #[cfg(target_os = "linux")]
-    fn give_up(&self) -> VecDeque<Job> {
+    fn give_up(&self) -> VecDeque<ReadRequest> {
         let mut state = self.lock();
         state.broken = true;
         state.released.clear();
-        std::mem::take(&mut state.jobs)
+        std::mem::take(&mut state.requests)
     }
 
-    fn wake(&self, state: MutexGuard<'_, State>, jobs: usize) {
+    fn wake(&self, state: MutexGuard<'_, State>, requests: usize) {
         let asleep = state.asleep;
         drop(state);
         if asleep == 0 {
@@ -157,7 +157,7 @@ impl Queue {
             let _ = rustix::io::write(alarm, &1_u64.to_ne_bytes());
             return;
         }
-        if jobs == 1 { self.more.notify_one() } else { self.more.notify_all() }
+        if requests == 1 { self.more.notify_one() } else { self.more.notify_all() }
     }
 }
 
@@ -165,9 +165,9 @@ impl Queue {
 pub(crate) fn read_one_by_one(queue: &Queue) {
     let mut state = queue.lock();
     loop {
-        if let Some(job) = state.jobs.pop_front() {
+        if let Some(request) = state.requests.pop_front() {
             drop(state);
-            job.run();
+            request.run();
             state = queue.lock();
         } else if state.closed {
             return;
@@ -185,14 +185,14 @@ pub(crate) mod ring {
 
     use plinth_profile::{Profiler, Stage};
 
-    use super::{Job, Queue, Wanted, page_end};
+    use super::{Queue, ReadRange, ReadRequest, page_end};
+    use crate::positioned::read_aligned;
     use crate::reading::Reply;
     use crate::ring::{Direction, Ring, Transfer};
     use crate::slab::Slab;
-    use crate::source::read_aligned;
 
     /// What a transfer's end is answered with.
-    type Token = (Wanted, Reply, Arc<std::fs::File>, Profiler);
+    type Token = (ReadRange, Reply, Arc<std::fs::File>, Profiler);
 
     /// How a ring is driven.
     #[derive(Clone, Copy, Debug)]
@@ -225,7 +225,7 @@ pub(crate) mod ring {
         };
         if let Err(e) = run(queue, drive, &mut ring) {
             log::warn!("io_uring failed ({e}): reading on without it");
-            let jobs = queue.give_up();
+            let requests = queue.give_up();
             let given_up = ring.give_up();
             drop(ring);
             // What it did not do is done here, in memory that no ring ever had.
@@ -233,7 +233,7 @@ pub(crate) mod ring {
                 let read = read_aligned(&cached, wanted.offset, wanted.len);
                 reply.send(read.map_err(|e| wanted.failed(e)));
             }
-            jobs.into_iter().for_each(Job::run);
+            requests.into_iter().for_each(ReadRequest::run);
         }
     }
 
@@ -248,37 +248,37 @@ pub(crate) mod ring {
 
     fn run(queue: &Queue, drive: Drive, ring: &mut Ring<Token>) -> std::io::Result<()> {
         let mut register = drive.register && ring.features().buffer_table;
-        let (mut jobs, mut released) = (Vec::new(), Vec::new());
+        let (mut requests, mut released) = (Vec::new(), Vec::new());
         // Of the query that asked last: what is done for several at once is not taken apart.
         let mut profiler = Profiler::off();
         loop {
             let idle = {
                 let mut state = queue.lock();
-                while ring.requests() + jobs.len() < drive.depth {
-                    let Some(job) = state.jobs.pop_front() else { break };
-                    jobs.push(job);
+                while ring.requests() + requests.len() < drive.depth {
+                    let Some(request) = state.requests.pop_front() else { break };
+                    requests.push(request);
                 }
                 released.append(&mut state.released);
-                if state.closed && ring.requests() == 0 && jobs.is_empty() {
+                if state.closed && ring.requests() == 0 && requests.is_empty() {
                     return Ok(());
                 }
-                let idle = jobs.is_empty() && released.is_empty();
+                let idle = requests.is_empty() && released.is_empty();
                 // Asleep until the next look, as far as others can tell: they ring the alarm. Not if there was no room for
-                // more jobs; then the next completion brings the next look.
+                // more requests; then the next completion brings the next look.
                 state.asleep = usize::from(idle && ring.requests() < drive.depth);
                 idle
             };
-            if let Some(job) = jobs.last() {
-                profiler = job.profiler.clone();
+            if let Some(request) = requests.last() {
+                profiler = request.profiler.clone();
             } else if idle && ring.requests() == 0 {
                 profiler = Profiler::off();
             }
             let _drive = profiler.scope(Stage::Drive);
-            for job in jobs.drain(..).filter(|job: &Job| !job.reply.is_cancelled()) {
+            for request in requests.drain(..).filter(|request: &ReadRequest| !request.reply.is_cancelled()) {
                 if register {
-                    register = register_slab(ring, job.extent.slab());
+                    register = register_slab(ring, request.extent.slab());
                 }
-                ring.start(transfer(job));
+                ring.start(transfer(request));
             }
             for slab in released.drain(..) {
                 ring.unregister(&slab)?;
@@ -300,8 +300,8 @@ pub(crate) mod ring {
         )
     }
 
-    fn transfer(job: Job) -> Transfer<Token> {
-        let Job { file, cached, offset, extent, wanted, reply, profiler } = job;
+    fn transfer(request: ReadRequest) -> Transfer<Token> {
+        let ReadRequest { file, cached, offset, extent, wanted, reply, profiler } = request;
         let len = page_end(wanted.lead + wanted.len, extent.len());
         Transfer { file, offset, extent, len, direction: Direction::Read, token: (wanted, reply, cached, profiler) }
     }
@@ -315,7 +315,7 @@ pub(crate) mod ring {
                 reply.send(Err(wanted.failed(e)));
             }
             // Cut short, or the device wants other alignments than all known ones.
-            _ => Job { file: Arc::clone(&cached), cached, offset, extent, wanted, reply, profiler }.run(),
+            _ => ReadRequest { file: Arc::clone(&cached), cached, offset, extent, wanted, reply, profiler }.run(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use plinth_io::probe::{DeviceProfile, Grade};
+use plinth_probe::{DeviceProfile, Grade};
 
 use crate::common::{Dir, Run, command, plinth};
 

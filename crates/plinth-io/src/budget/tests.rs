@@ -1,5 +1,7 @@
 //! Reservations, refusals, caches that give way, and what is measured.
 
+use plinth_core::random::Random;
+
 use super::*;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -58,12 +60,12 @@ fn a_refusal_says_who_wanted_how_much_and_who_holds_the_most() {
     let mut join = budget.reserve("hash join", 20_000_000).unwrap();
     assert_eq!(
         join.try_grow(4_000_000).unwrap_err().to_string(),
-        "hash join needs 4.0 MB more than its 20.0 MB, but 3.0 MB of the memory limit of 64.0 MB are left \
+        "hash join needs 4.00 MB more than its 20.0 MB, but 3.00 MB of the memory limit of 64.0 MB are left \
          (sort holds 40.0 MB): raise the limit or use fewer threads"
     );
     assert_eq!(
         MemoryBudget::new(100).reserve("x", 1500).unwrap_err().to_string(),
-        "x needs 1.5 kB more, but 100 bytes of the memory limit of 100 bytes are left: \
+        "x needs 1.50 kB more, but 100 B of the memory limit of 100 B are left: \
          raise the limit or use fewer threads"
     );
 }
@@ -91,7 +93,7 @@ fn what_is_held_without_having_been_asked_for_is_not_there_for_others() {
     HELD.store(7 + limit + 2 * BESIDE, Relaxed);
     assert!(operator.try_grow(1).is_err() && operator.try_grow(0).is_ok());
     let refused = budget.check("repeat", 1).unwrap_err().to_string();
-    let start = "repeat needs 1 bytes more, but 0 bytes of the memory limit of 104.8 MB are left (";
+    let start = "repeat needs 1 B more, but 0 B of the memory limit of 105 MB are left (";
     assert!(refused.starts_with(start), "{refused}");
     HELD.store(7 + 2 * limit, Relaxed);
     assert!(budget.check_held("scan").unwrap_err().largest.unwrap().0.contains("no operator has asked for"));
@@ -110,15 +112,14 @@ fn threads_never_get_more_than_there_is() {
         for t in 0..8_u64 {
             let (budget, held) = (&budget, &held);
             scope.spawn(move || {
-                let mut random = t + 1;
+                let mut random = Random(t);
                 let mut mine: Vec<Reservation> = Vec::new();
                 for _ in 0..5_000 {
-                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    let bytes = random >> 56;
+                    let bytes = random.below(256);
                     let add = |bytes| {
                         assert!(held.fetch_add(bytes, Relaxed) + bytes <= LIMIT);
                     };
-                    match (random >> 40) % 4 {
+                    match random.below(4) {
                         0 => {
                             if let Ok(r) = budget.reserve(&format!("consumer {}", bytes % 3), bytes) {
                                 add(bytes);

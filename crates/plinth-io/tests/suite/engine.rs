@@ -5,18 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_buffer::Buffer;
+use plinth_core::random::Random;
 use plinth_io::{Io, IoCounters, IoError, IoMode, IoOptions, LocalFile, MemoryBudget, Need, Request, Source};
 
 pub(crate) const MODES: [IoMode; 4] = [IoMode::Auto, IoMode::Uring, IoMode::Direct, IoMode::Cached];
-
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 20) % n
-    }
-}
 
 /// Bytes that tell where they are.
 pub(crate) fn contents(len: usize) -> Vec<u8> {
@@ -102,7 +94,7 @@ fn many_readers_share_an_engine_and_its_memory() {
                     let mut random = Random(seed);
                     let mut kept = Vec::new();
                     for _ in 0..60 {
-                        let (path, bytes) = &files[usize::try_from(random.below(4)).unwrap()];
+                        let (path, bytes) = &files[random.index(4)];
                         let source = LocalFile::open_with(path, io).unwrap();
                         let start = random.below(bytes.len() as u64 - 1);
                         let range = start..(start + 1 + random.below(200_000)).min(bytes.len() as u64);

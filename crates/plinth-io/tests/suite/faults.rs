@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
+use plinth_core::random::Random;
 use plinth_io::{Io, IoMode, IoOptions, LocalFile, MemoryBudget, Need, Request, Source};
 
-use crate::engine::{MODES, Random, at, file, io, read, settled};
+use crate::engine::{MODES, at, file, io, read, settled};
 
 /// Prints each warning, for whoever started this process.
 struct Printed;

@@ -1,6 +1,8 @@
 //! Where more stops helping.
 
-use super::cell::{Cell, Order, Row};
+use plinth_core::units;
+
+use crate::cell::{Cell, Order, Row};
 
 /// The points from which on a larger request, or more of them in flight, cost latency and bring little.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,10 +43,9 @@ pub fn knees(rows: &[Row]) -> Option<Knees> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cell::{DEPTHS, SIZES};
-    use super::super::float;
-    use super::super::laws::tests::lawful;
     use super::*;
+    use crate::cell::{DEPTHS, SIZES};
+    use crate::sanity::tests::lawful;
 
     /// A device that takes 100 us for any request, transfers 2 GB/s and works on 16 requests at once.
     fn model() -> Vec<Row> {
@@ -53,7 +54,7 @@ mod tests {
             for depth in DEPTHS {
                 let cell = Cell { order: Order::Random, reads: 100, size, depth };
                 let iops = f64::from(depth.min(16)) / 100e-6;
-                rows.push(lawful(cell, iops.min(2e9 / float(size))));
+                rows.push(lawful(cell, iops.min(2e9 / units::to_f64(size))));
             }
         }
         rows

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use super::histogram::Histogram;
-use super::target::{Target, noise};
-use super::{float, nanoseconds, rate};
-use crate::error::Result;
-use crate::slab::PAGE;
 use plinth_core::random::Random;
+use plinth_core::units;
+use plinth_io::{PAGE, Result};
+
+use crate::histogram::Histogram;
+use crate::target::{Target, noise};
 
 /// Reads past the page cache that a cache further down would answer faster than a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -50,10 +50,10 @@ impl CacheTest {
             fetch(read)?;
             read += 1;
         }
-        let first = rate(read * CHUNK as u64, started.elapsed());
+        let first = units::per_second(read * CHUNK as u64, started.elapsed());
         let started = Instant::now();
         (0..read).try_for_each(&mut fetch)?;
-        let again = rate(read * CHUNK as u64, started.elapsed());
+        let again = units::per_second(read * CHUNK as u64, started.elapsed());
         let spread = median(&file, target.byte_len(), each).map_err(failed)?;
         let hot = median(&file, CHUNK as u64, each).map_err(failed)?;
         Ok(Self { first, again, spread, hot })
@@ -66,7 +66,7 @@ impl CacheTest {
 
     /// How much faster the same few bytes come than any.
     pub fn hot_ratio(&self) -> f64 {
-        float(self.spread) / float(self.hot.max(1))
+        units::to_f64(self.spread) / units::to_f64(self.hot.max(1))
     }
 
     /// Whether something remembers what was read.
@@ -85,7 +85,7 @@ fn median(file: &File, bytes: u64, time: Duration) -> std::io::Result<u64> {
             let offset = random.below(bytes / PAGE as u64) * PAGE as u64;
             let begun = Instant::now();
             file.read_exact_at(buffer, offset)?;
-            histogram.record(nanoseconds(begun.elapsed()));
+            histogram.record(units::nanoseconds(begun.elapsed()));
         }
     }
     Ok(histogram.percentile(5_000))

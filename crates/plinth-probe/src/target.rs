@@ -5,18 +5,15 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs};
-
-use super::float;
-use crate::atomic::AtomicFile;
-use crate::error::{IoError, Result};
-use crate::slab::{Extent, PAGE, Slab};
 use plinth_core::random::Random;
+use plinth_core::units;
+use plinth_io::{AtomicFile, Extent, IoError, PAGE, Result, Slab};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs};
 
 const CHUNK: usize = 1 << 20;
 
 /// `count` pieces of huge pages, each of `len` bytes: a device is faster where memory lies together.
-pub(super) fn pieces(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
+pub(crate) fn pieces(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
     let none = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
     let count = usize::try_from(count).map_err(|_| none())?;
     let slab = Slab::new(len.checked_mul(count).ok_or_else(none)?, true)?;
@@ -24,14 +21,14 @@ pub(super) fn pieces(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
 }
 
 /// Such pieces of random bytes.
-pub(super) fn noise(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
+pub(crate) fn noise(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
     let (mut pieces, mut random) = (pieces(len, count)?, Random(1));
     pieces.iter_mut().for_each(|piece| random.fill(piece));
     Ok(pieces)
 }
 
 /// Makes every 4 KiB differ from what was written before, so that nobody who looks for duplicates finds any.
-pub(super) fn stamp(bytes: &mut [u8], random: &mut Random) {
+pub(crate) fn stamp(bytes: &mut [u8], random: &mut Random) {
     for page in bytes.chunks_mut(PAGE) {
         if let Some(head) = page.first_chunk_mut::<8>() {
             *head = random.next_u64().to_le_bytes();
@@ -92,7 +89,7 @@ impl Target {
             }
         }
         to.set_len(target.bytes).and_then(|()| to.sync_all()).map_err(|e| failed("write the probe's file", e))?;
-        target.filled = float(target.bytes) / started.elapsed().as_secs_f64().max(1e-9);
+        target.filled = units::to_f64(target.bytes) / started.elapsed().as_secs_f64().max(1e-9);
         Ok(target)
     }
 
@@ -117,22 +114,22 @@ impl Target {
     }
 
     /// What fio can call the file that it makes itself for the same measurement.
-    pub(super) fn stand_in(&self) -> PathBuf {
+    pub(crate) fn stand_in(&self) -> PathBuf {
         self.path().with_file_name("plinth-probe.dat")
     }
 
-    pub(super) fn open(&self, flags: OFlags) -> std::io::Result<File> {
+    pub(crate) fn open(&self, flags: OFlags) -> std::io::Result<File> {
         let flags = i32::try_from(flags.bits()).map_err(std::io::Error::other)?;
         File::options().read(true).write(true).custom_flags(flags).open(self.path())
     }
 
     /// Opens it past the page cache if that was asked for.
-    pub(super) fn open_direct(&self, direct: bool) -> Result<File> {
+    pub(crate) fn open_direct(&self, direct: bool) -> Result<File> {
         let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
         self.open(flags).map_err(|e| self.failed(if direct { "open past the page cache" } else { "open" }, e))
     }
 
-    pub(super) fn failed(&self, action: &str, e: std::io::Error) -> IoError {
+    pub(crate) fn failed(&self, action: &str, e: std::io::Error) -> IoError {
         IoError::os(self.path(), action, e)
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::cell::Row;
-use super::float;
+use plinth_core::units;
+
+use crate::cell::Row;
 
 /// A law that a row breaks, and by how much.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,8 +35,8 @@ pub fn broken(row: &Row) -> Vec<Law> {
     if row.operations == 0 {
         return Vec::new();
     }
-    let factor = row.bandwidth / (row.iops * float(row.cell.size)).max(f64::MIN_POSITIVE);
-    let depth = row.iops * float(row.latency.mean) / 1e9;
+    let factor = row.bandwidth / (row.iops * units::to_f64(row.cell.size)).max(f64::MIN_POSITIVE);
+    let depth = row.iops * units::to_f64(row.latency.mean) / 1e9;
     let mut laws = Vec::new();
     if (factor - 1.0).abs() > BANDWIDTH_TOLERANCE {
         laws.push(Law::Bandwidth(factor));
@@ -47,16 +48,16 @@ pub fn broken(row: &Row) -> Vec<Law> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::super::cell::{Cell, Latency};
+pub(crate) mod tests {
     use super::*;
+    use crate::cell::{Cell, Latency};
 
     /// A row that breaks no law.
-    pub(in crate::probe) fn lawful(cell: Cell, iops: f64) -> Row {
-        let mean = super::super::whole(f64::from(cell.depth) / iops * 1e9);
+    pub(crate) fn lawful(cell: Cell, iops: f64) -> Row {
+        let mean = units::whole(f64::from(cell.depth) / iops * 1e9);
         let latency = Latency { mean, p50: mean, p90: mean, p99: mean * 2, p999: mean * 3 };
         let (engine, command) = ("model".to_owned(), String::new());
-        Row { cell, engine, command, operations: 1_000, iops, bandwidth: iops * float(cell.size), latency }
+        Row { cell, engine, command, operations: 1_000, iops, bandwidth: iops * units::to_f64(cell.size), latency }
     }
 
     #[test]

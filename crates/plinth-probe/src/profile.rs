@@ -6,9 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::atomic::AtomicFile;
-use crate::error::IoError;
-use crate::regular;
+use plinth_io::{AtomicFile, DeviceKnee, IoError, regular};
 
 /// What the file is called unless told otherwise.
 pub const PROFILE_NAME: &str = "plinth-device.toml";
@@ -120,6 +118,11 @@ impl DeviceProfile {
         let mut file = AtomicFile::create(path, true)?;
         file.write_all(self.to_toml().as_bytes())?;
         file.commit().map(drop)
+    }
+
+    /// What readers take from it: requests as at the knee, if the grade allows to trust that.
+    pub fn knee(&self) -> DeviceKnee {
+        DeviceKnee { request_bytes: self.request_bytes, depth: self.depth, trusted: self.grade <= Grade::B }
     }
 
     /// The text of the file.
@@ -384,7 +387,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::IoOptions;
+    use plinth_io::IoOptions;
 
     fn sample() -> DeviceProfile {
         DeviceProfile {

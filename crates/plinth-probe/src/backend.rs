@@ -5,13 +5,14 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::cell::{Cell, Order, Row};
-use super::histogram::Histogram;
-use super::target::{Target, noise, pieces, stamp};
-use super::{fio, float, nanoseconds};
-use crate::error::Result;
-use crate::slab::Extent;
 use plinth_core::random::Random;
+use plinth_core::units;
+use plinth_io::{Extent, Result};
+
+use crate::cell::{Cell, Order, Row};
+use crate::fio;
+use crate::histogram::Histogram;
+use crate::target::{Target, noise, pieces, stamp};
 
 /// How long a cell is measured.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +27,7 @@ pub struct Window {
 
 impl Window {
     /// So much time, the first fifth of which warms up.
-    pub(super) fn of(time: Duration, seed: u64) -> Self {
+    pub(crate) fn of(time: Duration, seed: u64) -> Self {
         let warm_up = time / 5;
         Self { warm_up, measured: time - warm_up, seed }
     }
@@ -92,7 +93,7 @@ impl Backend for Threads {
 }
 
 /// Memory for every request in flight; noise if any writes.
-pub(super) fn buffers(cell: &Cell) -> std::io::Result<Vec<Extent>> {
+pub(crate) fn buffers(cell: &Cell) -> std::io::Result<Vec<Extent>> {
     let size = usize::try_from(cell.size).map_err(|_| std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
     if cell.reads < 100 { noise(size, cell.depth) } else { pieces(size, cell.depth) }
 }
@@ -137,18 +138,18 @@ fn worker(
 }
 
 /// Where the next request goes, and whether it reads.
-pub(super) struct Offsets {
+pub(crate) struct Offsets {
     cell: Cell,
     blocks: u64,
     position: AtomicU64,
 }
 
 impl Offsets {
-    pub(super) fn new(cell: &Cell, target: &Target) -> Self {
+    pub(crate) fn new(cell: &Cell, target: &Target) -> Self {
         Self { cell: *cell, blocks: (target.byte_len() / cell.size).max(1), position: AtomicU64::new(0) }
     }
 
-    pub(super) fn next(&self, random: &mut Random) -> (u64, bool) {
+    pub(crate) fn next(&self, random: &mut Random) -> (u64, bool) {
         let block = match self.cell.order {
             Order::Sequential => self.position.fetch_add(1, Ordering::Relaxed) % self.blocks,
             Order::Random => random.below(self.blocks),
@@ -158,14 +159,14 @@ impl Offsets {
 }
 
 /// When counting begins and ends.
-pub(super) struct Clock {
+pub(crate) struct Clock {
     from: Instant,
-    pub(super) end: Instant,
+    pub(crate) end: Instant,
     cancelled: AtomicBool,
 }
 
 impl Clock {
-    pub(super) fn start(window: Window) -> Self {
+    pub(crate) fn start(window: Window) -> Self {
         let from = Instant::now() + window.warm_up;
         Self { from, end: from + window.measured, cancelled: AtomicBool::new(false) }
     }
@@ -175,7 +176,7 @@ impl Clock {
 /// don't: at any depth as many are gained as lost. Only where none completed in time do those after it count, over the
 /// time they took.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     within: Histogram,
     bytes: u64,
     late: Histogram,
@@ -184,8 +185,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn record(&mut self, clock: &Clock, begun: Instant, done: Instant, bytes: u64) {
-        let took = nanoseconds(done.saturating_duration_since(begun));
+    pub(crate) fn record(&mut self, clock: &Clock, begun: Instant, done: Instant, bytes: u64) {
+        let took = units::nanoseconds(done.saturating_duration_since(begun));
         if done < clock.from {
             return;
         }
@@ -200,7 +201,7 @@ impl Tally {
     }
 
     /// Whether nothing completed yet, not even late.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.last.is_none()
     }
 
@@ -212,7 +213,7 @@ impl Tally {
         self.last = self.last.max(other.last);
     }
 
-    pub(super) fn row(self, cell: Cell, engine: &str, clock: &Clock, command: String) -> Row {
+    pub(crate) fn row(self, cell: Cell, engine: &str, clock: &Clock, command: String) -> Row {
         let until = if self.within.count() > 0 { Some(clock.end) } else { self.last };
         // Stopped early: until the last that was done.
         let until = until.map(|until| self.last.map_or(until, |last| until.min(last.max(clock.from))));
@@ -225,8 +226,8 @@ impl Tally {
             engine: engine.to_owned(),
             command,
             operations: counted.count(),
-            iops: float(counted.count()) / seconds,
-            bandwidth: float(bytes) / seconds,
+            iops: units::to_f64(counted.count()) / seconds,
+            bandwidth: units::to_f64(bytes) / seconds,
             latency: counted.latency(),
         }
     }
@@ -234,8 +235,8 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::super::laws;
     use super::*;
+    use crate::sanity;
 
     #[test]
     fn threads_measure_every_mix_within_the_file_and_keep_the_law_of_bandwidth() {
@@ -251,7 +252,10 @@ mod tests {
                     let row = Threads { direct }.run(&cell, &target, window, &AtomicBool::new(false)).unwrap();
                     assert!(row.operations > 0, "{cell}");
                     assert!(row.latency.p50 <= row.latency.p99 && row.latency.p99 <= row.latency.p999);
-                    assert!(!laws::broken(&row).iter().any(|law| matches!(law, laws::Law::Bandwidth(_))), "{row:?}");
+                    assert!(
+                        !sanity::broken(&row).iter().any(|law| matches!(law, sanity::Law::Bandwidth(_))),
+                        "{row:?}"
+                    );
                 }
             }
             std::fs::read(target.path()).unwrap() != before

@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use plinth_core::units;
+use plinth_io::Result;
 use serde_json::Value;
 
-use super::backend::{Backend, Window};
-use super::cell::{Cell, Latency, Order, Row};
-use super::target::Target;
-use super::whole;
-use crate::error::Result;
+use crate::backend::{Backend, Window};
+use crate::cell::{Cell, Latency, Order, Row};
+use crate::target::Target;
 
 /// fio as it is installed here.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl Fio {
 }
 
 /// The command of fio for a cell that another engine measured.
-pub(super) fn command_line(cell: &Cell, target: &Target, direct: bool, window: Window) -> String {
+pub(crate) fn command_line(cell: &Cell, target: &Target, direct: bool, window: Window) -> String {
     Fio { name: String::new(), engine: "io_uring", direct, huge: 0 }.command(cell, target, window)
 }
 
@@ -199,9 +199,9 @@ fn parse(output: &[u8], cell: Cell) -> std::result::Result<Row, String> {
     // which is more by the depth.
     let completed = number(&latency["N"], "lat_ns.N")?;
     let seconds = number(&part_of_job["runtime"], "runtime")? / 1e3;
-    let operations = whole(completed);
+    let operations = units::whole(completed);
     let percentile = |name: &str| match latency["percentile"][name].as_f64() {
-        Some(value) => Ok(whole(value)),
+        Some(value) => Ok(units::whole(value)),
         None if operations == 0 => Ok(0),
         None => Err(format!("its output has no {part}.lat_ns.percentile.{name}")),
     };
@@ -213,7 +213,7 @@ fn parse(output: &[u8], cell: Cell) -> std::result::Result<Row, String> {
         iops: if seconds > 0.0 { completed / seconds } else { 0.0 },
         bandwidth: number(&part_of_job["bw_bytes"], "bw_bytes")?,
         latency: Latency {
-            mean: whole(number(&latency["mean"], "lat_ns.mean")?),
+            mean: units::whole(number(&latency["mean"], "lat_ns.mean")?),
             p50: percentile("50.000000")?,
             p90: percentile("90.000000")?,
             p99: percentile("99.000000")?,
@@ -224,8 +224,8 @@ fn parse(output: &[u8], cell: Cell) -> std::result::Result<Row, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::laws;
     use super::*;
+    use crate::sanity;
 
     const REPORT: &str = r#"fio: a note that stands before the report
 {"fio version": "fio-3.33", "jobs": [{"jobname": "cell", "error": 0,
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!((row.operations, row.iops, row.bandwidth), (600, 3000.0, 12_288_000.0));
         let latency = Latency { mean: 333_333, p50: 300_000, p90: 400_000, p99: 900_000, p999: 950_000 };
         assert_eq!(row.latency, latency);
-        assert!(laws::broken(&row).is_empty());
+        assert!(sanity::broken(&row).is_empty());
         let none = parse(REPORT.as_bytes(), Cell::SEQUENTIAL_WRITE).unwrap();
         assert_eq!((none.operations, none.latency), (0, Latency::default()));
     }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::backend::{Backend, Clock, Offsets, Tally, Window, buffers};
-use super::cell::{Cell, Row};
-use super::fio;
-use super::target::{Target, stamp};
-use crate::error::Result;
-use crate::ring::{Direction, Ring, Transfer};
 use plinth_core::random::Random;
+use plinth_io::{Direction, Result, Ring, Transfer};
+
+use crate::backend::{Backend, Clock, Offsets, Tally, Window, buffers};
+use crate::cell::{Cell, Row};
+use crate::fio;
+use crate::target::{Target, stamp};
 
 /// One thread and one ring with registered huge pages, past the page cache where the file system allows it.
 #[derive(Clone, Copy, Debug)]
@@ -73,9 +73,9 @@ impl Backend for Uring {
 mod tests {
     use std::time::Duration;
 
-    use super::super::cell::Order;
-    use super::super::laws::{Law, broken};
     use super::*;
+    use crate::cell::Order;
+    use crate::sanity::{Law, broken};
 
     #[test]
     fn a_ring_measures_every_mix_and_fills_its_depth() {

@@ -1,14 +1,13 @@
 //! What was found, as programs read it. Times are in nanoseconds, speeds in bytes a second.
 
-use plinth_io::probe::{Cell, Order, Report, Row, broken};
+use plinth_core::units;
 use serde_json::{Value, json};
 
-use super::Findings;
-use super::report::{laws, sorted};
-use crate::units;
+use crate::summary::{laws, sorted};
+use crate::{Cell, Findings, Order, Report, Row, broken};
 
 /// Everything as one object.
-pub(super) fn json(findings: &Findings) -> String {
+pub(crate) fn json(findings: &Findings) -> String {
     let report = &findings.report;
     let environment = &report.environment;
     let device = environment.device.as_ref().map(|device| {
@@ -99,7 +98,7 @@ fn row(row: &Row) -> Value {
 }
 
 /// A line a row.
-pub(super) fn csv(report: &Report) -> String {
+pub(crate) fn csv(report: &Report) -> String {
     let mut text = String::from(
         "order,reads,size,depth,engine,operations,iops,bandwidth,mean_ns,p50_ns,p90_ns,p99_ns,p999_ns,broken,command\n",
     );

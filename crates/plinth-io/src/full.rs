@@ -1,7 +1,9 @@
 //! A folder of the real file system that is full at one write.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+
+use plinth_core::sync::lock;
 
 /// A folder in which one write of an [`AtomicFile`](crate::AtomicFile) finds the device full, until this is dropped.
 #[derive(Debug)]
@@ -18,7 +20,7 @@ struct Watched {
 static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
 
 fn watched() -> MutexGuard<'static, Vec<Watched>> {
-    WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&WATCHED)
 }
 
 impl FullFolder {

@@ -2,22 +2,22 @@
 
 use std::fmt::Write as _;
 
-use plinth_io::probe::{Cell, DEPTHS, Order, Row, SIZES};
+use plinth_core::units;
 
-use crate::units;
+use crate::{Cell, DEPTHS, Order, Row, SIZES};
 
 /// What a heat map shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quantity {
+pub(crate) enum Quantity {
     Bandwidth,
     Iops,
     Latency,
 }
 
 impl Quantity {
-    pub(super) const ALL: [Self; 3] = [Self::Bandwidth, Self::Iops, Self::Latency];
+    pub(crate) const ALL: [Self; 3] = [Self::Bandwidth, Self::Iops, Self::Latency];
 
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Bandwidth => "Bandwidth",
             Self::Iops => "Requests a second",
@@ -53,17 +53,17 @@ impl Quantity {
 
 /// The smallest and the largest value of rows: what colours span, the same on every map of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Range(f64, f64);
+pub(crate) struct Range(f64, f64);
 
 impl Range {
-    pub(super) fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+    pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
         let positive = values.filter(|value| *value > 0.0);
         let smallest = positive.clone().fold(f64::INFINITY, f64::min);
         let largest = positive.fold(0.0, f64::max);
         if largest > 0.0 { Self(smallest, largest) } else { Self(1.0, 1.0) }
     }
 
-    pub(super) fn over(rows: &[Row], quantity: Quantity) -> Self {
+    pub(crate) fn over(rows: &[Row], quantity: Quantity) -> Self {
         Self::of(rows.iter().map(|row| quantity.of(row)))
     }
 
@@ -92,7 +92,7 @@ const LEFT: f64 = 64.0;
 const TOP: f64 = 20.0;
 
 /// A map of sizes (down) by depths (across); combinations that were not measured are hatched.
-pub(super) fn heat_map(rows: &[Row], order: Order, reads: u8, quantity: Quantity, range: Range) -> String {
+pub(crate) fn heat_map(rows: &[Row], order: Order, reads: u8, quantity: Quantity, range: Range) -> String {
     let (width, height) = (LEFT + CELL.0 * 4.0 + 2.0, TOP + CELL.1 * 6.0 + 24.0);
     let mut svg = open(width, height, &format!("{} by request size and depth", quantity.title()));
     let (bottom, middle) = (TOP + CELL.1 * 6.0, LEFT + CELL.0 * 2.0);
@@ -126,7 +126,7 @@ fn square(svg: &mut String, x: f64, y: f64, row: Option<&Row>, quantity: Quantit
     let mix = |i: usize| units::whole(ends[0][i] + (ends[1][i] - ends[0][i]) * place);
     let (red, green, blue) = (mix(0), mix(1), mix(2));
     let ink = if place > 0.5 { "#fff" } else { "#1d2733" };
-    let laws = super::report::laws(row);
+    let laws = crate::summary::laws(row);
     let mark = if laws.is_empty() { "" } else { " !" };
     let _ = writeln!(
         svg,
@@ -147,7 +147,7 @@ fn square(svg: &mut String, x: f64, y: f64, row: Option<&Row>, quantity: Quantit
 const LINES: [&str; 6] = ["#3b1f6b", "#31688e", "#1f9e89", "#5aa02c", "#d98e04", "#c23b22"];
 
 /// Latency over bandwidth: a line for each request size, a point for each depth; medians solid, p99 dashed.
-pub(super) fn curve(rows: &[Row], order: Order, reads: u8) -> String {
+pub(crate) fn curve(rows: &[Row], order: Order, reads: u8) -> String {
     let (width, height) = (560.0, 380.0);
     let (left, right, top, bottom) = (64.0, 92.0, 14.0, 46.0);
     let rows: Vec<&Row> =
@@ -210,7 +210,7 @@ fn label(svg: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
 }
 
 /// Text as HTML takes it.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

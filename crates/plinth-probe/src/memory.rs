@@ -4,12 +4,12 @@ use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
+use plinth_core::random::Random;
+use plinth_core::{units, wire};
+use plinth_io::Result;
 use rustix::fs::{Advice, OFlags, fadvise};
 
-use super::rate;
-use super::target::Target;
-use crate::error::Result;
-use plinth_core::random::Random;
+use crate::target::Target;
 
 /// Bytes a second of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -55,7 +55,7 @@ impl MemorySpeeds {
         Random(5).fill(&mut block);
         let checksum = speed(block.len() as u64 * 16, each, |_| {
             for _ in 0..16 {
-                black_box(twox_hash::XxHash3_64::oneshot(black_box(&block)));
+                black_box(wire::checksum(black_box(&block)));
             }
         });
         Ok(Self { read, copy, page_cache: page_cache(target, each)?, checksum })
@@ -74,7 +74,7 @@ fn speed(bytes: u64, time: Duration, mut work: impl FnMut(usize)) -> f64 {
             break;
         }
     }
-    rate(done, started.elapsed())
+    units::per_second(done, started.elapsed())
 }
 
 fn page_cache(target: &Target, time: Duration) -> Result<f64> {
@@ -94,7 +94,7 @@ fn page_cache(target: &Target, time: Duration) -> Result<f64> {
             break;
         }
     }
-    let speed = rate(done, started.elapsed());
+    let speed = units::per_second(done, started.elapsed());
     // What follows shall find nothing resident; a hint that may be ignored.
     let _ = target.open(OFlags::empty()).map(|file| fadvise(file, 0, None, Advice::DontNeed));
     Ok(speed)

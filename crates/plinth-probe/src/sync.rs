@@ -3,15 +3,14 @@
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
+use plinth_core::random::Random;
+use plinth_core::units;
+use plinth_io::{PAGE, Result};
 use rustix::fs::OFlags;
 
-use super::cell::Latency;
-use super::histogram::Histogram;
-use super::nanoseconds;
-use super::target::{Target, noise, stamp};
-use crate::error::Result;
-use crate::slab::PAGE;
-use plinth_core::random::Random;
+use crate::cell::Latency;
+use crate::histogram::Histogram;
+use crate::target::{Target, noise, stamp};
 
 /// A way to make 4 KiB durable, and what it takes, write and sync together.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +61,7 @@ fn cost(target: &Target, method: &'static str, flags: OFlags, whole: Option<bool
                 Some(false) => file.sync_data().map_err(failed)?,
                 None => {}
             }
-            histogram.record(nanoseconds(begun.elapsed()));
+            histogram.record(units::nanoseconds(begun.elapsed()));
         }
         if started.elapsed() >= time {
             break;

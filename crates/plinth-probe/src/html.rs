@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
-use plinth_io::probe::{Cell, Order, Report};
+use plinth_core::units;
 
-use super::Findings;
-use super::plot::{Quantity, Range, curve, escape, heat_map};
-use super::report::{about, laws, place, sorted};
-use crate::units;
+use crate::plot::{Quantity, Range, curve, escape, heat_map};
+use crate::summary::{about, laws, place, sorted};
+use crate::{Cell, Findings, Order, Report};
 
 const STYLE: &str = "
 :root { color-scheme: light }
@@ -37,7 +36,7 @@ const MIXES: [(Order, u8); 6] = [
 ];
 
 /// The page.
-pub(super) fn page(findings: &Findings) -> String {
+pub(crate) fn page(findings: &Findings) -> String {
     let report = &findings.report;
     let title = escape(&format!("plinth probe: {}", place(findings)));
     let mut out = format!(

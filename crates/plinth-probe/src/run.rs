@@ -4,21 +4,22 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::backend::{Backend, Threads, Window};
-use super::cache::CacheTest;
-use super::cell::{Cell, Order, Row, grid};
-use super::fio::Fio;
-use super::knees::{Knees, knees};
-use super::ladder::{self, Step};
-use super::memory::MemorySpeeds;
-use super::profile::DeviceProfile;
-use super::sync::{self, SyncCost};
-use super::system::{Environment, Load, Ticks};
-use super::target::Target;
-use super::trust::{Evidence, Trust};
-use super::uring::Uring;
-use super::whole;
-use crate::error::{IoError, Result};
+use plinth_core::units;
+use plinth_io::{IoError, Result};
+
+use crate::backend::{Backend, Threads, Window};
+use crate::cache::CacheTest;
+use crate::capabilities::{self, Step};
+use crate::cell::{Cell, Order, Row, grid};
+use crate::fio::Fio;
+use crate::knee_points::{Knees, knees};
+use crate::memory::MemorySpeeds;
+use crate::profile::DeviceProfile;
+use crate::sync::{self, SyncCost};
+use crate::system::{Environment, Load, Ticks};
+use crate::target::Target;
+use crate::trust::{Evidence, Trust};
+use crate::uring::Uring;
 
 /// Who measures the cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,8 +109,8 @@ pub fn run(plan: &Plan, stop: &AtomicBool, progress: &dyn Fn(&str, f64)) -> Resu
     say("filling a file")?;
     let target = Target::fill(&plan.folder, plan.bytes, plan.time.mul_f64(0.15))?;
     let environment = environment.with_alignment_of(target.path());
-    let ladder = ladder::climb(&target, &environment);
-    let (backend, other) = choose(plan, &target, ladder::has_ring(&ladder))?;
+    let ladder = capabilities::climb(&target, &environment);
+    let (backend, other) = choose(plan, &target, capabilities::has_ring(&ladder))?;
     // More time would not make these any better.
     let share = |part: f64| plan.time.mul_f64(part).min(Duration::from_secs(4));
     say("reading for the first time")?;
@@ -255,7 +256,7 @@ impl Report {
     pub fn profile(&self, decode: Vec<(String, u64)>) -> DeviceProfile {
         let best = |of: fn(&Row) -> f64, which: &dyn Fn(&Cell) -> bool| {
             let rows = self.rows.iter().filter(|row| which(&row.cell));
-            rows.map(of).max_by(f64::total_cmp).map(whole)
+            rows.map(of).max_by(f64::total_cmp).map(units::whole)
         };
         let small = |cell: &Cell| cell.order == Order::Random && cell.size == Cell::LONE_READ.size;
         let sync = sync::cheapest(&self.syncs);
@@ -267,7 +268,7 @@ impl Report {
             virtual_machine: self.environment.virtual_machine.clone(),
             grade: self.trust.grade,
             reasons: self.trust.reasons.clone(),
-            read_bandwidth: self.lasting.as_ref().map_or(0, |row| whole(row.bandwidth)),
+            read_bandwidth: self.lasting.as_ref().map_or(0, |row| units::whole(row.bandwidth)),
             read_iops: best(|row| row.iops, &|cell| small(cell) && cell.reads == 100).unwrap_or(0),
             read_latency: self.row(&Cell::LONE_READ).map_or(0, |row| row.latency.p50),
             write_bandwidth: best(|row| row.bandwidth, &|cell| cell.reads == 0).unwrap_or(0),
@@ -277,10 +278,10 @@ impl Report {
             p99_doubles_at: self.knees.and_then(|knees| knees.p99_doubles).map(u64::from),
             sync_method: sync.map_or("fdatasync", |cost| cost.method).to_owned(),
             sync_latency: sync.map_or(0, |cost| cost.latency.p50),
-            memory_read: whole(self.memory.read),
-            memory_copy: whole(self.memory.copy),
-            page_cache: whole(self.memory.page_cache),
-            checksum: whole(self.memory.checksum),
+            memory_read: units::whole(self.memory.read),
+            memory_copy: units::whole(self.memory.copy),
+            page_cache: units::whole(self.memory.page_cache),
+            checksum: units::whole(self.memory.checksum),
             decode,
         }
     }
@@ -303,11 +304,11 @@ mod tests {
         let report = run(&plan, &go, &|what, share| told.borrow_mut().push((what.to_owned(), share))).unwrap();
         assert!(Cell::HEADLINES.iter().all(|cell| report.row(cell).is_some()));
         assert_eq!(report.rows.len() + report.left_out.len(), grid().len());
-        assert_eq!(report.trust.grade, super::super::Grade::D, "the page cache answered: {:?}", report.trust);
+        assert_eq!(report.trust.grade, crate::Grade::D, "the page cache answered: {:?}", report.trust);
         assert!(report.repetitions.len() >= 2 && report.knees.is_some());
         let lasting = report.lasting.as_ref().unwrap();
         assert!(report.rows.iter().any(|row| row.cell == lasting.cell) && lasting.cell.reads == 100);
-        assert_eq!(report.profile(Vec::new()).read_bandwidth, whole(lasting.bandwidth));
+        assert_eq!(report.profile(Vec::new()).read_bandwidth, units::whole(lasting.bandwidth));
         assert!(told.borrow().iter().all(|(_, share)| (0.0..=1.0).contains(share)));
         assert_eq!(told.borrow().last().map(|(what, _)| what.as_str()), Some("done"));
         let profile = report.profile(vec![("plain".into(), 5)]);

@@ -1,10 +1,12 @@
 //! How far figures are to be trusted, and why no further.
 
-use super::cache::CacheTest;
-use super::cell::{Cell, Row};
-use super::profile::Grade;
-use super::system::{Environment, Load};
-use super::{float, laws};
+use plinth_core::units;
+
+use crate::cache::CacheTest;
+use crate::cell::{Cell, Row};
+use crate::profile::Grade;
+use crate::sanity;
+use crate::system::{Environment, Load};
 
 /// A grade with its reasons.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,15 +22,15 @@ pub struct Trust {
 }
 
 /// What there is to judge by.
-pub(super) struct Evidence<'a> {
-    pub(super) environment: &'a Environment,
-    pub(super) direct: bool,
-    pub(super) seconds: u64,
-    pub(super) rows: &'a [Row],
+pub(crate) struct Evidence<'a> {
+    pub(crate) environment: &'a Environment,
+    pub(crate) direct: bool,
+    pub(crate) seconds: u64,
+    pub(crate) rows: &'a [Row],
     /// Repetitions of the key cell: two at the start, two in the middle, two at the end.
-    pub(super) repetitions: &'a [[Row; 2]],
-    pub(super) cache: &'a CacheTest,
-    pub(super) load: Load,
+    pub(crate) repetitions: &'a [[Row; 2]],
+    pub(crate) cache: &'a CacheTest,
+    pub(crate) load: Load,
 }
 
 /// How far apart the largest and the smallest are, as a share of the smallest.
@@ -49,7 +51,7 @@ fn by_limits(value: f64, limits: [f64; 3]) -> Grade {
 }
 
 impl Trust {
-    pub(super) fn judge(evidence: &Evidence<'_>) -> Self {
+    pub(crate) fn judge(evidence: &Evidence<'_>) -> Self {
         let pairs = evidence.repetitions;
         let means = pairs.iter().map(|[a, b]| f64::midpoint(a.bandwidth, b.bandwidth));
         let drift = (pairs.len() > 1).then(|| spread(means));
@@ -77,8 +79,8 @@ impl Trust {
             );
             add(Grade::C, reason);
         }
-        let broken = evidence.rows.iter().filter(|row| !laws::broken(row).is_empty()).count() as u64;
-        let share = float(broken) / float(evidence.rows.len().max(1) as u64);
+        let broken = evidence.rows.iter().filter(|row| !sanity::broken(row).is_empty()).count() as u64;
+        let share = units::to_f64(broken) / units::to_f64(evidence.rows.len().max(1) as u64);
         add(
             by_limits(share, [0.1, 0.5, 2.0]),
             format!("{} of the rows break a law: the engine is the limit", percent(share)),
@@ -140,9 +142,9 @@ fn small_beats_large(rows: &[Row]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::laws::tests::lawful;
-    use super::super::system::BlockDevice;
     use super::*;
+    use crate::sanity::tests::lawful;
+    use crate::system::BlockDevice;
 
     fn pair(a: f64, b: f64) -> [Row; 2] {
         [lawful(Cell::KEY, a), lawful(Cell::KEY, b)]

@@ -3,14 +3,13 @@
 use std::io::{ErrorKind, IoSliceMut};
 
 use io_uring::IoUring;
+use plinth_io::{HUGE_PAGE, PAGE, Ring, Slab};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::process::{Resource, getrlimit};
 
-use super::system::{Environment, line};
-use super::target::Target;
-use crate::ring::Ring;
-use crate::slab::{HUGE_PAGE, PAGE, Slab};
+use crate::system::{Environment, line};
+use crate::target::Target;
 
 /// A capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,7 +157,7 @@ fn reserved(pages: u64) -> Step {
 }
 
 /// Whether a ring can be set up at all.
-pub(super) fn has_ring(steps: &[Step]) -> bool {
+pub(crate) fn has_ring(steps: &[Step]) -> bool {
     steps.iter().any(|step| step.name == "io_uring" && step.there)
 }
 

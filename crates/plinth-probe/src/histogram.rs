@@ -1,7 +1,8 @@
 //! Latencies by count.
 
-use super::cell::Latency;
-use super::{float, whole};
+use plinth_core::units;
+
+use crate::cell::Latency;
 
 /// Buckets a power of two: values are kept to within 1/64.
 const STEPS: u64 = 64;
@@ -61,7 +62,7 @@ impl Histogram {
     /// Their mean, exactly; zero if there are none.
     pub fn mean(&self) -> f64 {
         let sum = u64::try_from(self.sum).unwrap_or(u64::MAX);
-        float(sum) / float(self.count.max(1))
+        units::to_f64(sum) / units::to_f64(self.count.max(1))
     }
 
     /// The smallest value that `parts` of 10,000 do not exceed: 9,990 is p99.9. Zero if there are none.
@@ -80,7 +81,7 @@ impl Histogram {
     /// The mean and the percentiles that are reported.
     pub fn latency(&self) -> Latency {
         Latency {
-            mean: whole(self.mean()),
+            mean: units::whole(self.mean()),
             p50: self.percentile(5_000),
             p90: self.percentile(9_000),
             p99: self.percentile(9_900),
@@ -112,7 +113,7 @@ mod tests {
                 let (exact, found) = (values[usize::try_from(rank).unwrap() - 1], one.percentile(parts));
                 assert!(exact.abs_diff(found) <= exact / 64, "{spread} {parts}: {exact} {found}");
             }
-            let mean = values.iter().map(|v| float(*v)).sum::<f64>() / 5_000.0;
+            let mean = values.iter().map(|v| units::to_f64(*v)).sum::<f64>() / 5_000.0;
             if spread < 40 {
                 assert!((one.mean() / mean - 1.0).abs() < 1e-9, "{mean}");
             }

@@ -5,32 +5,31 @@ use std::time::{Duration, Instant};
 
 use arrow_array::{Array, StringViewArray};
 use arrow_buffer::{ArrowNativeType, Buffer};
-use plinth_encoding::{Block, Column, Effort, EncodeOptions, Physical, Values, encode};
-
-use crate::error::{Failure, Result};
-use crate::units;
+use plinth_core::random::Random;
+use plinth_core::units;
+use plinth_encoding::{Block, Column, Effort, EncodeOptions, EncodingError, Physical, Values, encode};
 
 /// Rows of a block.
 const ROWS: usize = 8_192;
 
 /// How fast blocks of one encoding are decoded.
 #[derive(Clone, Debug)]
-pub(super) struct DecodeSpeed {
+pub struct DecodeSpeed {
     /// The outermost encoding.
-    pub(super) encoding: &'static str,
+    pub encoding: &'static str,
     /// How its parts are encoded.
-    pub(super) description: String,
+    pub description: String,
     /// Bytes of values a second.
-    pub(super) bytes: f64,
+    pub bytes: f64,
     /// Values a second.
-    pub(super) values: f64,
+    pub values: f64,
     /// How much smaller encoded values are.
-    pub(super) ratio: f64,
+    pub ratio: f64,
 }
 
 impl DecodeSpeed {
     /// Whole bytes of values a second.
-    pub(super) fn rate(&self) -> u64 {
+    pub fn rate(&self) -> u64 {
         units::whole(self.bytes)
     }
 }
@@ -38,12 +37,15 @@ impl DecodeSpeed {
 const INT: Physical = Physical::Int { width: 8, signed: true };
 
 /// Measures each encoding for its share of `time`. An encoding the samples don't lead to is left out.
-pub(super) fn measure(time: Duration) -> Result<Vec<DecodeSpeed>> {
+///
+/// # Errors
+/// If a sample can't be encoded, or decoded again.
+pub fn decode_speeds(time: Duration) -> Result<Vec<DecodeSpeed>, EncodingError> {
     let samples = samples();
     let share = time / u32::try_from(samples.len()).unwrap_or(1);
     let mut speeds: Vec<DecodeSpeed> = Vec::new();
     for (physical, column, effort) in samples {
-        let speed = speed(physical, &column, effort, share).map_err(Failure::new)?;
+        let speed = speed(physical, &column, effort, share)?;
         if !speeds.iter().any(|known| known.encoding == speed.encoding) {
             speeds.push(speed);
         }
@@ -51,12 +53,7 @@ pub(super) fn measure(time: Duration) -> Result<Vec<DecodeSpeed>> {
     Ok(speeds)
 }
 
-fn speed(
-    physical: Physical,
-    column: &Column,
-    effort: Effort,
-    time: Duration,
-) -> Result<DecodeSpeed, plinth_encoding::EncodingError> {
+fn speed(physical: Physical, column: &Column, effort: Effort, time: Duration) -> Result<DecodeSpeed, EncodingError> {
     let mut bytes = Vec::new();
     let encoded = encode(physical, column, &EncodeOptions { effort }, &mut bytes)?;
     // Copied to where Arrow's alignment holds, as blocks in a file are.
@@ -92,14 +89,8 @@ fn texts(values: impl Iterator<Item = String>) -> Column {
 
 /// Columns as tables have them, one for each encoding.
 fn samples() -> Vec<(Physical, Column, Effort)> {
-    let mut state = 1_u64;
-    let noise: Vec<u64> = std::iter::repeat_with(|| {
-        // A linear congruential generator (Knuth's MMIX), its weak low bits mixed away.
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state ^ (state >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    })
-    .take(ROWS)
-    .collect();
+    let mut random = Random(1);
+    let noise: Vec<u64> = std::iter::repeat_with(|| random.next_u64()).take(ROWS).collect();
     let below = |end: u64| noise.iter().map(move |noise| i64::try_from((noise >> 16) % end).unwrap_or(0));
     let counted = || (0_i64..).zip(below(1 << 20));
     let double = Physical::Float { width: 8 };
@@ -130,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_samples_lead_to_most_encodings() {
-        let speeds = measure(Duration::ZERO).unwrap();
+        let speeds = decode_speeds(Duration::ZERO).unwrap();
         let names: Vec<&str> = speeds.iter().map(|speed| speed.encoding).collect();
         for name in ["plain", "bit-packed", "delta", "run-length", "sparse", "patched", "alp", "dictionary", "fsst"] {
             assert!(names.contains(&name), "{name} in {names:?}");

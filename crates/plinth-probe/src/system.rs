@@ -3,10 +3,9 @@
 use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use plinth_core::units;
+use plinth_io::{IoError, Result};
 use rustix::fs::{AtFlags, CWD, StatxFlags, major, minor, statx};
-
-use super::float;
-use crate::error::{IoError, Result};
 
 /// Where a folder is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -160,7 +159,7 @@ fn virtual_machine() -> Option<String> {
 }
 
 /// The only line of a small file of the kernel; empty if there is none.
-pub(super) fn line(path: impl AsRef<Path>) -> String {
+pub(crate) fn line(path: impl AsRef<Path>) -> String {
     std::fs::read_to_string(path).map_or_else(|_| String::new(), |text| text.trim().to_owned())
 }
 
@@ -175,7 +174,7 @@ pub struct Load {
 
 /// Ticks so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ticks {
+pub(crate) struct Ticks {
     all: u64,
     busy: u64,
     stolen: u64,
@@ -184,7 +183,7 @@ pub(super) struct Ticks {
 
 impl Ticks {
     /// The counters now; zeros where they can't be read.
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
         let own = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         Self::parse(&stat, &own)
@@ -208,11 +207,14 @@ impl Ticks {
     }
 
     /// What happened since.
-    pub(super) fn until(self, later: Self) -> Load {
-        let all = float(later.all.saturating_sub(self.all).max(1));
+    pub(crate) fn until(self, later: Self) -> Load {
+        let all = units::to_f64(later.all.saturating_sub(self.all).max(1));
         let own = later.own.saturating_sub(self.own);
         let others = later.busy.saturating_sub(self.busy).saturating_sub(own);
-        Load { others: float(others) / all, stolen: float(later.stolen.saturating_sub(self.stolen)) / all }
+        Load {
+            others: units::to_f64(others) / all,
+            stolen: units::to_f64(later.stolen.saturating_sub(self.stolen)) / all,
+        }
     }
 }
 
