@@ -86,7 +86,7 @@ fn main() {
     let batched = || {
         let mut rows = Vec::new();
         wanted.chunks(1024).fold(0, |sum, some| {
-            index.get_many(some, &mut rows).expect("rows");
+            index.multi_get(some, &mut rows).expect("rows");
             rows.iter().fold(sum, |sum, row| found(sum, *row))
         })
     };

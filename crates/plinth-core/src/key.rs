@@ -29,3 +29,26 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     }
     at + a[at..].iter().zip(&b[at..]).take_while(|(x, y)| x == y).count()
 }
+
+/// Appends bytes that more of a key follows: each 00 as 00 ff, then 00 00. Keys with such parts compare part by part.
+#[inline]
+pub fn put_terminated(out: &mut Vec<u8>, bytes: &[u8]) {
+    for &byte in bytes {
+        out.push(byte);
+        if byte == 0 {
+            out.push(0xff);
+        }
+    }
+    out.extend_from_slice(&[0, 0]);
+}
+
+/// The bytes up to the end that [`put_terminated`] wrote, each 00 still as 00 ff, and what follows it.
+pub fn split_terminated(key: &[u8]) -> (&[u8], &[u8]) {
+    let mut at = 0;
+    // A zero of the value has another byte than zero behind it.
+    while key.get(at).is_some_and(|&byte| byte != 0) || key.get(at + 1) == Some(&0xff) {
+        at += if key.get(at) == Some(&0) { 2 } else { 1 };
+    }
+    let (head, rest) = key.split_at_checked(at).unwrap_or((key, &[]));
+    (head, rest.get(2..).unwrap_or_default())
+}

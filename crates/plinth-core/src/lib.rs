@@ -2,6 +2,7 @@
 //!
 //! - [`wire`]: the bytes of files, written and read with every length checked.
 //! - [`key`]: byte strings that compare as values do, and their first eight bytes as a number.
+//! - [`losers`]: the smallest of many heads, for merges.
 //! - [`sort`](mod@sort): sorts by exact type.
 //! - [`simd`]: which instruction sets this machine has.
 //! - [`units`]: sizes, rates and times as people read them.
@@ -10,6 +11,7 @@
 //! - [`random`]: pseudo-random numbers for tests, benchmarks and made-up data.
 
 pub mod key;
+pub mod losers;
 pub mod random;
 pub mod simd;
 pub mod sort;

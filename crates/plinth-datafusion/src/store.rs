@@ -8,7 +8,7 @@ use arrow_buffer::Buffer;
 use datafusion_common::{DataFusionError, Result};
 use object_store::path::Path as Location;
 use object_store::{ObjectStore, ObjectStoreExt};
-use plinth_io::{Below, Extent, Io, IoError, Reading, Reply, Request, Source};
+use plinth_io::{BackingStore, Extent, Io, IoError, Reading, Reply, Request, Source};
 use tokio::runtime::Runtime;
 
 /// Buffers keep the file's alignment modulo this.
@@ -96,7 +96,7 @@ impl Source for StoreFile {
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> plinth_io::Result<Vec<Buffer>> {
-        let request = Request { ranges, need: plinth_io::Need::Now, query_bytes: 0 };
+        let request = Request { ranges, priority: plinth_io::Priority::Now, query_bytes: 0 };
         let buffers = self.start(&request)?.map_or_else(|| Ok(Vec::new()), Reading::wait)?;
         // What is read like this is kept for long, and the memory of reads is not.
         let copies = buffers.iter().zip(ranges).map(|(buffer, range)| {
@@ -114,13 +114,13 @@ impl Source for StoreFile {
         let mut pieces = Vec::with_capacity(request.ranges.len());
         for (range, reply) in request.ranges.iter().zip(replies) {
             let bytes = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-            let memory = self.io.memory(bytes.saturating_add(lead(range.start)), request.need);
+            let memory = self.io.memory(bytes.saturating_add(lead(range.start)), request.priority);
             let memory = memory.map_err(|e| IoError::os(&*self.name, format!("read {bytes} bytes"), e))?;
             let Some(extent) = memory else { return Ok(None) };
             pieces.push((range.clone(), extent, reply));
         }
         self.fetch(pieces);
-        Ok(Some(reading.from(Below::Nothing)))
+        Ok(Some(reading.from(BackingStore::Nothing)))
     }
 
     fn io(&self) -> Option<&Io> {

@@ -11,7 +11,7 @@ use plinth_encoding::dictionary::{BlockSource, Dictionary};
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_encoding::postings::Postings;
 use plinth_encoding::{EncodingError, Physical};
-use plinth_io::{Below, BlockCache, BlockKey, Io, LocalFile, Source};
+use plinth_io::{BackingStore, BlockCache, BlockKey, Io, LocalFile, Source};
 use plinth_profile::{Stage, scope};
 
 use crate::access::Access;
@@ -298,7 +298,7 @@ impl Inner {
     }
 
     /// Offers a checked block to be kept.
-    pub(crate) fn cache_block(&self, offset: u64, bytes: &Buffer, below: Below) {
+    pub(crate) fn cache_block(&self, offset: u64, bytes: &Buffer, below: BackingStore) {
         if let Some(cache) = self.io.cache() {
             cache.offer(BlockKey { file: self.kept_as, offset }, bytes, below);
         }

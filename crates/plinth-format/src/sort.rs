@@ -8,7 +8,6 @@
 //! Merging with a tree of losers is from Knuth, "Sorting and Searching", 5.4.1.
 
 mod keys;
-mod losers;
 mod merge;
 mod run;
 

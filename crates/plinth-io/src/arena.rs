@@ -19,7 +19,7 @@ const SLAB: usize = 8 << 20;
 
 /// How the memory is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum Priority {
     /// The reader can't go on without.
     Now,
     /// It would be read early.
@@ -99,14 +99,14 @@ impl Arena {
     ///
     /// # Errors
     /// If the operating system has no memory.
-    pub(crate) fn take(&self, len: usize, need: Need) -> std::io::Result<Option<Extent>> {
+    pub(crate) fn take(&self, len: usize, priority: Priority) -> std::io::Result<Option<Extent>> {
         let mut state = self.lock();
         let found = state.slabs.iter().find_map(|slab| slab.take(len));
         let extent = match found {
             Some(extent) => extent,
             None => {
                 let bytes = len.max(self.slab_bytes);
-                if !state.grow(bytes as u64, need, self.most) {
+                if !state.grow(bytes as u64, priority, self.most) {
                     return Ok(None);
                 }
                 let slab = Slab::new(bytes, self.huge_pages).inspect_err(|_| state.settle())?;
@@ -171,13 +171,13 @@ impl Arena {
 
 impl State {
     /// Counts more slabs; whether there may be more.
-    fn grow(&mut self, bytes: u64, need: Need, most: u64) -> bool {
+    fn grow(&mut self, bytes: u64, priority: Priority, most: u64) -> bool {
         let bytes = bytes.next_multiple_of(HUGE_PAGE as u64);
         let wanted = (self.mapped + bytes).saturating_sub(self.reserved.bytes());
         let fits = self.mapped + bytes <= most;
-        match need {
-            Need::Ahead => fits && self.reserved.try_grow(wanted).is_ok(),
-            Need::Now => {
+        match priority {
+            Priority::Ahead => fits && self.reserved.try_grow(wanted).is_ok(),
+            Priority::Now => {
                 if self.reserved.try_grow(wanted).is_err() {
                     self.reserved.charge(wanted);
                 }

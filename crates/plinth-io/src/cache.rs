@@ -15,9 +15,9 @@ use arrow_buffer::Buffer;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Weighter};
 
-use crate::arena::{Arena, Need};
+use crate::arena::{Arena, Priority};
 use crate::budget::{MemoryBudget, Reclaim};
-use crate::reading::Below;
+use crate::reading::BackingStore;
 use crate::slab::PAGE;
 
 /// Which block: a number for the open file, and where it starts.
@@ -99,19 +99,19 @@ impl BlockCache {
     }
 
     /// Offers a block that was read and checked. The second time, a copy is kept if there is memory for it.
-    pub fn offer(&self, key: BlockKey, block: &Buffer, below: Below) {
-        if below == Below::Memory || !self.seen.again(key) || self.blocks.contains_key(&key) {
+    pub fn offer(&self, key: BlockKey, block: &Buffer, below: BackingStore) {
+        if below == BackingStore::Memory || !self.seen.again(key) || self.blocks.contains_key(&key) {
             return;
         }
         let weight = Pages.weight(&key, block);
-        if below == Below::PageCache && !self.has_room(weight) {
+        if below == BackingStore::PageCache && !self.has_room(weight) {
             return;
         }
-        let room = |need| self.arena.take(block.len(), need).ok().flatten();
-        let extent = room(Need::Ahead).or_else(|| {
+        let room = |priority| self.arena.take(block.len(), priority).ok().flatten();
+        let extent = room(Priority::Ahead).or_else(|| {
             // The slabs have room in pieces that are too small: a few blocks leave.
-            (below == Below::Nothing && self.blocks.weight() > 0).then(|| self.lose(4 * weight))?;
-            room(Need::Ahead)
+            (below == BackingStore::Nothing && self.blocks.weight() > 0).then(|| self.lose(4 * weight))?;
+            room(Priority::Ahead)
         });
         let Some(mut extent) = extent else { return };
         extent[..block.len()].copy_from_slice(block);
@@ -206,9 +206,9 @@ mod tests {
         let budget = MemoryBudget::new(8 << 20);
         let cache = BlockCache::new(&budget, true);
         let block = Buffer::from_vec(vec![7_u8; 1000]);
-        cache.offer(key(0), &block, Below::Nothing);
+        cache.offer(key(0), &block, BackingStore::Nothing);
         assert!(cache.get(key(0)).is_none());
-        cache.offer(key(0), &block, Below::Nothing);
+        cache.offer(key(0), &block, BackingStore::Nothing);
         let kept = cache.get(key(0)).unwrap();
         assert_eq!((kept.as_slice(), kept.as_ptr() as usize % 64), (block.as_slice(), 0));
         assert!(kept.as_ptr() != block.as_ptr(), "a copy: the memory of reads is not kept");
@@ -228,7 +228,7 @@ mod tests {
         let blocks: Vec<_> = (1..8).map(|i| Buffer::from_vec(vec![1_u8; 10_000 * i])).collect();
         for _ in 0..3 {
             for i in 0..1000_usize {
-                cache.offer(key(i as u64), &blocks[i % 7], Below::Nothing);
+                cache.offer(key(i as u64), &blocks[i % 7], BackingStore::Nothing);
                 assert!(budget.used() <= 16 << 20, "{}", budget.used());
             }
         }
@@ -238,8 +238,8 @@ mod tests {
         assert!(cache.counters().0 <= 4 << 20 && cache.counters().0 > 0);
         drop(others);
         let all = budget.reserve("others", 32 << 20).unwrap();
-        cache.offer(key(1_000), &blocks[0], Below::Nothing);
-        cache.offer(key(1_000), &blocks[0], Below::Nothing);
+        cache.offer(key(1_000), &blocks[0], BackingStore::Nothing);
+        cache.offer(key(1_000), &blocks[0], BackingStore::Nothing);
         assert!(cache.get(key(1_000)).is_none(), "there is no memory for it");
         drop(all);
         drop(cache);
@@ -252,23 +252,23 @@ mod tests {
         let cache = BlockCache::new(&budget, true);
         let block = Buffer::from_vec(vec![3_u8; 25 * PAGE]);
         let read_all = |below| (0..400).for_each(|i| cache.offer(key(i), &block, below));
-        read_all(Below::Memory);
-        read_all(Below::Memory);
+        read_all(BackingStore::Memory);
+        read_all(BackingStore::Memory);
         assert_eq!(cache.counters().0, 0, "what lies in memory has no need of a copy");
 
         let others = budget.reserve("others", 63 << 20).unwrap();
-        read_all(Below::PageCache);
-        read_all(Below::PageCache);
+        read_all(BackingStore::PageCache);
+        read_all(BackingStore::PageCache);
         assert_eq!(cache.counters().0, 0, "nobody is asked to make room");
         drop(others);
 
-        read_all(Below::PageCache);
+        read_all(BackingStore::PageCache);
         let first = (0..100).filter(|&i| cache.get(key(i)).is_some()).count();
         assert_eq!(first, 100, "those that came first stay");
         let (weight, _) = cache.counters();
         assert!(weight > 15 << 20 && weight < 17 << 20, "a quarter, and one in some: {weight}");
         for _ in 0..200 {
-            read_all(Below::PageCache);
+            read_all(BackingStore::PageCache);
             assert!(budget.used() <= 32 << 20, "{}", budget.used());
         }
     }

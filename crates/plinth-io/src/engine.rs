@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use plinth_core::sync::lock;
 use plinth_profile::{Profiler, Stage, scope};
 
-use crate::arena::{Arena, Held, Need};
+use crate::arena::{Arena, Held, Priority};
 use crate::budget::MemoryBudget;
 use crate::cache::BlockCache;
 use crate::descriptors::Descriptor;
@@ -23,7 +23,7 @@ use crate::error::{IoError, Result};
 use crate::machine::machine_memory;
 use crate::options::{IoMode, IoOptions};
 use crate::positioned::{read_aligned, read_at};
-use crate::reading::{Below, Reading};
+use crate::reading::{BackingStore, Reading};
 use crate::slab::{Extent, PAGE, Slab};
 use crate::workers::{Queue, ReadRange, ReadRequest, read_one_by_one};
 
@@ -87,7 +87,7 @@ pub struct Request<'a> {
     /// The bytes.
     pub ranges: &'a [Range<u64>],
     /// Whether the scan can go on without.
-    pub need: Need,
+    pub priority: Priority,
     /// Bytes that the whole query will read, as far as is known: whether they fit in memory decides the way.
     pub query_bytes: u64,
 }
@@ -166,12 +166,12 @@ impl Io {
     ///
     /// # Errors
     /// If the operating system has no memory.
-    pub fn memory(&self, bytes: usize, need: Need) -> std::io::Result<Option<Extent>> {
+    pub fn memory(&self, bytes: usize, priority: Priority) -> std::io::Result<Option<Extent>> {
         let inner = &*self.0;
         if inner.options.fresh_buffers {
             return Ok(Slab::new(bytes, inner.options.huge_pages)?.take(bytes));
         }
-        inner.arena.take(bytes, need)
+        inner.arena.take(bytes, priority)
     }
 
     /// Counts memory of reads as held by a scan, until what this returns is dropped.
@@ -196,7 +196,7 @@ impl Io {
             let lead = usize::try_from(range.start % PAGE as u64).unwrap_or(0);
             let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
             let wanted = ReadRange { name: Arc::clone(name), offset: range.start, len, lead };
-            let extent = self.memory(lead.saturating_add(len), request.need).map_err(|e| wanted.failed(e))?;
+            let extent = self.memory(lead.saturating_add(len), request.priority).map_err(|e| wanted.failed(e))?;
             let Some(extent) = extent else { return Ok(None) };
             pieces.push((wanted, extent));
         }
@@ -251,7 +251,7 @@ impl Io {
                 }
             }
         }
-        Ok(Some(reading.from(if direct.is_some() { Below::Nothing } else { Below::PageCache })))
+        Ok(Some(reading.from(if direct.is_some() { BackingStore::Nothing } else { BackingStore::PageCache })))
     }
 
     /// Whether this is the process that the engine's threads and memory are of, not a forked child of it. In a child, locks

@@ -29,7 +29,7 @@ mod spool;
 mod storage;
 mod workers;
 
-pub use arena::{Held, Need};
+pub use arena::{Held, Priority};
 pub use atomic::{AtomicFile, TEMPORARY_SUFFIX, remove_leftovers, sync_folder};
 pub use budget::{MemoryBudget, OutOfMemory, Reclaim, Reservation, Usage};
 pub use cache::{BlockCache, BlockKey};
@@ -39,7 +39,7 @@ pub use error::{IoError, Result};
 pub use machine::default_memory;
 pub use merged::Merged;
 pub use options::{DeviceKnee, IoMode, IoOptions};
-pub use reading::{Below, Reading, Reply};
+pub use reading::{BackingStore, Reading, Reply};
 #[cfg(target_os = "linux")]
 pub use ring::{Direction, Features, Ring, Transfer};
 pub use slab::{Extent, HUGE_PAGE, PAGE, Slab, mapped_bytes};

@@ -15,12 +15,12 @@ use crate::error::{IoError, Result};
 #[derive(Debug)]
 pub struct Reading {
     shared: Arc<Shared>,
-    below: Below,
+    below: BackingStore,
 }
 
 /// What it takes to read the same once more, because of what keeps it below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Below {
+pub enum BackingStore {
     /// Nothing: it lies in the caller's memory.
     Memory,
     /// A copy, from the page cache, as long as it is there.
@@ -72,7 +72,7 @@ impl Reading {
         let shared = Arc::new(Shared { state: Mutex::new(state), done: Condvar::new() });
         let replies = Arc::clone(&shared);
         (
-            Self { shared, below: Below::Memory },
+            Self { shared, below: BackingStore::Memory },
             (0..reads).map(move |index| Reply { shared: Arc::clone(&replies), index, answered: false }),
         )
     }
@@ -80,18 +80,21 @@ impl Reading {
     /// Reads that are done already.
     pub fn ready(buffers: Vec<Buffer>) -> Self {
         let state = State { buffers, missing: 0, error: None, waker: None, cancelled: false };
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), done: Condvar::new() }), below: Below::Memory }
+        Self {
+            shared: Arc::new(Shared { state: Mutex::new(state), done: Condvar::new() }),
+            below: BackingStore::Memory,
+        }
     }
 
     /// Says what it takes to read the same again, which is what keeping it above would spare.
     #[must_use]
-    pub fn from(mut self, below: Below) -> Self {
+    pub fn from(mut self, below: BackingStore) -> Self {
         self.below = below;
         self
     }
 
     /// What it takes to read the same again.
-    pub fn below(&self) -> Below {
+    pub fn below(&self) -> BackingStore {
         self.below
     }
 

@@ -10,8 +10,8 @@ use arrow_buffer::Buffer;
 use crate::descriptors::Descriptor;
 use crate::engine::{Io, Request};
 use crate::error::{IoError, Result};
+use crate::positioned::read_aligned;
 use crate::reading::Reading;
-use crate::slab::PAGE;
 
 /// Something that can be read at positions: a local file, memory, an object store.
 pub trait Source: Send + Sync + Debug {

@@ -1,7 +1,5 @@
 //! Where more stops helping.
 
-use plinth_core::units;
-
 use crate::cell::{Cell, Order, Row};
 
 /// The points from which on a larger request, or more of them in flight, cost latency and bring little.
@@ -43,6 +41,8 @@ pub fn knees(rows: &[Row]) -> Option<Knees> {
 
 #[cfg(test)]
 mod tests {
+    use plinth_core::units;
+
     use super::*;
     use crate::cell::{DEPTHS, SIZES};
     use crate::sanity::tests::lawful;

@@ -51,6 +51,8 @@ mod system;
 #[cfg(target_os = "linux")]
 mod target;
 #[cfg(target_os = "linux")]
+mod threads;
+#[cfg(target_os = "linux")]
 mod trust;
 #[cfg(target_os = "linux")]
 mod uring;
@@ -59,7 +61,7 @@ pub use profile::{DeviceProfile, Grade, PROFILE_NAME, ProfileError};
 
 #[cfg(target_os = "linux")]
 pub use {
-    backend::{Backend, Threads, Window},
+    backend::{Backend, Window},
     cache::CacheTest,
     capabilities::{Step, climb},
     cell::{Cell, DEPTHS, Latency, Order, Row, SIZES, grid},
@@ -74,6 +76,7 @@ pub use {
     sync::{SyncCost, cheapest},
     system::{BlockDevice, Environment, Load},
     target::Target,
+    threads::Threads,
     trust::Trust,
     uring::Uring,
 };

@@ -485,15 +485,15 @@ mod tests {
     fn readers_follow_a_device_that_was_measured_and_no_other() {
         let default = IoOptions::default();
         let device = |grade| DeviceProfile { request_bytes: 1 << 20, depth: 24, grade, ..DeviceProfile::default() };
-        let suited = default.clone().suited_to(&device(Grade::B));
+        let suited = default.clone().suited_to(&device(Grade::B).knee());
         assert_eq!((suited.request_bytes, suited.depth), (1 << 20, 48));
-        let suited = default.clone().suited_to(&device(Grade::C));
+        let suited = default.clone().suited_to(&device(Grade::C).knee());
         assert_eq!((suited.request_bytes, suited.depth), (default.request_bytes, default.depth));
         // A profile is a file that people may edit.
         let wild = DeviceProfile { request_bytes: u64::MAX, depth: u64::MAX, ..device(Grade::A) };
-        let suited = default.clone().suited_to(&wild);
+        let suited = default.clone().suited_to(&wild.knee());
         assert_eq!((suited.request_bytes, suited.depth), (2 << 20, 256));
-        let suited = default.suited_to(&DeviceProfile { request_bytes: 1, depth: 1, ..device(Grade::A) });
+        let suited = default.suited_to(&DeviceProfile { request_bytes: 1, depth: 1, ..device(Grade::A) }.knee());
         assert_eq!((suited.request_bytes, suited.depth), (64 << 10, 8));
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use plinth_core::units;
 use plinth_io::{IoError, Result};
 
-use crate::backend::{Backend, Threads, Window};
+use crate::backend::{Backend, Window};
 use crate::cache::CacheTest;
 use crate::capabilities::{self, Step};
 use crate::cell::{Cell, Order, Row, grid};
@@ -18,6 +18,7 @@ use crate::profile::DeviceProfile;
 use crate::sync::{self, SyncCost};
 use crate::system::{Environment, Load, Ticks};
 use crate::target::Target;
+use crate::threads::Threads;
 use crate::trust::{Evidence, Trust};
 use crate::uring::Uring;
 

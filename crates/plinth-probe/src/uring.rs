@@ -7,10 +7,11 @@ use std::time::Instant;
 use plinth_core::random::Random;
 use plinth_io::{Direction, Result, Ring, Transfer};
 
-use crate::backend::{Backend, Clock, Offsets, Tally, Window, buffers};
+use crate::backend::{Backend, Window};
 use crate::cell::{Cell, Row};
 use crate::fio;
 use crate::target::{Target, stamp};
+use crate::threads::{Clock, Offsets, Tally, buffers};
 
 /// One thread and one ring with registered huge pages, past the page cache where the file system allows it.
 #[derive(Clone, Copy, Debug)]

@@ -3,13 +3,14 @@
 //! Only its thread writes to a block, so counters are atomic merely to be readable from elsewhere: a load and a store, no lock,
 //! no bus traffic. A block outlives its thread.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Mutex, OnceLock};
 
 use plinth_core::sync::lock;
 
 use crate::anchor::{Anchor, Stage};
 use crate::clock::Faults;
+use crate::tally::Tally;
 
 /// Nodes are made so many at a time.
 const CHUNK: u32 = 64;
@@ -19,21 +20,6 @@ const CHUNKS: u32 = 64;
 
 /// The node above all others, which no time is charged to. Nothing points to it, so it stands for "none" as well.
 pub(crate) const ROOT: u32 = 0;
-
-/// A number that one thread adds to and others may read.
-#[derive(Debug, Default)]
-pub(crate) struct Tally(AtomicU64);
-
-impl Tally {
-    #[inline]
-    pub(crate) fn add(&self, n: u64) {
-        self.0.store(self.0.load(Relaxed).saturating_add(n), Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
 
 /// No span.
 pub(crate) const NO_SPAN: u32 = u32::MAX;

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 
 use plinth_core::sync::lock;
 
-use crate::block::Tally;
 use crate::profile::Hardware;
+use crate::tally::Tally;
 
 /// Cycles, instructions, misses of the last cache.
 type Counts = [u64; 3];

@@ -64,18 +64,22 @@ mod block;
 mod clock;
 #[cfg(feature = "counters")]
 mod counters;
+mod limits;
 mod merge;
 mod profile;
 mod profiler;
 mod render;
 mod roofline;
 mod scope;
+mod shared;
 #[cfg(feature = "tracing")]
 mod spans;
+mod tally;
 
 pub use anchor::{Anchor, Moves, Part, Sleeps, Stage};
 pub use clock::{Clock, Faults, ManualClock};
+pub use limits::{Bound, Limit, Origin, Resource, Roofline};
 pub use profile::{Hardware, Profile, Row, Span, Worker};
-pub use profiler::{Pause, Profiler, ProfilerOptions};
-pub use roofline::{Bound, Ceiling, Ceilings, Limit, Origin, Resource, Roofline};
-pub use scope::{Place, Scope, scope};
+pub use profiler::{Pause, Place, Profiler, ProfilerOptions};
+pub use roofline::{Ceiling, Ceilings};
+pub use scope::{Scope, scope};

@@ -9,7 +9,7 @@ use crate::anchor::{Anchor, Sleeps, Stage};
 use crate::block::Block;
 use crate::clock::{Clock, Faults};
 use crate::profile::{Hardware, Profile, Row, Span, Worker};
-use crate::profiler::Shared;
+use crate::shared::Shared;
 
 /// A path, with what all threads did there.
 #[derive(Debug)]

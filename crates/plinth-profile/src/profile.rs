@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::anchor::{Anchor, Part, Stage};
 use crate::clock::Faults;
-use crate::roofline::{Ceilings, Roofline};
+use crate::limits::Roofline;
 use plinth_core::units::to_f64;
 
 /// Where the time and the bytes of a query or an import went.
@@ -155,11 +155,6 @@ pub enum Hardware {
 }
 
 impl Profile {
-    /// Compares what was moved with what the machine can do; [`Profile::to_text`] and the others show it, too.
-    pub fn compare(&mut self, ceilings: &Ceilings) -> &Roofline {
-        self.roofline.insert(Roofline::of(self, ceilings))
-    }
-
     /// The rows, and `other` and `idle` as the last two: what a table of them shows.
     pub fn table(&self) -> Vec<Row> {
         let mut rows = self.rows.clone();

@@ -1,19 +1,18 @@
 //! One profiler for one query or import, handed along with it.
 
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use plinth_core::sync::lock;
 
 use crate::anchor::{Anchor, Stage};
-use crate::block::Block;
-use crate::clock::{Clock, Faults};
+use crate::clock::Clock;
 use crate::merge;
 use crate::profile::Profile;
-use crate::scope::{self, RUNNING, Scope};
+use crate::scope::{self, Scope};
+use crate::shared::{RUNNING, Shared};
 
 /// What to record.
 #[derive(Clone, Debug)]
@@ -68,45 +67,6 @@ impl Default for ProfilerOptions {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Profiler(Option<Arc<Shared>>);
-
-/// What is known of numbered anchors.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
-    pub(crate) labels: HashMap<Anchor, String>,
-    /// What each is part of.
-    pub(crate) parts: HashMap<Anchor, Option<Anchor>>,
-    known: HashMap<(Stage, String), Anchor>,
-    numbers: u32,
-}
-
-impl Names {
-    fn number(&mut self, stage: Stage, label: &str) -> Anchor {
-        let anchor = stage.nth(self.numbers);
-        self.numbers = self.numbers.saturating_add(1);
-        self.labels.insert(anchor, label.to_owned());
-        anchor
-    }
-}
-
-/// What all threads that work for a profiler share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) title: String,
-    pub(crate) threads: usize,
-    pub(crate) detailed: bool,
-    pub(crate) spans: usize,
-    pub(crate) clock: Clock,
-    pub(crate) started_at: SystemTime,
-    pub(crate) started: u64,
-    pub(crate) cpu: Option<u64>,
-    pub(crate) faults: Faults,
-    pub(crate) claimed: u64,
-    /// Ticks that tasks were suspended for storage.
-    pub(crate) paused: AtomicU64,
-    blocks: Mutex<Vec<Arc<Block>>>,
-    names: Mutex<Names>,
-    over: AtomicBool,
-}
 
 impl Profiler {
     /// Starts to record.
@@ -224,37 +184,6 @@ impl Profiler {
     }
 }
 
-impl Shared {
-    /// A block for a thread that has none.
-    pub(crate) fn add_block(&self) -> Arc<Block> {
-        let mut blocks = lock(&self.blocks);
-        let name = std::thread::current().name().map_or_else(|| format!("thread {}", blocks.len()), str::to_owned);
-        let block = Arc::new(Block::new(name, self.spans));
-        blocks.push(block.clone());
-        block
-    }
-
-    pub(crate) fn names(&self) -> Names {
-        self.lock_names().clone()
-    }
-
-    fn lock_names(&self) -> MutexGuard<'_, Names> {
-        lock(&self.names)
-    }
-
-    fn end(&self) {
-        if !self.over.swap(true, Relaxed) {
-            RUNNING.fetch_sub(1, Relaxed);
-        }
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
 /// Counts, until it is dropped, the time a task is suspended because storage is not done: see [`Profiler::pause`].
 #[derive(Debug)]
 #[must_use = "a pause ends when it is dropped"]
@@ -264,6 +193,52 @@ impl Drop for Pause {
     fn drop(&mut self) {
         if let Some((shared, since)) = self.0.take() {
             shared.paused.fetch_add(shared.clock.ticks().saturating_sub(since), Relaxed);
+        }
+    }
+}
+
+impl Profiler {
+    /// The profiler this thread works for: to be taken along to another thread. Without one, a profiler that records nothing.
+    pub fn current() -> Self {
+        Self::of(scope::current().map(|(shared, _)| shared))
+    }
+}
+
+/// Where a thread is: for which profiler it works, and on what. To be taken along by work that others do in its stead.
+///
+/// ```
+/// use plinth_profile::{Place, Profiler, ProfilerOptions, Stage};
+///
+/// let profiler = Profiler::start(ProfilerOptions::default());
+/// let operator = profiler.scope(Stage::Operator.nth(3));
+/// let place = Place::current();
+/// std::thread::spawn(move || {
+///     let _operator = place.scope(); // the same, on another thread
+/// })
+/// .join()
+/// .unwrap();
+/// drop(operator);
+/// assert_eq!(profiler.finish().rows[0].hits, 2);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Place(Option<(Profiler, Anchor)>);
+
+impl Place {
+    /// Where this thread is; nowhere, if it works for no profiler.
+    pub fn current() -> Self {
+        Self(scope::current().map(|(shared, anchor)| (Profiler::of(Some(shared)), anchor)))
+    }
+
+    /// What the thread worked on, if it did for a profiler.
+    pub fn anchor(&self) -> Option<Anchor> {
+        self.0.as_ref().map(|(_, anchor)| *anchor)
+    }
+
+    /// Opens a scope for the same work.
+    pub fn scope(&self) -> Scope {
+        match &self.0 {
+            Some((profiler, anchor)) => profiler.scope(*anchor),
+            None => Scope::none(Stage::Other.into()),
         }
     }
 }

@@ -6,16 +6,13 @@
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::num::{NonZeroU32, NonZeroU64};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
-use crate::anchor::{Anchor, Stage};
+use crate::anchor::Anchor;
 use crate::block::{Block, NO_SPAN, ROOT};
 use crate::clock::{Clock, Faults};
-use crate::profiler::{Profiler, Shared};
-
-/// Profilers that are running. While there are none, a scope costs one look at this.
-pub(crate) static RUNNING: AtomicUsize = AtomicUsize::new(0);
+use crate::shared::{RUNNING, Shared};
 
 /// A thread that comes back so soon had the processor all the while: its clock need not be read once more.
 const SOON: u64 = 20_000;
@@ -144,7 +141,7 @@ pub(crate) fn scope_for(shared: &Arc<Shared>, anchor: Anchor) -> Scope {
 }
 
 /// The profiler this thread works for, and the innermost scope's anchor.
-fn current() -> Option<(Arc<Shared>, Anchor)> {
+pub(crate) fn current() -> Option<(Arc<Shared>, Anchor)> {
     if RUNNING.load(Relaxed) == 0 {
         return None;
     }
@@ -420,51 +417,5 @@ fn end(open: &Open, rows: u64, bytes: u64) {
 impl std::fmt::Debug for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Scope").field("recording", &self.is_recording()).finish_non_exhaustive()
-    }
-}
-
-impl Profiler {
-    /// The profiler this thread works for: to be taken along to another thread. Without one, a profiler that records nothing.
-    pub fn current() -> Self {
-        Self::of(current().map(|(shared, _)| shared))
-    }
-}
-
-/// Where a thread is: for which profiler it works, and on what. To be taken along by work that others do in its stead.
-///
-/// ```
-/// use plinth_profile::{Place, Profiler, ProfilerOptions, Stage};
-///
-/// let profiler = Profiler::start(ProfilerOptions::default());
-/// let operator = profiler.scope(Stage::Operator.nth(3));
-/// let place = Place::current();
-/// std::thread::spawn(move || {
-///     let _operator = place.scope(); // the same, on another thread
-/// })
-/// .join()
-/// .unwrap();
-/// drop(operator);
-/// assert_eq!(profiler.finish().rows[0].hits, 2);
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct Place(Option<(Profiler, Anchor)>);
-
-impl Place {
-    /// Where this thread is; nowhere, if it works for no profiler.
-    pub fn current() -> Self {
-        Self(current().map(|(shared, anchor)| (Profiler::of(Some(shared)), anchor)))
-    }
-
-    /// What the thread worked on, if it did for a profiler.
-    pub fn anchor(&self) -> Option<Anchor> {
-        self.0.as_ref().map(|(_, anchor)| *anchor)
-    }
-
-    /// Opens a scope for the same work.
-    pub fn scope(&self) -> Scope {
-        match &self.0 {
-            Some((profiler, anchor)) => profiler.scope(*anchor),
-            None => Scope::none(Stage::Other.into()),
-        }
     }
 }

@@ -216,12 +216,12 @@ fn reads(table: &Table, rows: i64) -> plinth_rowstore::Result<()> {
         for start in (0..gets).step_by(lot) {
             let ids: Vec<i64> = (start..gets.min(start + i64::try_from(lot).unwrap_or(1))).map(key).collect();
             let keys: Vec<Key> = ids.iter().map(|&id| Key::from(id)).collect();
-            let many = spent.add(|| table.get_many(&keys))?;
+            let many = spent.add(|| table.multi_get(&keys))?;
             for (id, at) in ids.iter().zip(&many.found) {
                 check(&many.rows, at.expect("every key is there"), *id);
             }
         }
-        show(&spent, &format!("get_many of {lot}, cached"), gets);
+        show(&spent, &format!("multi_get of {lot}, cached"), gets);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use plinth_io::{MemoryBudget, Reclaim, Reservation};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use crate::delta::memory;
+use crate::batches::memory;
 use crate::key::Keys;
 
 /// A block's rows and their keys.

@@ -7,13 +7,32 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use plinth_core::wire::{Reader, WireError, put_bytes, put_varint};
 use plinth_format::RowCodec;
 
 use crate::error::Result;
 use crate::key::{KeyColumns, Keys};
 use crate::manifest::SegmentEntry;
 use crate::segment::Segment;
-use crate::wire::{Reader, put_bytes, put_varint};
+
+/// The bytes of a commit, in pieces that are put together in the frame alone: the blocks of its rows are most of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Record {
+    start: Vec<u8>,
+    blocks: Vec<u8>,
+    end: Vec<u8>,
+}
+
+impl Record {
+    fn len(&self) -> usize {
+        self.start.len() + self.blocks.len() + self.end.len()
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.len() as u64);
+        [&self.start, &self.blocks, &self.end].iter().for_each(|piece| out.extend_from_slice(piece));
+    }
+}
 
 /// What a commit changes.
 #[derive(Clone, Debug, Default)]
@@ -33,25 +52,26 @@ pub(crate) struct WriteSet {
     /// Segments that come.
     pub(crate) segments: Vec<Arc<Segment>>,
     /// What the log says of it.
-    pub(crate) record: Vec<u8>,
+    pub(crate) record: Record,
 }
 
 impl WriteSet {
     /// Encodes it for the log, on the thread of whoever commits.
     pub(crate) fn seal(mut self, codec: &RowCodec) -> Result<Self> {
-        let mut out = vec![u8::from(self.all_go)];
-        put_varint(self.deletes.len() as u64, &mut out);
-        self.deletes.iter().for_each(|key| put_bytes(key, &mut out));
+        let mut start = vec![u8::from(self.all_go)];
+        put_varint(&mut start, self.deletes.len() as u64);
+        self.deletes.iter().for_each(|key| put_bytes(&mut start, key));
         let rows = self.rows.as_ref().filter(|rows| rows.num_rows() > 0);
-        put_varint(rows.map_or(0, |rows| rows.num_rows() as u64), &mut out);
+        put_varint(&mut start, rows.map_or(0, |rows| rows.num_rows() as u64));
+        let mut blocks = Vec::new();
         if let Some(rows) = rows {
-            let mut blocks = Vec::new();
             codec.encode(rows, &mut blocks)?;
-            put_bytes(&blocks, &mut out);
+            put_varint(&mut start, blocks.len() as u64);
         }
-        put_varint(self.segments.len() as u64, &mut out);
-        self.segments.iter().for_each(|segment| segment.entry.write(&mut out));
-        self.record = out;
+        let mut end = Vec::new();
+        put_varint(&mut end, self.segments.len() as u64);
+        self.segments.iter().for_each(|segment| segment.entry.write(&mut end));
+        self.record = Record { start, blocks, end };
         Ok(self)
     }
 
@@ -61,18 +81,16 @@ impl WriteSet {
     }
 }
 
-/// The payload of a frame.
-pub(crate) fn payload(sets: &[&WriteSet]) -> Vec<u8> {
-    let mut out = Vec::new();
-    put_varint(sets.len() as u64, &mut out);
-    sets.iter().for_each(|set| put_bytes(&set.record, &mut out));
-    out
+/// Appends the payload of a frame.
+pub(crate) fn put_payload(sets: &[&WriteSet], out: &mut Vec<u8>) {
+    put_varint(out, sets.len() as u64);
+    sets.iter().for_each(|set| set.record.put(out));
 }
 
 /// Bytes that the payload of some commits takes at most.
-pub(crate) fn most_payload(sets: &[WriteSet]) -> usize {
+pub(crate) fn most_payload<'a>(sets: impl IntoIterator<Item = &'a WriteSet>) -> usize {
     const VARINT: usize = 10;
-    sets.iter().fold(VARINT, |sum, set| sum.saturating_add(set.record.len() + VARINT))
+    sets.into_iter().fold(VARINT, |sum, set| sum.saturating_add(set.record.len() + VARINT))
 }
 
 /// A commit as a log has it.
@@ -86,36 +104,38 @@ pub(crate) struct Logged {
 
 /// The commits of a frame, or what is wrong with them.
 pub(crate) fn read(payload: &[u8], codec: &RowCodec, columns: &KeyColumns) -> Result<Vec<Logged>, String> {
-    let wrong = || "the frame's payload is none".to_owned();
-    let mut reader = Reader(payload);
-    let count = reader.count().ok_or_else(wrong)?;
-    let commits = (0..count).map(|_| read_one(reader.bytes().ok_or_else(wrong)?, codec, columns)).collect();
-    reader.end().ok_or_else(wrong)?;
+    let wrong = |_: WireError| "the frame's payload is none".to_owned();
+    let mut reader = Reader::new(payload);
+    let count = reader.count(1).map_err(wrong)?;
+    let commits = (0..count).map(|_| read_one(reader.bytes().map_err(wrong)?, codec, columns)).collect();
+    reader.finish().map_err(wrong)?;
     commits
 }
 
 fn read_one(bytes: &[u8], codec: &RowCodec, columns: &KeyColumns) -> Result<Logged, String> {
-    let wrong = || "a commit's bytes are none".to_owned();
-    let mut reader = Reader(bytes);
-    let all_go = match reader.take(1) {
-        Some([0]) => false,
-        Some([1]) => true,
-        _ => return Err(wrong()),
+    let wrong = |_: WireError| "a commit's bytes are none".to_owned();
+    let mut reader = Reader::new(bytes);
+    let all_go = match reader.u8().map_err(wrong)? {
+        0 => false,
+        1 => true,
+        _ => return Err(wrong(WireError::LeftOver)),
     };
     let mut deletes = Keys::default();
-    for _ in 0..reader.count().ok_or_else(wrong)? {
-        deletes.push(reader.bytes().ok_or_else(wrong)?);
+    for _ in 0..reader.count(1).map_err(wrong)? {
+        deletes.push(reader.bytes().map_err(wrong)?);
     }
-    let rows = usize::try_from(reader.varint().ok_or_else(wrong)?).map_err(|_| wrong())?;
+    let rows = reader.length().map_err(wrong)?;
     let rows = if rows > 0 {
-        let batch = codec.decode(reader.bytes().ok_or_else(wrong)?, rows).map_err(|e| e.to_string())?;
+        let batch = codec.decode(reader.bytes().map_err(wrong)?, rows).map_err(|e| e.to_string())?;
         let keys = columns.of(&batch).map_err(|e| e.to_string())?;
         Some((batch, keys))
     } else {
         None
     };
-    let count = reader.count().ok_or_else(wrong)?;
-    let segments = (0..count).map(|_| SegmentEntry::read(&mut reader).ok_or_else(wrong)).collect::<Result<_, _>>()?;
-    reader.end().ok_or_else(wrong)?;
+    let count = reader.count(1).map_err(wrong)?;
+    let segments = (0..count)
+        .map(|_| SegmentEntry::read(&mut reader).ok_or(WireError::Early).map_err(wrong))
+        .collect::<Result<_, _>>()?;
+    reader.finish().map_err(wrong)?;
     Ok(Logged { all_go, deletes, rows, segments })
 }

@@ -15,8 +15,9 @@ use arrow_select::concat::concat_batches;
 use hashbrown::HashTable;
 use plinth_io::{MemoryBudget, Reservation};
 
+use crate::batches::memory;
 use crate::deletes::Deletes;
-use crate::error::{Result, TableError};
+use crate::error::{Result, TableError, arrow};
 use crate::index::{Definition, Indexes, Trees};
 use crate::key::{Keys, hash};
 
@@ -232,28 +233,4 @@ fn own(batch: &RecordBatch) -> Result<RecordBatch> {
     });
     let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options).map_err(arrow)
-}
-
-/// Bytes of a batch's rows, more or less.
-pub(crate) fn memory(batch: &RecordBatch) -> u64 {
-    let bytes = |array: &ArrayRef| array.to_data().get_slice_memory_size().unwrap_or(0) as u64;
-    batch.columns().iter().map(bytes).sum()
-}
-
-pub(crate) fn arrow(error: arrow_schema::ArrowError) -> TableError {
-    use arrow_schema::ArrowError::{CastError, ComputeError, InvalidArgumentError, SchemaError};
-    // What kind of error it is in another library says nothing to who reads it.
-    TableError::invalid(match error {
-        CastError(what) | ComputeError(what) | InvalidArgumentError(what) | SchemaError(what) => what,
-        other => other.to_string(),
-    })
-}
-
-/// Where a column of a table is.
-pub(crate) fn column_of(schema: &arrow_schema::Schema, name: &str) -> Result<usize> {
-    const NAMED: usize = 20;
-    schema.index_of(name).map_err(|_| {
-        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).take(NAMED).collect();
-        TableError::invalid(format!("no column {name:?}; there are {}", names.join(", ")))
-    })
 }

@@ -5,9 +5,8 @@ use std::path::Path;
 use plinth_io::{IoError, sync_folder};
 
 use crate::error::{Result, TableError};
-use crate::manifest;
 use crate::table::{LOCK, Table, lock_folder};
-use crate::{index, log, segment};
+use crate::{index, log, manifest, segment};
 
 impl Table {
     /// Removes a table and all of its rows, and its folder if there is nothing else in it. It is gone once its manifest is: what

@@ -12,12 +12,13 @@ use plinth_format::{OpenOptions, RowCodec};
 use plinth_io::Storage;
 
 use crate::cache::Blocks;
-use crate::commit::{WriteSet, most_payload, payload};
+use crate::commit::{WriteSet, most_payload, put_payload};
 use crate::delta::Delta;
 use crate::error::{Result, TableError};
 use crate::index::{Definition, Indexes, file_name};
 use crate::key::{KeyColumns, hash};
-use crate::log::{Log, MOST_PAYLOAD, Position};
+use crate::log::{Log, MOST_PAYLOAD};
+use crate::position::Position;
 use crate::segment::{Live, Segment};
 use crate::version::{Place, Version};
 
@@ -208,7 +209,9 @@ impl Engine {
         if applied.is_empty() {
             return results;
         }
-        if let Err(error) = self.log.append(&payload(&applied), sync) {
+        if let Err(error) =
+            self.log.append(most_payload(applied.iter().copied()), |out| put_payload(&applied, out), sync)
+        {
             self.stop(error);
             let stopped = self.check();
             return sets.iter().map(|_| stopped.clone().map(|()| Committed::default())).collect();

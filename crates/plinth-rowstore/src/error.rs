@@ -73,5 +73,15 @@ impl TableError {
     }
 }
 
+/// An error of Arrow: a caller learns what does not fit.
+pub(crate) fn arrow(error: arrow_schema::ArrowError) -> TableError {
+    use arrow_schema::ArrowError::{CastError, ComputeError, InvalidArgumentError, SchemaError};
+    // What kind of error it is in another library says nothing to who reads it.
+    TableError::invalid(match error {
+        CastError(what) | ComputeError(what) | InvalidArgumentError(what) | SchemaError(what) => what,
+        other => other.to_string(),
+    })
+}
+
 /// The result of operations on a writable table.
 pub type Result<T, E = TableError> = std::result::Result<T, E>;

@@ -12,13 +12,8 @@
 //! A tree whose damage shows when it is read is not asked again: the rows beside it are looked at instead, and who writes to the
 //! table removes it and builds it again with the next merge ([`Care`]).
 
-mod build;
-mod claims;
-mod find;
-mod narrow;
 mod pages;
 mod tree;
-mod unique;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -29,15 +24,12 @@ use arrow_select::filter::filter_record_batch;
 use plinth_index::Pool;
 use plinth_io::{IoError, MemoryBudget};
 
-use crate::delta::arrow;
+use crate::error::arrow;
 use crate::error::{Result, TableError};
 use crate::key::{KeyColumns, Keys};
-use crate::segment::Segment;
-use crate::wire::checksum;
-pub(crate) use claims::{Claims, Step};
-pub use find::TableIndex;
-pub use narrow::Narrowed;
-pub(crate) use tree::{Span, Tree};
+pub(crate) use pages::StoredPages;
+use plinth_core::wire::checksum;
+pub(crate) use tree::{Span, Tree, just_above};
 
 /// What an index is of.
 #[derive(Clone, Debug)]
@@ -59,7 +51,7 @@ impl Definition {
     }
 
     /// The same of a batch of the index's columns.
-    fn keys_of(&self, batch: &RecordBatch) -> Result<(Keys, Vec<u32>)> {
+    pub(crate) fn keys_of(&self, batch: &RecordBatch) -> Result<(Keys, Vec<u32>)> {
         let rows = u32::try_from(batch.num_rows()).map_err(|_| TableError::invalid("too many rows in a batch"))?;
         let nulls = batch.columns().first().and_then(|column| column.logical_nulls());
         let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) else {
@@ -74,7 +66,7 @@ impl Definition {
 
     /// What the position of a segment's tree says: that it is of these rows, and that its keys are made of these columns, in this
     /// way. `seal` is the segment's.
-    fn identity(&self, seal: u64) -> u64 {
+    pub(crate) fn identity(&self, seal: u64) -> u64 {
         let columns = self.columns.positions().zip(self.columns.optional());
         let columns = columns.flat_map(|(position, optional)| [position as u64, u64::from(optional)]);
         let words: Vec<u8> = [seal, self.number].into_iter().chain(columns).flat_map(u64::to_le_bytes).collect();
@@ -82,7 +74,7 @@ impl Definition {
     }
 
     /// Values for people: `("a", "b") = (1, "x")`.
-    fn show(&self, schema: &Schema, key: &[u8]) -> String {
+    pub(crate) fn show(&self, schema: &Schema, key: &[u8]) -> String {
         let fields = self.columns.positions().filter_map(|at| schema.fields().get(at));
         let names: Vec<String> = fields.map(|field| format!("{:?}", field.name())).collect();
         let names = if let [name] = names.as_slice() { name.clone() } else { format!("({})", names.join(", ")) };
@@ -97,11 +89,11 @@ pub(crate) const KEY: u64 = 0;
 #[derive(Debug)]
 pub(crate) struct Indexes {
     /// The table's key, for segments that have a tree of it.
-    key: Arc<Definition>,
+    pub(crate) key: Arc<Definition>,
     all: RwLock<Arc<Vec<Arc<Definition>>>>,
     /// Made with the first index.
     pool: Mutex<Option<Arc<Pool>>>,
-    budget: Arc<MemoryBudget>,
+    pub(crate) budget: Arc<MemoryBudget>,
     bytes: u64,
     care: Arc<Care>,
 }
@@ -170,12 +162,6 @@ impl Indexes {
         found.cloned().ok_or_else(|| TableError::invalid(format!("the table has no index {name:?}")))
     }
 
-    /// Those that a segment has trees of.
-    pub(crate) fn of(&self, segment: &Segment) -> Vec<Arc<Definition>> {
-        let key = segment.wants_key_tree().then(|| Arc::clone(&self.key));
-        key.into_iter().chain(self.all().iter().map(Arc::clone)).collect()
-    }
-
     /// Copies of them.
     pub(crate) fn definitions(&self) -> Vec<Definition> {
         self.all().iter().map(|index| Definition::clone(index)).collect()
@@ -196,7 +182,7 @@ impl Indexes {
         Tree::in_memory(&self.pool()?, index.columns.width(), &format!("index {:?} of rows in memory", index.name))
     }
 
-    fn pool(&self) -> Result<Arc<Pool>> {
+    pub(crate) fn pool(&self) -> Result<Arc<Pool>> {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pool) = &*pool {
             return Ok(Arc::clone(pool));

@@ -15,6 +15,7 @@
 //! touch. So readers wait for nothing but the change of one pointer, and what they read stays as long as they hold it.
 //! One [engine] changes the table, for groups of commits at once ([`committer`]). FORMAT.md has the bytes.
 
+mod batches;
 mod cache;
 mod commit;
 mod committer;
@@ -28,26 +29,28 @@ mod index;
 mod init;
 mod key;
 mod log;
+mod lookup;
+mod maintenance;
 mod manifest;
-mod many;
 mod merge;
+mod multi_get;
+mod numbering;
 mod open;
 mod options;
+mod position;
 mod segment;
 mod snapshot;
 mod table;
 mod transaction;
-mod upkeep;
 mod verify;
 mod version;
-mod wire;
 
 pub use engine::Committed;
 pub use error::{Result, TableError};
-pub use index::{Narrowed, TableIndex};
 pub use key::{Key, KeyPart};
+pub use lookup::{Narrowed, TableIndex};
 pub use options::{Durability, TableOptions};
-pub use snapshot::{Many, Rows, SegmentRows, Snapshot};
+pub use snapshot::{MultiGet, Rows, SegmentRows, Snapshot};
 pub use table::{ROW_NUMBER, Table};
 pub use transaction::{Transaction, View};
 pub use verify::Verified;

@@ -21,11 +21,13 @@
 
 use std::sync::Arc;
 
+use plinth_core::wire::{Reader, checksum};
 use plinth_io::{Storage, StorageFile};
 
 use crate::error::{Result, TableError};
 use crate::manifest;
-use crate::wire::{Reader, checksum, file_number};
+use crate::numbering::file_number;
+use crate::position::{Known, Position};
 
 /// Frames start at multiples of this.
 const BLOCK: usize = 4096;
@@ -44,38 +46,6 @@ pub(crate) fn name(number: u64) -> String {
 /// The number of a log file.
 pub(crate) fn number(name: &str) -> Option<u64> {
     file_number(name.strip_prefix("_log-")?)
-}
-
-/// Where a log goes on: what the next frame says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
-    /// The file that it goes on in.
-    pub(crate) file: u64,
-    /// The next frame's sequence.
-    pub(crate) sequence: u64,
-    /// The checksum of the frame before.
-    pub(crate) previous: u64,
-}
-
-/// What the manifest knows of the log: frames and a file that no crash takes away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
-    /// Where the newest file begins.
-    pub(crate) begin: Position,
-    /// What comes after the last frame that is known to be durable, in that file or before it.
-    pub(crate) end: Position,
-}
-
-impl Known {
-    /// A file in which there is no frame yet, all before it being durable.
-    pub(crate) fn beginning(begin: Position) -> Self {
-        Self { begin, end: begin }
-    }
-
-    /// Whether the log is the one that is known, as far as it was read.
-    fn admits(&self, next: &Position) -> bool {
-        [self.begin, self.end].iter().all(|at| at.sequence != next.sequence || at.previous == next.previous)
-    }
 }
 
 /// The log while it is written.
@@ -110,16 +80,18 @@ impl Log {
         Ok(Self { storage, file, next, offset: 0, len: 0, durable, step, total: 0, known })
     }
 
-    /// Appends a frame, and makes it durable if told so.
-    pub(crate) fn append(&mut self, payload: &[u8], sync: bool) -> Result<()> {
-        self.make_room(payload.len())?;
-        let size = size_of(payload.len());
-        let mut frame = Vec::with_capacity(size);
-        frame.extend_from_slice(&[0; 8]);
-        for field in [self.next.sequence, self.next.previous, self.durable, payload.len() as u64] {
-            frame.extend_from_slice(&field.to_le_bytes());
+    /// Appends a frame whose payload, of about so many bytes, `put` appends to what it is given; and makes it durable if told so.
+    pub(crate) fn append(&mut self, about: usize, put: impl FnOnce(&mut Vec<u8>), sync: bool) -> Result<()> {
+        let mut frame = Vec::with_capacity(size_of(about));
+        frame.resize(HEADER, 0);
+        put(&mut frame);
+        let payload = frame.len() - HEADER;
+        self.make_room(payload)?;
+        let size = size_of(payload);
+        let fields = [self.next.sequence, self.next.previous, self.durable, payload as u64];
+        for (place, field) in frame.chunks_exact_mut(8).skip(1).zip(fields) {
+            place.copy_from_slice(&field.to_le_bytes());
         }
-        frame.extend_from_slice(payload);
         let seal = checksum(frame.get(8..).unwrap_or_default());
         if let Some(place) = frame.get_mut(..8) {
             place.copy_from_slice(&seal.to_le_bytes());
@@ -339,11 +311,11 @@ impl<'a> Frame<'a> {
 
     /// What stands at an offset, unchecked.
     fn header(bytes: &'a [u8], offset: usize) -> Option<Self> {
-        let mut reader = Reader(bytes.get(offset..)?);
-        let (seal, sequence) = (reader.u64()?, reader.u64()?);
-        let (previous, durable) = (reader.u64()?, reader.u64()?);
-        let len = usize::try_from(reader.u64()?).ok().filter(|&len| len <= MOST_PAYLOAD)?;
-        Some(Self { seal, sequence, previous, durable, payload: reader.take(len)? })
+        let mut reader = Reader::new(bytes.get(offset..)?);
+        let (seal, sequence) = (reader.u64().ok()?, reader.u64().ok()?);
+        let (previous, durable) = (reader.u64().ok()?, reader.u64().ok()?);
+        let len = usize::try_from(reader.u64().ok()?).ok().filter(|&len| len <= MOST_PAYLOAD)?;
+        Some(Self { seal, sequence, previous, durable, payload: reader.take(len).ok()? })
     }
 
     /// A valid frame at an offset.

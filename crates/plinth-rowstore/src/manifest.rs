@@ -8,6 +8,7 @@
 //! `_version-NNNNNN` is written once and never changed; [`Manifest::write`] says what is in it.
 
 use arrow_schema::Schema;
+use plinth_core::wire::{Reader, checksum, put_bytes, put_varint};
 use plinth_format::RowCodec;
 use plinth_io::{Append, Output, Storage};
 
@@ -15,8 +16,8 @@ use crate::deletes::Deletes;
 use crate::error::{Result, TableError};
 use crate::index::Definition;
 use crate::key::KeyColumns;
-use crate::log::{Known, Position};
-use crate::wire::{MOST_NUMBER, Reader, checksum, put_bytes, put_varint};
+use crate::numbering::MOST_NUMBER;
+use crate::position::{Known, Position};
 
 /// The file of the slots.
 pub(crate) const NAME: &str = "_manifest";
@@ -100,12 +101,12 @@ impl Slot {
     fn read(bytes: &[u8], file: &str) -> Result<Option<Self>> {
         let parse = || {
             let (body, seal) = bytes.split_at_checked(SLOT - 8)?;
-            let mut reader = Reader(body);
-            let sealed = Reader(seal).u64()? == checksum(body) && reader.take(8)? == MAGIC;
+            let mut reader = Reader::new(body);
+            let sealed = Reader::new(seal).u64().ok()? == checksum(body) && reader.take(8).ok()? == MAGIC;
             sealed.then_some(reader)
         };
         let Some(mut reader) = parse() else { return Ok(None) };
-        let revision = reader.u32();
+        let revision = reader.u32().ok();
         if revision != Some(REVISION) {
             let what = format!("a table of revision {}; this program reads revision {REVISION}", revision.unwrap_or(0));
             return Err(plinth_format::FormatError::Version { file: file.to_owned(), what }.into());
@@ -114,7 +115,7 @@ impl Slot {
     }
 
     fn fields(mut reader: Reader<'_>) -> Option<Self> {
-        let mut field = || reader.u64();
+        let mut field = || reader.u64().ok();
         let sequence = field()?;
         let named = Named { version: field()?, len: field()?, seal: field()? };
         let begin = Position { file: field()?, sequence: field()?, previous: field()? };
@@ -166,33 +167,34 @@ pub(crate) fn missing(storage: &dyn Storage) -> TableError {
 impl Manifest {
     fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        put_bytes(&self.codec.schema_bytes(), &mut out);
-        put_varint(self.key.len() as u64, &mut out);
-        self.key.iter().for_each(|&column| put_varint(column as u64, &mut out));
+        put_bytes(&mut out, &self.codec.schema_bytes());
+        put_varint(&mut out, self.key.len() as u64);
+        self.key.iter().for_each(|&column| put_varint(&mut out, column as u64));
         out.push(u8::from(self.numbered));
         for number in [self.next_row, self.next_file, self.log.file, self.log.sequence] {
-            put_varint(number, &mut out);
+            put_varint(&mut out, number);
         }
         out.extend_from_slice(&self.log.previous.to_le_bytes());
-        put_varint(self.segments.len() as u64, &mut out);
+        put_varint(&mut out, self.segments.len() as u64);
         self.segments.iter().for_each(|segment| segment.write(&mut out));
-        put_varint(self.indexes.len() as u64, &mut out);
+        put_varint(&mut out, self.indexes.len() as u64);
         self.indexes.iter().for_each(|index| index.write(&mut out));
         out
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
-        let codec = RowCodec::from_schema_bytes(reader.bytes()?).ok()?;
-        let key = (0..reader.count()?).map(|_| usize::try_from(reader.varint()?).ok()).collect::<Option<_>>()?;
-        let numbered = *reader.take(1)?.first()? == 1;
-        let (next_row, next_file) = (reader.varint()?, reader.varint()?);
-        let (file, sequence) = (reader.varint()?, reader.varint()?);
-        let log = Position { file, sequence, previous: reader.u64()? };
-        let segments = (0..reader.count()?).map(|_| SegmentEntry::read(&mut reader)).collect::<Option<_>>()?;
+        let mut reader = Reader::new(bytes);
+        let codec = RowCodec::from_schema_bytes(reader.bytes().ok()?).ok()?;
+        let key =
+            (0..reader.count(1).ok()?).map(|_| usize::try_from(reader.varint().ok()?).ok()).collect::<Option<_>>()?;
+        let numbered = reader.u8().ok()? == 1;
+        let (next_row, next_file) = (reader.varint().ok()?, reader.varint().ok()?);
+        let (file, sequence) = (reader.varint().ok()?, reader.varint().ok()?);
+        let log = Position { file, sequence, previous: reader.u64().ok()? };
+        let segments = (0..reader.count(1).ok()?).map(|_| SegmentEntry::read(&mut reader)).collect::<Option<_>>()?;
         let indexes =
-            (0..reader.count()?).map(|_| Definition::read(&mut reader, codec.schema())).collect::<Option<_>>()?;
-        reader.end()?;
+            (0..reader.count(1).ok()?).map(|_| Definition::read(&mut reader, codec.schema())).collect::<Option<_>>()?;
+        reader.finish().ok()?;
         let least = |number: u64| number < MOST_NUMBER;
         [next_row, next_file, file, sequence].into_iter().all(least).then_some(())?;
         Some(Self { codec, key, numbered, next_row, next_file, log, segments, indexes })
@@ -271,19 +273,19 @@ fn newest_slot(storage: &dyn Storage) -> Result<Option<(usize, Slot)>> {
 
 impl Definition {
     fn write(&self, out: &mut Vec<u8>) {
-        put_varint(self.number, out);
-        put_bytes(self.name.as_bytes(), out);
+        put_varint(out, self.number);
+        put_bytes(out, self.name.as_bytes());
         out.push(u8::from(self.unique));
-        put_varint(self.columns.positions().count() as u64, out);
-        self.columns.positions().for_each(|column| put_varint(column as u64, out));
+        put_varint(out, self.columns.positions().count() as u64);
+        self.columns.positions().for_each(|column| put_varint(out, column as u64));
     }
 
     fn read(reader: &mut Reader<'_>, schema: &Schema) -> Option<Self> {
-        let number = reader.varint()?;
-        let name = std::str::from_utf8(reader.bytes()?).ok()?.to_owned();
-        let unique = *reader.take(1)?.first()? == 1;
+        let number = reader.varint().ok()?;
+        let name = std::str::from_utf8(reader.bytes().ok()?).ok()?.to_owned();
+        let unique = reader.u8().ok()? == 1;
         let columns: Vec<usize> =
-            (0..reader.count()?).map(|_| usize::try_from(reader.varint()?).ok()).collect::<Option<_>>()?;
+            (0..reader.count(1).ok()?).map(|_| usize::try_from(reader.varint().ok()?).ok()).collect::<Option<_>>()?;
         Some(Self { number, name, unique, columns: KeyColumns::of_index(schema, &columns).ok()? })
     }
 }
@@ -291,26 +293,26 @@ impl Definition {
 impl SegmentEntry {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         for number in [self.number, self.rows, self.len, self.keys_len] {
-            put_varint(number, out);
+            put_varint(out, number);
         }
         out.extend_from_slice(&self.seal.to_le_bytes());
         out.extend_from_slice(&self.keys_seal.to_le_bytes());
-        put_varint(self.deletes.count(), out);
+        put_varint(out, self.deletes.count());
         let mut next = 0;
         for row in self.deletes.rows() {
-            put_varint(u64::from(row - next), out);
+            put_varint(out, u64::from(row - next));
             next = row + 1;
         }
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let (number, rows) = (reader.varint()?, reader.varint()?);
-        let (len, keys_len) = (reader.varint()?, reader.varint()?);
-        let (seal, keys_seal) = (reader.u64()?, reader.u64()?);
+        let (number, rows) = (reader.varint().ok()?, reader.varint().ok()?);
+        let (len, keys_len) = (reader.varint().ok()?, reader.varint().ok()?);
+        let (seal, keys_seal) = (reader.u64().ok()?, reader.u64().ok()?);
         let mut deletes = Deletes::default();
         let mut next = 0_u64;
-        for _ in 0..reader.count()? {
-            let row = next.checked_add(reader.varint()?).filter(|&row| row < rows)?;
+        for _ in 0..reader.count(1).ok()? {
+            let row = next.checked_add(reader.varint().ok()?).filter(|&row| row < rows)?;
             deletes.insert(u32::try_from(row).ok()?);
             next = row + 1;
         }

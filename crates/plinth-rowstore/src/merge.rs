@@ -3,18 +3,21 @@
 //! All sources are in the order of their keys, or are put in it; their rows that are there are merged to one new segment. It is
 //! noted where each row went, so that what is deleted meanwhile can be deleted in the new segment.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
 use arrow_select::interleave::interleave_record_batch;
 use arrow_select::take::take_record_batch;
+use plinth_core::key::head;
+use plinth_core::losers::Losers;
 use plinth_format::{Scan, Writer, WriterOptions};
 use plinth_io::{Append, Storage};
 
-use crate::delta::{Delta, arrow};
+use crate::delta::Delta;
 use crate::engine::{GONE, Moved, Shared};
-use crate::error::{Result, TableError};
+use crate::error::{Result, TableError, arrow};
 use crate::key::{KeyColumns, Keys};
 use crate::manifest::SegmentEntry;
 use crate::segment::{KeyWriter, Live, Segment, keys_name, rows_name, seal_of};
@@ -50,6 +53,19 @@ struct Run<'a> {
     batch: RecordBatch,
     keys: Keys,
     at: usize,
+    /// The first bytes of the key it is at.
+    head: u64,
+    over: bool,
+}
+
+/// Which of two runs is at the smaller key; runs that are over come last.
+fn compare(runs: &[Run<'_>], a: usize, b: usize) -> Ordering {
+    let (x, y) = (&runs[a], &runs[b]);
+    let keys = match (x.over, y.over) {
+        (false, false) => x.head.cmp(&y.head).then_with(|| x.key().cmp(y.key())),
+        (x, y) => x.cmp(&y),
+    };
+    keys.then(a.cmp(&b))
 }
 
 impl<'a> Run<'a> {
@@ -59,7 +75,8 @@ impl<'a> Run<'a> {
         numbers: impl Iterator<Item = u32> + 'a,
     ) -> Self {
         let batch = RecordBatch::new_empty(Arc::clone(schema));
-        Self { batches: Box::new(batches), numbers: Box::new(numbers), batch, keys: Keys::default(), at: 0 }
+        let (batches, numbers) = (Box::new(batches), Box::new(numbers));
+        Self { batches, numbers, batch, keys: Keys::default(), at: 0, head: 0, over: false }
     }
 
     /// The rows of a segment that are there.
@@ -90,15 +107,19 @@ impl<'a> Run<'a> {
         Ok(Self::new(schema, batches, numbers.into_iter()))
     }
 
-    /// Moves to the next batch if there is none; false at the end.
-    fn fill(&mut self, columns: &KeyColumns) -> Result<Option<bool>> {
+    /// Goes to the next batch if this one is done; whether it did.
+    fn fill(&mut self, columns: &KeyColumns) -> Result<bool> {
         let mut moved = false;
         while self.at >= self.batch.num_rows() {
-            let Some(batch) = self.batches.next().transpose()? else { return Ok(None) };
+            let Some(batch) = self.batches.next().transpose()? else {
+                self.over = true;
+                return Ok(moved);
+            };
             self.keys = columns.of(&batch)?;
             (self.batch, self.at, moved) = (batch, 0, true);
         }
-        Ok(Some(moved))
+        self.head = head(self.key(), 0);
+        Ok(moved)
     }
 
     fn key(&self) -> &[u8] {
@@ -194,21 +215,12 @@ fn write_files(
     let mut keys = KeyWriter::new(usize::try_from(most).unwrap_or(usize::MAX), left);
     let mut chunk = Chunk::default();
     let mut row = 0_u32;
-    loop {
-        let mut least: Option<usize> = None;
-        for i in 0..runs.len() {
-            let Some(run) = runs.get_mut(i) else { continue };
-            match run.fill(&shared.columns)? {
-                Some(true) => chunk.forget(i),
-                Some(false) => {}
-                None => continue,
-            }
-            let Some(run) = runs.get(i) else { continue };
-            if least.and_then(|least| runs.get(least)).is_none_or(|least| run.key() < least.key()) {
-                least = Some(i);
-            }
-        }
-        let Some((i, run)) = least.and_then(|i| Some((i, runs.get_mut(i)?))) else { break };
+    for run in &mut runs {
+        run.fill(&shared.columns)?;
+    }
+    let mut losers = Losers::new(runs.len(), |a, b| compare(&runs, a, b));
+    while let Some(i) = losers.winner() {
+        let Some(run) = runs.get_mut(i).filter(|run| !run.over) else { break };
         if !keys.push(run.key()) {
             return Err(TableError::Duplicate { key: shared.columns.show(run.key()) });
         }
@@ -222,6 +234,10 @@ fn write_files(
         if chunk.rows.len() >= BATCH {
             chunk.write(&mut writer, output)?;
         }
+        if run.fill(&shared.columns)? {
+            chunk.forget(i);
+        }
+        losers.replay(|a, b| compare(&runs, a, b));
     }
     if row == 0 {
         return Ok(None);

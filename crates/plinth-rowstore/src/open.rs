@@ -13,10 +13,10 @@ use crate::index::{self, Indexes};
 use crate::key::{KeyColumns, hash};
 use crate::log::{self, Log, Replay};
 use crate::manifest::{self, Manifest};
+use crate::numbering::{MOST_NUMBER, file_number};
 use crate::options::TableOptions;
 use crate::segment::{self, Live, Segment};
 use crate::version::Version;
-use crate::wire::{MOST_NUMBER, file_number};
 
 /// A table as it was found.
 #[derive(Debug)]

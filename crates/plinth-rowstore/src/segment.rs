@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arrow_schema::{FieldRef, Schema};
+use plinth_core::key::head;
+use plinth_core::wire::{Reader, checksum, put_bytes, put_varint};
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_format::{File, OpenOptions, Scan};
 use plinth_io::{Append, Output, Reservation, Storage};
@@ -18,9 +20,9 @@ use crate::deletes::Deletes;
 use crate::error::{Result, TableError};
 use crate::filter::Filter;
 use crate::index::{self, Care, Indexes, Span, Tree, Trees};
-use crate::key::{KeyColumns, Keys, guess, head};
+use crate::key::{KeyColumns, Keys, guess};
 use crate::manifest::SegmentEntry;
-use crate::wire::{Reader, checksum, file_number, put_bytes, put_varint};
+use crate::numbering::file_number;
 
 /// Rows between two keys that are kept in memory, beside a filter and beside a tree.
 const SAMPLE: usize = 256;
@@ -174,14 +176,14 @@ impl Segment {
         if let Some(found) = self.ask(index::KEY, |tree| self.locate_by(tree, columns, key, near))? {
             return Ok(found);
         }
-        let (wanted, samples, stride) = (head(key), &self.samples, self.stride);
-        let likely = guess(head(samples.get(0)), head(&self.last), wanted, samples.len());
+        let (wanted, samples, stride) = (head(key, 0), &self.samples, self.stride);
+        let likely = guess(head(samples.get(0), 0), head(&self.last, 0), wanted, samples.len());
         let after = samples.seek(near.sample..samples.len(), likely, key);
         let sample = if samples.get(after) == key { after } else { after.max(1) - 1 };
         near.sample = sample;
         let (mut row, end) = ((sample * stride) as u64, (((sample + 1) * stride) as u64).min(self.entry.rows));
         let next = if sample + 1 < samples.len() { samples.get(sample + 1) } else { &self.last };
-        let likely = row + guess(head(samples.get(sample)), head(next), wanted, stride) as u64;
+        let likely = row + guess(head(samples.get(sample), 0), head(next, 0), wanted, stride) as u64;
         while row < end {
             let block = match near.block.take().filter(|block| block.rows.contains(&row)) {
                 Some(block) => block,
@@ -332,10 +334,10 @@ impl KeyWriter {
     /// Writes the file, durably: its length and checksum.
     pub(crate) fn finish(self, storage: &dyn Storage, number: u64) -> Result<(u64, u64)> {
         let mut out = Vec::new();
-        put_varint(self.rows, &mut out);
-        put_varint(self.stride() as u64, &mut out);
-        self.samples.iter().for_each(|key| put_bytes(key, &mut out));
-        put_bytes(&self.last, &mut out);
+        put_varint(&mut out, self.rows);
+        put_varint(&mut out, self.stride() as u64);
+        self.samples.iter().for_each(|key| put_bytes(&mut out, key));
+        put_bytes(&mut out, &self.last);
         if let Some(filter) = &self.filter {
             filter.write(&mut out);
         }
@@ -355,15 +357,15 @@ struct Listed {
 }
 
 fn read_keys(bytes: &[u8], rows: u64) -> Option<Listed> {
-    let mut reader = Reader(bytes);
-    (reader.varint()? == rows && rows > 0).then_some(())?;
-    let stride = usize::try_from(reader.varint()?).ok().filter(|&stride| stride > 0)?;
+    let mut reader = Reader::new(bytes);
+    (reader.varint().ok()? == rows && rows > 0).then_some(())?;
+    let stride = usize::try_from(reader.varint().ok()?).ok().filter(|&stride| stride > 0)?;
     let mut samples = Keys::default();
     for _ in 0..rows.div_ceil(stride as u64) {
-        samples.push(reader.bytes()?);
+        samples.push(reader.bytes().ok()?);
     }
-    let last = reader.bytes()?.to_vec();
-    let filter = if reader.0.is_empty() { None } else { Some(Filter::read(reader.0)?) };
+    let last = reader.bytes().ok()?.to_vec();
+    let filter = if reader.left() == 0 { None } else { Some(Filter::read(reader.rest())?) };
     Some(Listed { samples, stride, last, filter })
 }
 

@@ -7,9 +7,9 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Schema, SchemaRef};
 use plinth_format::{File, Scan};
 
-use crate::delta::{arrow, column_of};
+use crate::batches::column_of;
 use crate::engine::Shared;
-use crate::error::{Result, TableError};
+use crate::error::{Result, TableError, arrow};
 use crate::index::Definition;
 use crate::key::{Key, Keys, hash};
 use crate::segment::{Live, Segment};
@@ -24,7 +24,7 @@ pub struct Snapshot {
 
 /// Rows that were looked for by their keys.
 #[derive(Clone, Debug)]
-pub struct Many {
+pub struct MultiGet {
     /// Those that were found.
     pub rows: RecordBatch,
     /// For each key the row of the batch that has it, if one does.
@@ -109,30 +109,30 @@ impl Snapshot {
         self.version.get(&self.shared.columns, key, hash(key))
     }
 
-    /// The rows with some keys. Many at once cost less than one after the other.
+    /// The rows with some keys. MultiGet at once cost less than one after the other.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
-    pub fn get_many(&self, keys: &[Key]) -> Result<Many> {
+    pub fn multi_get(&self, keys: &[Key]) -> Result<MultiGet> {
         let mut encoded = Keys::default();
         for key in keys {
             encoded.push(&self.shared.columns.encode(key)?);
         }
-        self.fetch_many(&encoded)
+        self.fetch(&encoded)
     }
 
     /// The rows with the keys whose parts are the rows of a batch: of the columns of the table's key, in their order.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
-    pub fn get_batch(&self, keys: &RecordBatch) -> Result<Many> {
+    pub fn get_batch(&self, keys: &RecordBatch) -> Result<MultiGet> {
         let arrays: Vec<_> = keys.columns().iter().collect();
-        self.fetch_many(&self.shared.columns.of_arrays(&arrays)?)
+        self.fetch(&self.shared.columns.of_arrays(&arrays)?)
     }
 
-    fn fetch_many(&self, keys: &Keys) -> Result<Many> {
-        let (rows, found) = self.version.get_many(&self.shared.columns, keys, self.shared.codec.schema())?;
-        Ok(Many { rows: self.shared.show(rows)?, found })
+    fn fetch(&self, keys: &Keys) -> Result<MultiGet> {
+        let (rows, found) = self.version.multi_get(&self.shared.columns, keys, self.shared.codec.schema())?;
+        Ok(MultiGet { rows: self.shared.show(rows)?, found })
     }
 
     /// The files that have rows, each with those that are there.

@@ -15,23 +15,20 @@ use arrow_select::take::take_record_batch;
 use plinth_format::RowCodec;
 use plinth_io::{Folder, IoError, Storage, sync_folder};
 
+use crate::batches::{column_of, memory};
 use crate::cache::Blocks;
 use crate::commit::WriteSet;
 use crate::committer::Committer;
-use crate::delta::{arrow, column_of, memory};
 use crate::engine::{Committed, Engine, Shared};
-use crate::error::{Result, TableError};
-use crate::index;
+use crate::error::{Result, TableError, arrow};
 use crate::key::{Key, KeyColumns, Keys, hash};
-use crate::log::{self, Known, Position};
+use crate::maintenance::{Inner, Merging, Writer, lock};
 use crate::manifest::{self, Manifest};
-use crate::merge;
 use crate::open::{self, Opened};
 use crate::options::{Durability, TableOptions};
-use crate::segment;
-use crate::snapshot::{Many, Snapshot};
-use crate::transaction::Transaction;
-use crate::upkeep::{Inner, Merging, Writer, lock};
+use crate::position::{Known, Position};
+use crate::snapshot::{MultiGet, Snapshot};
+use crate::{index, log, merge, segment};
 
 /// The hidden column of a table without a key: the number that each row was given.
 pub const ROW_NUMBER: &str = "_row";
@@ -267,13 +264,8 @@ impl Table {
     ///
     /// # Errors
     /// As [`Snapshot::get`].
-    pub fn get_many(&self, keys: &[Key]) -> Result<Many> {
-        self.snapshot().get_many(keys)
-    }
-
-    /// Begins a transaction.
-    pub fn begin(&self) -> Transaction<'_> {
-        Transaction::begin(self)
+    pub fn multi_get(&self, keys: &[Key]) -> Result<MultiGet> {
+        self.snapshot().multi_get(keys)
     }
 
     /// Adds rows, all or none.

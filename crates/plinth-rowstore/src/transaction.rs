@@ -12,12 +12,11 @@ use arrow_array::RecordBatch;
 use arrow_select::interleave::interleave_record_batch;
 
 use crate::commit::WriteSet;
-use crate::delta::arrow;
 use crate::engine::Committed;
-use crate::error::{Result, TableError};
-use crate::index::{Claims, Step};
+use crate::error::{Result, TableError, arrow};
 use crate::key::{Key, Keys, hash};
-use crate::snapshot::{Many, Rows, Snapshot};
+use crate::lookup::{Claims, Step};
+use crate::snapshot::{MultiGet, Rows, Snapshot};
 use crate::table::Table;
 use crate::version::Version;
 
@@ -68,6 +67,13 @@ impl Table {
     /// As [`Table::begin`], for a transaction that keeps its table.
     pub fn begin_shared(self: &Arc<Self>) -> Transaction<'static> {
         Transaction::of(Of::Shared(Arc::clone(self)))
+    }
+}
+
+impl Table {
+    /// Begins a transaction.
+    pub fn begin(&self) -> Transaction<'_> {
+        Transaction::begin(self)
     }
 }
 
@@ -275,7 +281,7 @@ impl<'a> Transaction<'a> {
             return Err(TableError::Duplicate { key: shared.columns.show(keys.get(pair[0])) });
         }
         // The rows that are there: those of the snapshot as one batch, and those of this transaction.
-        let (rows, found) = self.snapshot.version.get_many(&shared.columns, &keys, shared.codec.schema())?;
+        let (rows, found) = self.snapshot.version.multi_get(&shared.columns, &keys, shared.codec.schema())?;
         let (mut old, mut of, mut new) = (Vec::new(), Vec::new(), Vec::new());
         for (row, key) in keys.iter().enumerate() {
             let known = match self.changes.get(key) {
@@ -375,10 +381,10 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// As [`Snapshot::get_batch`].
-    pub fn get_batch(&self, keys: &RecordBatch) -> Result<Many> {
-        let Many { rows: others, mut found } = self.snapshot.get_batch(keys)?;
+    pub fn get_batch(&self, keys: &RecordBatch) -> Result<MultiGet> {
+        let MultiGet { rows: others, mut found } = self.snapshot.get_batch(keys)?;
         if self.changes.is_empty() {
-            return Ok(Many { rows: others, found });
+            return Ok(MultiGet { rows: others, found });
         }
         let shared = &self.snapshot.shared;
         let arrays: Vec<_> = keys.columns().iter().collect();
@@ -399,7 +405,7 @@ impl<'a> Transaction<'a> {
             true => RecordBatch::new_empty(others.schema()),
             false => interleave_record_batch(&batches, &rows).map_err(arrow)?,
         };
-        Ok(Many { rows, found })
+        Ok(MultiGet { rows, found })
     }
 
     /// All rows as this transaction sees them now.

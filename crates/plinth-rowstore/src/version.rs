@@ -146,6 +146,6 @@ pub(crate) fn kept(batch: &RecordBatch, first: u32, deletes: &Deletes) -> Result
     match deletes.kept(first, batch.num_rows()) {
         None => Ok(batch.clone()),
         Some(kept) => arrow_select::filter::filter_record_batch(batch, &arrow_array::BooleanArray::new(kept, None))
-            .map_err(crate::delta::arrow),
+            .map_err(crate::error::arrow),
     }
 }

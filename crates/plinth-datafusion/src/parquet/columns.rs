@@ -15,7 +15,7 @@ use plinth_encoding::expr::Path;
 use plinth_encoding::{Mask, Physical, ZoneMapResult};
 use plinth_format::scan::source::{BlockId, ColumnId, ColumnPredicate, ColumnSource, Leaf, Rows, ScanColumn};
 use plinth_format::{FormatError, Result, ScanMetrics};
-use plinth_io::{Io, Need, Reservation};
+use plinth_io::{Io, Priority, Reservation};
 use plinth_profile::{Anchor, Stage, scope};
 
 use fetch::Fetch;
@@ -422,8 +422,8 @@ impl ColumnSource for ParquetColumns {
         Ok(u64::try_from(u128::from(bytes) * rows.len() as u128 / all.max(1) as u128).unwrap_or(u64::MAX))
     }
 
-    fn start(&self, wanted: &[(ColumnId, BlockId)], need: Need) -> Result<Option<Fetch>> {
-        self.start_reading(wanted, need)
+    fn start(&self, wanted: &[(ColumnId, BlockId)], priority: Priority) -> Result<Option<Fetch>> {
+        self.start_reading(wanted, priority)
     }
 
     fn finish(&mut self, fetch: Fetch) -> Result<()> {

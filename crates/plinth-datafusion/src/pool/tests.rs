@@ -41,7 +41,7 @@ fn a_refusal_names_operator_and_size_in_one_line() {
     join.try_grow(4_000_000).unwrap();
     assert_eq!(
         join.try_grow(12_000_000).unwrap_err().strip_backtrace(),
-        "Resources exhausted: hash join (build side) needs 18.0 MB more than its 6.0 MB, but 10.0 MB of the memory \
+        "Resources exhausted: hash join (build side) needs 18.0 MB more than its 6.00 MB, but 10.0 MB of the memory \
          limit of 64.0 MB are left (I/O slabs holds 48.0 MB): raise the limit or use fewer threads; this can't spill \
          to disk"
     );

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use arrow_buffer::{BooleanBuffer, Buffer};
 use hashbrown::{HashMap, HashSet};
 use plinth_encoding::{Block, Column, EncodingError, Memory, Physical};
-use plinth_io::{Held, Io, Need, Reading};
+use plinth_io::{Held, Io, Priority, Reading};
 use plinth_profile::{Stage, scope};
 
 use super::ScanMetrics;
@@ -168,7 +168,7 @@ impl Blocks {
     }
 
     /// Starts to read what is not here yet, in one batch; `None` if it was asked for ahead and there is no memory for it.
-    pub(super) fn start(&self, wanted: impl Iterator<Item = (usize, BlockId)>, need: Need) -> Result<Option<Fetch>> {
+    pub(super) fn start(&self, wanted: impl Iterator<Item = (usize, BlockId)>, priority: Priority) -> Result<Option<Fetch>> {
         let (mut parts, mut cached) = (Vec::new(), Vec::new());
         for (stream, at) in wanted {
             if self.loaded.get(&at).is_some_and(|loaded| loaded.holds(stream)) {
@@ -182,7 +182,7 @@ impl Blocks {
         }
         parts.sort_by_key(|(range, part)| (range.start, part.at.group, part.at.block, part.stream));
         parts.dedup_by_key(|(range, part)| (range.start, part.stream, part.at));
-        let reads = Reads::start(&*self.file.source, parts, need, self.query_bytes, &self.metrics)?;
+        let reads = Reads::start(&*self.file.source, parts, priority, self.query_bytes, &self.metrics)?;
         Ok(reads.map(|reads| Fetch { reads, cached }))
     }
 

@@ -14,7 +14,7 @@ use plinth_encoding::postings::Codes;
 use plinth_encoding::{
     Column, DictionaryAnswers, EncodingError, Mask, Physical, ValueSet, Values, ZoneMapResult, evaluate_column,
 };
-use plinth_io::Need;
+use plinth_io::Priority;
 use plinth_profile::{Stage, scope};
 
 use super::blocks::{Blocks, Decoded, Depth, Fetch};
@@ -313,10 +313,10 @@ impl ColumnSource for FileColumns {
         self.nodes[column].streams().map(|stream| Ok(u64::from(self.blocks.meta(stream, at)?.len))).sum()
     }
 
-    fn start(&self, wanted: &[(ColumnId, BlockId)], need: Need) -> Result<Option<Fetch>> {
+    fn start(&self, wanted: &[(ColumnId, BlockId)], priority: Priority) -> Result<Option<Fetch>> {
         let streams =
             |&(column, at): &(ColumnId, BlockId)| self.nodes[column].streams().map(move |stream| (stream, at));
-        self.blocks.start(wanted.iter().flat_map(streams), need)
+        self.blocks.start(wanted.iter().flat_map(streams), priority)
     }
 
     fn finish(&mut self, fetch: Fetch) -> Result<()> {

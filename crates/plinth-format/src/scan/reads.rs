@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_buffer::Buffer;
-use plinth_io::{Below, Held, Merged, Need, Reading, Request, Source};
+use plinth_io::{BackingStore, Held, Merged, Priority, Reading, Request, Source};
 
 use super::ScanMetrics;
 use crate::error::{FormatError, Result};
@@ -56,14 +56,14 @@ impl<P> Reads<P> {
     pub fn start(
         source: &dyn Source,
         parts: impl IntoIterator<Item = (Range<u64>, P)>,
-        need: Need,
+        priority: Priority,
         query_bytes: u64,
         metrics: &ScanMetrics,
     ) -> Result<Option<Self>> {
         let mut merged = Merged::new(READ_GAP, READ_MOST);
         let to_read = |(range, part)| ReadPart { part, read: merged.add(&range), range };
         let parts: Vec<_> = parts.into_iter().map(to_read).collect();
-        let request = Request { ranges: merged.reads(), need, query_bytes };
+        let request = Request { ranges: merged.reads(), priority, query_bytes };
         let Some(reading) = source.start(&request)? else { return Ok(None) };
         metrics.bytes_read.fetch_add(merged.bytes(), Relaxed);
         let io = source.io();
@@ -78,7 +78,7 @@ impl<P> Reads<P> {
     }
 
     /// Where the bytes come from.
-    pub fn below(&self) -> Below {
+    pub fn below(&self) -> BackingStore {
         self.reading.below()
     }
 

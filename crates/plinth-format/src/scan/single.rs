@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use plinth_encoding::expr::Path;
-use plinth_io::Need;
+use plinth_io::Priority;
 
 use super::blocks::Blocks;
 use super::columns::FileColumns;
@@ -52,7 +52,7 @@ impl File {
         let columns = names.map(|path| source.resolve(&path)).collect::<Result<Vec<_>>>()?;
         source.set_output(&columns);
         let wanted: Vec<_> = columns.iter().map(|&column| (column, at)).collect();
-        if let Some(fetch) = source.start(&wanted, Need::Now)? {
+        if let Some(fetch) = source.start(&wanted, Priority::Now)? {
             source.finish(fetch)?;
         }
         let mut arrays = Vec::with_capacity(columns.len());

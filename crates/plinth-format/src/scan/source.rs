@@ -9,7 +9,7 @@ use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{Function, Path};
 use plinth_encoding::postings::Codes;
 use plinth_encoding::{Mask, Physical, ValueSet, ZoneMapResult};
-use plinth_io::{Need, Reading, Reservation};
+use plinth_io::{Priority, Reading, Reservation};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -230,7 +230,7 @@ pub trait ColumnSource: Debug + Send {
     ///
     /// # Errors
     /// If they can't be read.
-    fn start(&self, wanted: &[(ColumnId, BlockId)], need: Need) -> Result<Option<Self::Fetch>>;
+    fn start(&self, wanted: &[(ColumnId, BlockId)], priority: Priority) -> Result<Option<Self::Fetch>>;
 
     /// Waits for what was started and takes it.
     ///

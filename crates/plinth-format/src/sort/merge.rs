@@ -9,11 +9,11 @@ use std::thread::JoinHandle;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use plinth_core::key::{HEAD, head};
+use plinth_core::losers::Losers;
 use plinth_io::Spool;
 use plinth_profile::{Stage, scope};
 
 use super::keys::{Keys, Place, rest};
-use super::losers::Losers;
 use super::run::{Chunk, Run, RunWriter, chunk_bytes, collect_side_by_side, encode, fan_in};
 use super::{Shared, fail};
 use crate::error::{FormatError, Result};

@@ -235,7 +235,7 @@ fn lookup(rows: usize) {
     fn batched<K: Key>(index: &Index<K, true, Standard>, wanted: &[K::Ref<'_>]) -> u64 {
         let mut rows = Vec::new();
         wanted.chunks(1024).fold(0, |sum, some| {
-            index.get_many(some, &mut rows).unwrap();
+            index.multi_get(some, &mut rows).unwrap();
             rows.iter().fold(sum, |sum, row| found(sum, *row))
         })
     }
@@ -483,7 +483,7 @@ fn cold(rows: usize, folder: PathBuf) {
                                 assert_eq!(index.get(key(wanted[0])).unwrap(), Some(wanted[0]));
                             } else {
                                 let keys: Vec<i64> = wanted.iter().map(|i| key(*i)).collect();
-                                index.get_many(&keys, &mut found).unwrap();
+                                index.multi_get(&keys, &mut found).unwrap();
                                 assert!(found.iter().zip(&wanted).all(|(f, w)| *f == Some(*w)));
                             }
                             total.fetch_add(batch, Relaxed);

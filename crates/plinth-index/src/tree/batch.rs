@@ -35,7 +35,7 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
     ///
     /// # Errors
     /// As [`Index::get`].
-    pub fn get_many(&self, keys: &[K::Ref<'_>], rows: &mut Vec<Option<u64>>) -> Result<()> {
+    pub fn multi_get(&self, keys: &[K::Ref<'_>], rows: &mut Vec<Option<u64>>) -> Result<()> {
         rows.clear();
         rows.resize(keys.len(), None);
         let mut pending = Vec::with_capacity(WINDOW);

@@ -58,7 +58,7 @@ fn run<K: Shape, const U: bool>(seed: u64, ops: u64, keys: u64, pages: u64, faul
                 let some: Vec<K::Model> = (0..random.below(300)).map(|_| K::make(random.below(keys))).collect();
                 let some_ref: Vec<K::Ref<'_>> = some.iter().map(K::lend).collect();
                 let mut found = Vec::new();
-                if index.get_many(&some_ref, &mut found).is_ok() {
+                if index.multi_get(&some_ref, &mut found).is_ok() {
                     let first =
                         |key: &K::Model| model.range((key.clone(), 0)..=(key.clone(), u64::MAX)).next().map(|e| e.1);
                     assert_eq!(found, some.iter().map(first).collect::<Vec<_>>());

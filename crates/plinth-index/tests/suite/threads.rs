@@ -52,7 +52,7 @@ fn run<K: Shape>(seed: u64, ops: u64, keys: u64, pages: u64, faults: u64) {
                                 let some: Vec<K::Model> = any.iter().map(|&n| K::make(n)).collect();
                                 let lent: Vec<K::Ref<'_>> = some.iter().map(K::lend).collect();
                                 let mut found = Vec::new();
-                                if index.get_many(&lent, &mut found).is_ok() {
+                                if index.multi_get(&lent, &mut found).is_ok() {
                                     for ((n, key), row) in any.iter().zip(&some).zip(found) {
                                         assert!(row.is_none_or(|row| row % THREADS == n % THREADS));
                                         if n % THREADS == thread {

@@ -91,7 +91,7 @@ impl Source for SimFile {
             let len = check(&self.name, self.len, range)?;
             let lead = usize::try_from(range.start % PAGE as u64).unwrap_or(0);
             let wanted = ReadRange { name: Arc::clone(&self.name), offset: range.start, len, lead };
-            match shared.io.memory(lead + len, request.need).map_err(|e| wanted.failed(e))? {
+            match shared.io.memory(lead + len, request.priority).map_err(|e| wanted.failed(e))? {
                 Some(mut extent) => {
                     // What is not read is not zeros either.
                     extent.fill(0xdb);
@@ -107,7 +107,7 @@ impl Source for SimFile {
         for ((wanted, extent), reply) in memory.into_iter().zip(replies) {
             let fails = state.begin();
             let mut read = Read { file: self.file, wanted, extent, done: 0, fails, reply };
-            if state.chance(at_once) {
+            if state.random.chance(at_once) {
                 let moved = loop {
                     if let Some(moved) = state.advance(&mut read) {
                         break moved;

@@ -1,7 +1,9 @@
 #![allow(clippy::single_range_in_vec_init, reason = "a read is a list of ranges")]
 
 use super::*;
-use crate::{IoOptions, MemoryBudget, Need};
+use std::ops::Range;
+
+use crate::{IoOptions, MemoryBudget, Priority, Reading, Request};
 
 fn contents(len: usize) -> Vec<u8> {
     (0..len).map(|i| u8::try_from((i ^ i >> 8) & 0xff).unwrap()).collect()
@@ -14,7 +16,7 @@ fn disk(seed: u64) -> SimDisk {
 }
 
 fn start(file: &SimFile, ranges: &[Range<u64>]) -> Reading {
-    file.start(&Request { ranges, need: Need::Now, query_bytes: 0 }).unwrap().unwrap()
+    file.start(&Request { ranges, priority: Priority::Now, query_bytes: 0 }).unwrap().unwrap()
 }
 
 fn nothing_is_left(disk: &SimDisk) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_buffer::Buffer;
 use plinth_core::random::Random;
-use plinth_io::{Io, IoCounters, IoError, IoMode, IoOptions, LocalFile, MemoryBudget, Need, Request, Source};
+use plinth_io::{Io, IoCounters, IoError, IoMode, IoOptions, LocalFile, MemoryBudget, Priority, Request, Source};
 
 pub(crate) const MODES: [IoMode; 4] = [IoMode::Auto, IoMode::Uring, IoMode::Direct, IoMode::Cached];
 
@@ -32,7 +32,7 @@ pub(crate) fn io(mode: IoMode) -> Io {
 }
 
 pub(crate) fn read(source: &LocalFile, ranges: &[Range<u64>]) -> Result<Vec<Buffer>, IoError> {
-    source.start(&Request { ranges, need: Need::Now, query_bytes: u64::MAX })?.unwrap().wait()
+    source.start(&Request { ranges, priority: Priority::Now, query_bytes: u64::MAX })?.unwrap().wait()
 }
 
 /// Once all memory of reads came back: what was given up may still be under way for a moment.
@@ -99,7 +99,7 @@ fn many_readers_share_an_engine_and_its_memory() {
                         let start = random.below(bytes.len() as u64 - 1);
                         let range = start..(start + 1 + random.below(200_000)).min(bytes.len() as u64);
                         let ranges = [range.clone()];
-                        let request = Request { ranges: &ranges, need: Need::Now, query_bytes: u64::MAX };
+                        let request = Request { ranges: &ranges, priority: Priority::Now, query_bytes: u64::MAX };
                         let reading = source.start(&request).unwrap().unwrap();
                         // Some nobody waits for.
                         if random.below(4) == 0 {
@@ -130,13 +130,13 @@ fn reading_ahead_stops_where_memory_ends_and_what_is_needed_does_not() {
     let budget = MemoryBudget::new(16 << 20);
     let io = Io::new(&budget, IoOptions::default());
     let source = LocalFile::open_with(&path, &io).unwrap();
-    let ahead = Request { ranges: &[0..1 << 20], need: Need::Ahead, query_bytes: 0 };
+    let ahead = Request { ranges: &[0..1 << 20], priority: Priority::Ahead, query_bytes: 0 };
     let mut under_way = Vec::new();
     while let Some(reading) = source.start(&ahead).unwrap() {
         under_way.push(reading);
         assert!(under_way.len() <= 4, "a quarter of the budget");
     }
-    let needed = Request { ranges: &[0..8 << 20], need: Need::Now, query_bytes: 0 };
+    let needed = Request { ranges: &[0..8 << 20], priority: Priority::Now, query_bytes: 0 };
     let buffer = source.start(&needed).unwrap().unwrap().wait().unwrap().remove(0);
     assert!(buffer.as_slice() == bytes);
     drop((buffer, under_way));

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
 use plinth_core::random::Random;
-use plinth_io::{Io, IoMode, IoOptions, LocalFile, MemoryBudget, Need, Request, Source};
+use plinth_io::{Io, IoMode, IoOptions, LocalFile, MemoryBudget, Priority, Request, Source};
 
 use crate::engine::{MODES, at, file, io, read, settled};
 
@@ -367,7 +367,7 @@ fn engines_end_amid_reads_even_on_their_own_threads() {
                 let start = random.below(900_000);
                 let range = start..start + random.below(100_000);
                 let ranges = [range.clone(), 0..10];
-                let request = Request { ranges: &ranges, need: Need::Now, query_bytes: u64::MAX };
+                let request = Request { ranges: &ranges, priority: Priority::Now, query_bytes: u64::MAX };
                 let reading = source.start(&request).unwrap().unwrap();
                 let waker = Waker::from(Arc::new(Last((io.clone(), source), Arc::clone(&woken))));
                 if random.below(2) == 0 {

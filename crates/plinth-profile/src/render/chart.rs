@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::html::escape;
+use crate::limits::{Limit, Resource, Roofline};
 use crate::profile::Profile;
-use crate::roofline::{Limit, Resource, Roofline};
 use plinth_core::units;
 
 const WIDTH: f64 = 1100.0;

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::{chart, flame, text};
 use crate::anchor::Stage;
+use crate::limits::Roofline;
 use crate::profile::Profile;
-use crate::roofline::Roofline;
 use plinth_core::units;
 
 const STYLE: &str = "

@@ -5,8 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::anchor::Part;
+use crate::limits::{Bound, Limit, Origin, Roofline};
 use crate::profile::{Hardware, Profile, Row};
-use crate::roofline::{Bound, Limit, Origin, Roofline};
 use plinth_core::units::nanoseconds;
 
 /// It grows when a field changes its meaning.

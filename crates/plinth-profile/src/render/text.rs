@@ -1,7 +1,7 @@
 //! A tree for a terminal.
 
+use crate::limits::{Limit, Origin, Resource, Roofline};
 use crate::profile::{Hardware, Profile, Row};
-use crate::roofline::{Limit, Origin, Resource, Roofline};
 use plinth_core::units;
 
 /// Names are cut at so many characters, so that the numbers keep their places.

@@ -1,15 +1,6 @@
 //! What the machine can do.
 
-/// Who measured a ceiling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Origin {
-    /// A probe, earlier, thoroughly.
-    Probe,
-    /// This program, just now, in a second or two.
-    Now,
-    /// Nobody: a second has a second.
-    Clock,
-}
+use crate::limits::Origin;
 
 /// The most that can be moved a second.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,7 +4,8 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use super::ceilings::{Ceiling, Ceilings, Origin};
+use super::ceilings::{Ceiling, Ceilings};
+use crate::limits::Origin;
 use plinth_core::units::{count_of, to_f64};
 
 /// Words each thread reads: more than its caches hold.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Limit, Origin, Resource};
 use crate::anchor::{Sleeps, Stage};
+use crate::limits::{Bound, Limit, Origin, Resource};
 use crate::profile::Profile;
 use plinth_core::units::{count_of, percent, to_f64};
 
@@ -15,25 +15,6 @@ const BEYOND: f64 = 1.05;
 
 /// Threads are busy that are at work so much of the time.
 const BUSY: f64 = 0.6;
-
-/// What bounds a query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Bound {
-    /// Nothing was recorded that would tell.
-    Unknown,
-    /// The device reads, or writes, as fast as it can.
-    Device,
-    /// Memory is as busy as it can be.
-    Memory,
-    /// Threads are busy, most of all with this.
-    Stage(Stage),
-    /// Threads wait for storage, which is not at its limit.
-    Latency,
-    /// Threads have nothing to do.
-    Parallelism,
-    /// Others have the processors that threads are ready for.
-    Crowded,
-}
 
 pub(super) fn verdict(profile: &Profile, limits: &[Limit]) -> (Bound, String) {
     let reached = |resource| limits.iter().find(|limit| limit.resource == resource).and_then(|limit| limit.reached);

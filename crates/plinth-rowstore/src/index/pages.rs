@@ -9,7 +9,7 @@ type Result<T> = std::result::Result<T, IoError>;
 
 /// A file that is being written, or one that never changes again.
 #[derive(Debug)]
-pub(super) struct StoredPages {
+pub(crate) struct StoredPages {
     name: String,
     file: Access,
 }
@@ -22,12 +22,12 @@ enum Access {
 
 impl StoredPages {
     /// A new, empty file.
-    pub(super) fn create(storage: &dyn Storage, name: &str) -> Result<Self> {
+    pub(crate) fn create(storage: &dyn Storage, name: &str) -> Result<Self> {
         Ok(Self { name: storage.path_of(name), file: Access::New(storage.create(name)?) })
     }
 
     /// A file that is complete.
-    pub(super) fn open(storage: &dyn Storage, name: &str) -> Result<Self> {
+    pub(crate) fn open(storage: &dyn Storage, name: &str) -> Result<Self> {
         Ok(Self { name: storage.path_of(name), file: Access::Complete(storage.source(name)?) })
     }
 

@@ -35,7 +35,7 @@ impl Span {
 }
 
 /// The least key that is greater.
-pub(super) fn just_above(key: &[u8]) -> Vec<u8> {
+pub(crate) fn just_above(key: &[u8]) -> Vec<u8> {
     let mut above = Vec::with_capacity(key.len() + 1);
     above.extend_from_slice(key);
     above.push(0);
@@ -96,11 +96,11 @@ fn double(key: &[u8]) -> u128 {
 
 impl Tree {
     /// An empty one in memory, for keys of a width, if they have one.
-    pub(super) fn in_memory(pool: &Arc<Pool>, width: Option<usize>, name: &str) -> Result<Self> {
+    pub(crate) fn in_memory(pool: &Arc<Pool>, width: Option<usize>, name: &str) -> Result<Self> {
         Self::create(pool, width, MemoryPages::new(name))
     }
 
-    pub(super) fn create(pool: &Arc<Pool>, width: Option<usize>, file: impl PageFile) -> Result<Self> {
+    pub(crate) fn create(pool: &Arc<Pool>, width: Option<usize>, file: impl PageFile) -> Result<Self> {
         let options = Options::default();
         let kind = match width {
             Some(..=4) => Kind::Half(Index::create(pool, file, options)?),
@@ -112,7 +112,7 @@ impl Tree {
     }
 
     /// One that is complete.
-    pub(super) fn open(pool: &Arc<Pool>, width: Option<usize>, file: impl PageFile) -> Result<Self> {
+    pub(crate) fn open(pool: &Arc<Pool>, width: Option<usize>, file: impl PageFile) -> Result<Self> {
         let kind = match width {
             Some(..=4) => Kind::Half(Index::open(pool, file)?),
             Some(..=8) => Kind::Word(Index::open(pool, file)?),
@@ -127,16 +127,16 @@ impl Tree {
     }
 
     /// What was given to the last checkpoint.
-    pub(super) fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         of_each!(&self.kind, index => index.position())
     }
 
-    pub(super) fn checkpoint(&self, position: u64) -> Result<()> {
+    pub(crate) fn checkpoint(&self, position: u64) -> Result<()> {
         Ok(of_each!(&self.kind, index => index.checkpoint(position))?)
     }
 
     /// Checks every page as it lies on storage.
-    pub(super) fn verify(&self) -> Result<Verified> {
+    pub(crate) fn verify(&self) -> Result<Verified> {
         Ok(of_each!(&self.kind, index => index.verify())?)
     }
 
@@ -152,7 +152,7 @@ impl Tree {
     }
 
     /// Adds entries that ascend and are above all there are.
-    pub(super) fn append<'k>(&self, entries: impl Iterator<Item = (&'k [u8], u32)>) -> Result<()> {
+    pub(crate) fn append<'k>(&self, entries: impl Iterator<Item = (&'k [u8], u32)>) -> Result<()> {
         /// The entries with their keys as a kind of trees has them.
         macro_rules! of {
             ($key:expr) => {
@@ -189,7 +189,7 @@ impl Tree {
     }
 
     /// The same from the last to the first: of a key the newest row comes first.
-    pub(super) fn entries_back(&self, span: &Span, each: impl FnMut(&[u8], u32) -> Result<bool>) -> Result<()> {
+    pub(crate) fn entries_back(&self, span: &Span, each: impl FnMut(&[u8], u32) -> Result<bool>) -> Result<()> {
         self.walk(span, true, each)
     }
 

@@ -82,7 +82,7 @@ fn read(disk: &SimDisk, sample: &Sample, random: &mut Random) -> Result<Model> {
     let model = scan(&table)?;
     let snapshot = table.snapshot();
     if !table.key().is_empty() {
-        assert_eq!(rows([Ok(table.get_many(&keys(-25..200))?.rows)])?, model);
+        assert_eq!(rows([Ok(table.multi_get(&keys(-25..200))?.rows)])?, model);
         for id in [-20, 3, 149] {
             assert_eq!(table.get(id)?.is_some(), model.contains_key(&id));
         }

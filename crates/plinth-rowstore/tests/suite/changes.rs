@@ -2,7 +2,7 @@
 
 use super::*;
 use plinth_format::Writer;
-use plinth_rowstore::{Many, TableError, Transaction, View};
+use plinth_rowstore::{MultiGet, TableError, Transaction, View};
 
 /// The rows that a transaction sees.
 fn seen(transaction: &Transaction<'_>) -> Model {
@@ -64,7 +64,7 @@ fn changes_of_a_transaction_are_made_together_or_not_at_all() {
                 }
             }
             assert_eq!(seen(&transaction), inner);
-            let Many { rows: found, found: places } = transaction.get_batch(&keys).unwrap();
+            let MultiGet { rows: found, found: places } = transaction.get_batch(&keys).unwrap();
             let ids_found: Vec<i64> = found.column(0).as_primitive::<Int64Type>().values().to_vec();
             for (id, place) in ids.iter().zip(places) {
                 assert_eq!(place.map(|at| ids_found[at]), inner.contains_key(id).then_some(*id));

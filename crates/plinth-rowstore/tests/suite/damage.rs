@@ -31,7 +31,7 @@ fn read(disk: &SimDisk) -> Result<Model> {
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
     let table = Table::open_in(&storage, small())?;
     let model = scan(&table)?;
-    let many = table.get_many(&keys(-25..45))?;
+    let many = table.multi_get(&keys(-25..45))?;
     assert_eq!(rows([Ok(many.rows)])?, model);
     let snapshot = table.snapshot();
     assert_eq!(rows([Ok(snapshot.find_range("by_t", ..)?)])?, model);

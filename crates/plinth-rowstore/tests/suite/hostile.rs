@@ -186,7 +186,7 @@ fn exercise(disk: &SimDisk, options: &TableOptions) -> Result<()> {
     let snapshot = table.snapshot();
     let mut result = snapshot.scan()?.try_for_each(|batch| batch.map(drop));
     let _ = snapshot.scan_numbered().map(|mut scan| scan.try_for_each(|batch| batch.map(drop)));
-    result = result.and(table.get_many(&keys(-25..200)).map(drop));
+    result = result.and(table.multi_get(&keys(-25..200)).map(drop));
     for index in snapshot.indexes() {
         result = result.and(snapshot.find_range(&index.name, ..).map(drop));
         let _ = snapshot.find(&index.name, "text 3").map(drop);

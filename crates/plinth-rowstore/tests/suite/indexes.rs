@@ -366,7 +366,7 @@ fn a_tree_that_is_gone_or_damaged_is_built_again() {
             check(&table.snapshot(), &model, &mut Random(1));
             assert_eq!(sorted(ids(&table.snapshot().find("by_n", 7).unwrap())), [1, 1001, 2001]);
             assert!(table.get(2_000).unwrap().is_some() && table.get(-1).unwrap().is_none());
-            assert_eq!(table.get_many(&keys(0..3_000)).unwrap().rows.num_rows(), 3_000);
+            assert_eq!(table.multi_get(&keys(0..3_000)).unwrap().rows.num_rows(), 3_000);
             table.merge().unwrap();
             assert!(Table::verify_in(&storage, &small()).unwrap().problems.is_empty(), "{name} {i}");
             check(&table.snapshot(), &model, &mut Random(2));

@@ -138,7 +138,7 @@ pub(crate) fn step(table: &Table, model: &mut Model, random: &mut Random) -> Res
 fn check(table: &Table, model: &Model) {
     assert_eq!(scan(table).unwrap(), *model);
     let all = keys(-25..45);
-    let many = table.get_many(&all).unwrap();
+    let many = table.multi_get(&all).unwrap();
     let found = rows([Ok(many.rows.clone())]).unwrap();
     assert_eq!(found, *model);
     for (key, found) in (-25..45).zip(&many.found) {
@@ -172,7 +172,7 @@ fn random_operations_do_what_a_map_does() {
             if random.below(15) == 0 {
                 for (snapshot, then) in held.drain(..) {
                     assert_eq!(rows(snapshot.scan().unwrap()).unwrap(), then, "a snapshot stays as it is");
-                    assert_eq!(rows([Ok(snapshot.get_many(&keys(-25..45)).unwrap().rows)]).unwrap(), then);
+                    assert_eq!(rows([Ok(snapshot.multi_get(&keys(-25..45)).unwrap().rows)]).unwrap(), then);
                 }
                 if random.below(2) == 0 {
                     table.close().unwrap();
@@ -320,7 +320,7 @@ fn all_that_is_kept_is_counted_and_given_back() {
     assert!(kept > 256 << 10, "{kept}");
     let other = budget.reserve("another", budget.left() + kept / 2).unwrap();
     assert!(of("rows of point reads") < kept);
-    assert_eq!(table.get_many(&keys((0..30_000).step_by(700))).unwrap().rows.num_rows(), 43);
+    assert_eq!(table.multi_get(&keys((0..30_000).step_by(700))).unwrap().rows.num_rows(), 43);
     drop(other);
     drop(table);
     assert_eq!((of("rows of point reads"), of("filters and keys of segments")), (0, 0));

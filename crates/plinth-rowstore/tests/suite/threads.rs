@@ -139,7 +139,7 @@ fn readers_see_whole_commits_while_others_write_and_merge() {
                     last = snapshot.sequence();
                     let all = rows(snapshot.scan().unwrap()).unwrap();
                     assert_eq!((all.len(), all.values().map(|row| row.0.unwrap()).sum::<i64>()), (40, 4000));
-                    let many = snapshot.get_many(&keys(0..40)).unwrap();
+                    let many = snapshot.multi_get(&keys(0..40)).unwrap();
                     assert_eq!(rows([Ok(many.rows)]).unwrap(), all);
                     let key = i64::try_from(random.below(40)).unwrap();
                     assert!(table.get(key).unwrap().is_some());

@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use futures::StreamExt;
 use plinth_datafusion::Writing;
-use plinth_rowstore::{Many, TableError};
+use plinth_rowstore::{MultiGet, TableError};
 use tokio::sync::mpsc;
 
 use super::query::{all, alone, assigned, binary, column, named, normal, quoted, select};
@@ -80,7 +80,7 @@ impl Session {
         }
     }
 
-    /// All rows of a stream, which must be new. Many go to segments directly.
+    /// All rows of a stream, which must be new. MultiGet go to segments directly.
     pub(super) async fn insert_all(
         &self,
         statement: String,
@@ -173,7 +173,7 @@ impl Session {
         let key = target.table.key().to_vec();
         let positions = key.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
         let keys = whole.project(&positions)?;
-        let (writing, Many { rows: there, found }) = blocking({
+        let (writing, MultiGet { rows: there, found }) = blocking({
             let statement = statement.clone();
             move || {
                 let many = writing

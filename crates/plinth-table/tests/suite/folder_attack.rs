@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use plinth_core::random::{Random, trials};
+use plinth_core::wire::checksum;
 use plinth_format::Result;
 use plinth_io::sim::FullFolder;
 use plinth_table::{Appender, CompactOptions, TableFolder, compact};
 
 use crate::data::{append, numbers, options};
-use crate::forge::checksum;
 
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -43,8 +43,7 @@ fn read(folder: &Path) -> Result<Vec<i64>> {
 /// A journal as a compaction writes it.
 fn journal(names: &[&str]) -> Vec<u8> {
     let mut text: String = ["plinth compaction 2"].iter().chain(names).map(|line| format!("{line}\n")).collect();
-    let sum = u64::from_le_bytes(checksum(text.as_bytes()));
-    text.push_str(&format!("checksum {sum:016x}\n"));
+    text.push_str(&format!("checksum {:016x}\n", checksum(text.as_bytes())));
     text.into_bytes()
 }
 

@@ -5,13 +5,3 @@
 mod append;
 mod data;
 mod folder_attack;
-#[path = "../../../plinth-format/tests/suite/forge.rs"]
-#[allow(
-    dead_code,
-    unreachable_pub,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_possible_wrap,
-    reason = "that suite's"
-)]
-mod forge;

@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 const LINES: usize = 600;
 
 /// The crates from the floor up: each may depend on those before it only.
-const STOREYS: [&str; 13] = [
+const STOREYS: [&str; 15] = [
     "plinth-core",
     "plinth-profile",
     "plinth-io",
     "plinth-encoding",
+    "plinth-probe",
     "plinth-format",
     "plinth-index",
     "plinth-table",
+    "plinth-rowstore",
     "plinth-ingest",
     "plinth",
     "plinth-datafusion",

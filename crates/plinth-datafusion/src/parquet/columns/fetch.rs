@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plinth_format::Result;
 use plinth_format::scan::reads::{Brought, READ_MOST, Reads};
 use plinth_format::scan::source::{BlockId, ColumnId};
-use plinth_io::{Need, Reading};
+use plinth_io::{Priority, Reading};
 
 use super::ParquetColumns;
 use crate::parquet::chunk_bytes::ChunkBytes;
@@ -78,7 +78,7 @@ impl ParquetColumns {
     }
 
     /// Starts to read what is missing of some blocks; `None` if it was asked for ahead and there is no memory for it.
-    pub(super) fn start_reading(&self, wanted: &[(ColumnId, BlockId)], need: Need) -> Result<Option<Fetch>> {
+    pub(super) fn start_reading(&self, wanted: &[(ColumnId, BlockId)], priority: Priority) -> Result<Option<Fetch>> {
         let mut parts: Vec<(Range<u64>, Arc<ChunkBytes>)> = Vec::new();
         for &(column, at) in wanted {
             let (group, rows) = (self.group(at.group)?, self.rows(at)?);
@@ -91,7 +91,7 @@ impl ParquetColumns {
             }
         }
         // Ahead of its time only what there is memory for, and a page takes some once it is decoded.
-        if need == Need::Ahead && !parts.is_empty() && self.memory.budget().left() == 0 {
+        if priority == Priority::Ahead && !parts.is_empty() && self.memory.budget().left() == 0 {
             return Ok(None);
         }
         let mut blocks: Vec<BlockId> = wanted.iter().map(|&(_, at)| at).collect();
@@ -112,7 +112,7 @@ impl ParquetColumns {
                 at = end;
             }
         }
-        let reads = Reads::start(&*self.file.source, pieces, need, self.query_bytes, &self.metrics)?;
+        let reads = Reads::start(&*self.file.source, pieces, priority, self.query_bytes, &self.metrics)?;
         let Some(reads) = reads else { return Ok(None) };
         reads.parts().for_each(|(chunk_bytes, range)| chunk_bytes.ask(range.clone()));
         Ok(Some(Fetch { reads, blocks }))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_buffer::BooleanBuffer;
-use plinth_io::Need;
+use plinth_io::Priority;
 
 use super::{Executor, WINDOW};
 use crate::error::{FormatError, Result};
@@ -64,7 +64,7 @@ impl<S: ColumnSource> Executor<S> {
         while i < self.ready.len().min(windows) {
             if matches!(self.ready[i].columns, Columns::Wanted) {
                 let wanted: Vec<_> = self.ready[i].blocks.iter().flat_map(|block| self.columns_of(block.at)).collect();
-                let fetch = match self.source.start(&wanted, Need::Ahead)? {
+                let fetch = match self.source.start(&wanted, Priority::Ahead)? {
                     Some(fetch) => fetch,
                     None if i > 0 => return Ok(false),
                     None => {
@@ -94,7 +94,7 @@ impl<S: ColumnSource> Executor<S> {
 
     /// Starts a read that the scan can't go on without.
     pub(super) fn need(&self, wanted: &[(ColumnId, BlockId)]) -> Result<S::Fetch> {
-        let fetch = self.source.start(wanted, Need::Now)?;
+        let fetch = self.source.start(wanted, Priority::Now)?;
         fetch.ok_or_else(|| FormatError::internal("a read that is needed was not begun"))
     }
 
@@ -160,7 +160,7 @@ impl<S: ColumnSource> Executor<S> {
             blocks.push_back(FilterTask { at, selection, open, dense, versions: self.versions });
             first = if blocks.len() == 1 { wanted.len() } else { first };
         }
-        let fetch = match self.source.start(&wanted, Need::Ahead)? {
+        let fetch = match self.source.start(&wanted, Priority::Ahead)? {
             Some(fetch) => fetch,
             None if !self.filtering.is_empty() || !self.ready.is_empty() => return Ok(false),
             None => {

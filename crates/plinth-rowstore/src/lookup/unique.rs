@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arrow_schema::Schema;
 
-use super::{Definition, Span, Tree};
 use crate::commit::WriteSet;
 use crate::error::{Result, TableError};
+use crate::index::{Definition, Span, Tree};
 use crate::segment::Segment;
 use crate::version::{Place, Version};
 

@@ -8,10 +8,9 @@ use arrow_array::RecordBatch;
 use arrow_select::interleave::interleave_record_batch;
 
 use super::build::for_each_batch;
-use super::tree::just_above;
-use super::{Definition, Span, Tree};
-use crate::delta::{Delta, arrow};
-use crate::error::{Result, TableError};
+use crate::delta::Delta;
+use crate::error::{Result, TableError, arrow};
+use crate::index::{Definition, Span, Tree, just_above};
 use crate::key::{Key, Keys};
 use crate::segment::Live;
 use crate::snapshot::Snapshot;

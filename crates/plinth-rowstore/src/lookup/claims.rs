@@ -10,8 +10,8 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 
-use super::{Definition, Indexes};
 use crate::error::Result;
+use crate::index::{Definition, Indexes};
 use crate::key::{KeyColumns, Keys, hash};
 use crate::version::{Place, Version};
 

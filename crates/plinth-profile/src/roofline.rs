@@ -10,76 +10,17 @@ mod verdict;
 use std::time::Duration;
 
 use crate::anchor::{Moves, Part, Stage};
+use crate::limits::{Limit, Origin, Resource, Roofline};
 use crate::profile::Profile;
 use plinth_core::units::{count_of, to_f64};
 
-pub use ceilings::{Ceiling, Ceilings, Origin};
-pub use verdict::Bound;
+pub use ceilings::{Ceiling, Ceilings};
 
-/// What a query can be limited by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Resource {
-    /// Reading from the device.
-    Device,
-    /// Writing to it.
-    DeviceWrite,
-    /// Copying from the page cache.
-    PageCache,
-    /// Reading and writing memory.
-    Memory,
-    /// Verifying checksums.
-    Checksum,
-    /// Decoding, by encoding.
-    Decode,
-    /// The threads' processor time, whatever it was spent on.
-    Processor,
-}
-
-impl Resource {
-    /// What people call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Device => "device",
-            Self::DeviceWrite => "device, writing",
-            Self::PageCache => "page cache",
-            Self::Memory => "memory",
-            Self::Checksum => "checksum",
-            Self::Decode => "decode",
-            Self::Processor => "processor",
-        }
+impl Profile {
+    /// Compares what was moved with what the machine can do; [`Profile::to_text`] and the others show it, too.
+    pub fn compare(&mut self, ceilings: &Ceilings) -> &Roofline {
+        self.roofline.insert(Roofline::of(self, ceilings))
     }
-}
-
-/// One limit, and how near the query came.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Limit {
-    /// Of what.
-    pub resource: Resource,
-    /// Bytes moved; of decoding, bytes of decoded values; of the processor, nanoseconds of its time.
-    pub moved: u64,
-    /// The most of them a second, by all threads.
-    pub ceiling: Option<f64>,
-    /// Who measured that.
-    pub origin: Option<Origin>,
-    /// The time they would take if nothing else were to do.
-    pub alone: Option<Duration>,
-    /// That time's share of the time it took: 1 is all the machine can do.
-    pub reached: Option<f64>,
-    /// Bytes that no ceiling is known for, beyond `moved`.
-    pub unmeasured: u64,
-}
-
-/// What a query moved, limit by limit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Roofline {
-    /// The limits that something was moved against, the processor last.
-    pub limits: Vec<Limit>,
-    /// What bounds the query.
-    pub bound: Bound,
-    /// The same in one line: what bounds it, and what would help.
-    pub verdict: String,
-    /// Where the ceilings come from.
-    pub note: Option<String>,
 }
 
 impl Roofline {
@@ -115,11 +56,6 @@ impl Roofline {
         }
         let (bound, verdict) = verdict::verdict(profile, &limits);
         Self { limits, bound, verdict, note: ceilings.note.clone() }
-    }
-
-    /// The limit of a resource, if something was moved against it.
-    pub fn limit(&self, resource: Resource) -> Option<&Limit> {
-        self.limits.iter().find(|limit| limit.resource == resource)
     }
 }
 

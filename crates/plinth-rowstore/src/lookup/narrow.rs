@@ -12,9 +12,8 @@ use plinth_encoding::expr::{CompareOp, Expr, Path, Scalar};
 use plinth_format::Access;
 
 use super::find::behind;
-use super::tree::just_above;
-use super::{Definition, Span, Tree};
 use crate::error::Result;
+use crate::index::{Definition, Span, Tree, just_above};
 use crate::key::KeyPart;
 use crate::snapshot::SegmentRows;
 

@@ -8,8 +8,8 @@ use arrow_schema::SchemaRef;
 use arrow_select::interleave::interleave_record_batch;
 
 use crate::cache::DecodedBlock;
-use crate::delta::{Delta, arrow};
-use crate::error::Result;
+use crate::delta::Delta;
+use crate::error::{Result, arrow};
 use crate::key::{KeyColumns, Keys, hash};
 use crate::segment::Near;
 use crate::version::Version;
@@ -51,7 +51,7 @@ impl Gathered {
 
 impl Version {
     /// The rows with some keys, and for each key the row that has it, if one does.
-    pub(crate) fn get_many(
+    pub(crate) fn multi_get(
         &self,
         columns: &KeyColumns,
         keys: &Keys,

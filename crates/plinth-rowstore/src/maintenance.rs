@@ -10,10 +10,11 @@ use crate::engine::{Engine, Shared};
 use crate::error::{Result, TableError};
 use crate::index::Definition;
 use crate::key::KeyColumns;
-use crate::log::{self, Known};
+use crate::log;
 use crate::manifest::{self, Manifest, SegmentEntry};
 use crate::merge::{self, Output, choose};
 use crate::options::TableOptions;
+use crate::position::Known;
 
 /// An open table, for those who use it and for its threads.
 #[derive(Debug)]

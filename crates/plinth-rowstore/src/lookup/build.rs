@@ -10,9 +10,8 @@ use plinth_format::FormatError;
 use plinth_index::Pool;
 use plinth_io::{MemoryBudget, Storage};
 
-use super::pages::StoredPages;
-use super::{Definition, Indexes, Span, Tree, file_name};
 use crate::error::{Result, TableError};
+use crate::index::{Definition, Indexes, Span, StoredPages, Tree, file_name};
 use crate::key::Keys;
 use crate::segment::Segment;
 

@@ -1,10 +1,11 @@
-//! A tree of losers: the smallest of many heads, with one comparison a level when it moves on.
+//! A tree of losers: the smallest of many heads, with one comparison a level when it moves on (Knuth, "The Art of Computer
+//! Programming", volume 3, 5.4.1).
 
 use std::cmp::Ordering;
 
 /// A tournament among a fixed number of players. Its owner says how they compare.
 #[derive(Debug)]
-pub(super) struct Losers {
+pub struct Losers {
     /// `tree[0]` is the winner; every other node holds who lost there.
     tree: Vec<usize>,
     players: usize,
@@ -12,7 +13,7 @@ pub(super) struct Losers {
 
 impl Losers {
     /// Plays the whole tournament; `compare` never says that two players are equal.
-    pub(super) fn new(players: usize, compare: impl Fn(usize, usize) -> Ordering) -> Self {
+    pub fn new(players: usize, compare: impl Fn(usize, usize) -> Ordering) -> Self {
         let mut this = Self { tree: vec![usize::MAX; players.max(1)], players };
         for player in (0..players).rev() {
             this.enter(player, &compare);
@@ -21,12 +22,12 @@ impl Losers {
     }
 
     /// The smallest player, if there are any.
-    pub(super) fn winner(&self) -> Option<usize> {
+    pub fn winner(&self) -> Option<usize> {
         self.tree.first().copied().filter(|&winner| winner < self.players)
     }
 
     /// Plays the winner's games again after its value changed.
-    pub(super) fn replay(&mut self, compare: impl Fn(usize, usize) -> Ordering) {
+    pub fn replay(&mut self, compare: impl Fn(usize, usize) -> Ordering) {
         if let Some(mut winner) = self.winner() {
             let mut node = (winner + self.players) / 2;
             while node > 0 {
