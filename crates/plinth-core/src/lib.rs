@@ -5,11 +5,13 @@
 //! - [`losers`]: the smallest of many heads, for merges.
 //! - [`sort`](mod@sort): sorts by exact type.
 //! - [`simd`]: which instruction sets this machine has.
+//! - [`html`]: pages and text in them.
 //! - [`units`]: sizes, rates and times as people read them.
 //! - [`sync`]: locks that a panic elsewhere does not break.
 //! - [`text`]: text that can be shown.
 //! - [`random`]: pseudo-random numbers for tests, benchmarks and made-up data.
 
+pub mod html;
 pub mod key;
 pub mod losers;
 pub mod random;

@@ -1,6 +1,6 @@
 //! Versioned latches: readers write nothing.
 //!
-//! A latch is one word: a version and a state. Whoever changes a page holds its latch exclusively and leaves with the next
+//! A latch is one word: a version and a state. A writer of a page holds its latch exclusively and leaves with the next
 //! version. A reader notes the version, reads, and asks whether the version is still that: if so, what it read was one state
 //! of the page; if not, it forgets what it read and starts again. A reader that had to start again too often, or reads for
 //! long, takes the latch shared, which keeps writers out and other readers unbothered.
@@ -27,28 +27,28 @@ pub unsafe trait Latch: Send + Sync + 'static {
     /// What a reader holds.
     type Ticket: Copy;
 
-    /// Whether readers keep nobody out, themselves included: then one thread may read many pages at once.
+    /// Whether readers keep no thread out, themselves included: then one thread may read many pages at once.
     const IS_OPTIMISTIC: bool;
 
-    /// Begins to read, once nobody writes.
+    /// Begins to read, once no thread writes.
     fn read(&self) -> Self::Ticket;
 
-    /// Begins to read such that nobody writes until the ticket is given back.
+    /// Begins to read such that no thread writes until the ticket is given back.
     fn read_shared(&self) -> Self::Ticket;
 
-    /// Whether nobody has written since the ticket was had.
+    /// Whether no thread has written since the ticket was had.
     fn check(&self, ticket: Self::Ticket) -> bool;
 
     /// Ends reading.
     fn release(&self, ticket: Self::Ticket);
 
-    /// Ends reading and begins to write, if nobody has written since and nobody else holds the latch.
+    /// Ends reading and begins to write, if no thread has written since and no other holds the latch.
     fn upgrade(&self, ticket: Self::Ticket) -> bool;
 
-    /// Begins to write, once nobody else holds the latch.
+    /// Begins to write, once no other thread holds the latch.
     fn lock(&self);
 
-    /// Begins to write if nobody else holds the latch.
+    /// Begins to write if no other thread holds the latch.
     fn try_lock(&self) -> bool;
 
     /// Ends writing.

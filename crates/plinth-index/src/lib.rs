@@ -32,8 +32,8 @@
 //!
 //! - Racing accesses to a page are relaxed loads and stores of whole words; what was read counts after its latch's version has
 //!   been looked at again (`latch`). Numbers from a page that has not been validated are never used as unchecked indices.
-//! - A page in memory has its parent in memory. Whoever changes a reference holds the latch of the page it is in.
-//! - Latches are taken from the root down, and no latch is waited for by whoever waits for a device, or the reverse.
+//! - A page in memory has its parent in memory. A thread that changes a reference holds the latch of the page it is in.
+//! - Latches are taken from the root down, and no thread waits for a latch and a device at a time.
 //! - The file is at any moment the last checkpoint, and pages that it does not refer to.
 //!
 //! # After a crash

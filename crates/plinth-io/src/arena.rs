@@ -122,7 +122,7 @@ impl Arena {
         Ok(Some(extent))
     }
 
-    /// The slabs made last, of so many bytes if there are so many; none while somebody takes from them.
+    /// The slabs made last, of so many bytes if there are so many; none while another thread takes from them.
     pub(crate) fn last(&self, bytes: u64) -> Vec<Arc<Slab>> {
         let Ok(state) = self.state.try_lock() else { return Vec::new() };
         let mut left = bytes;
@@ -145,7 +145,7 @@ impl Arena {
         Held { counters: Arc::clone(&self.counters), bytes }
     }
 
-    /// Bytes of extents, whoever has them.
+    /// Bytes of extents that are handed out.
     pub(crate) fn used(&self) -> u64 {
         self.lock().slabs.iter().map(|slab| slab.used() as u64).sum()
     }

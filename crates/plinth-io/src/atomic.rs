@@ -2,7 +2,7 @@
 //!
 //! A process may be killed while it writes. What it leaves is told from what is still being written by a lock: an
 //! [`AtomicFile`] holds an exclusive one on its temporary file for as long as it lives, and the operating system drops it
-//! with the process. So whoever gets the lock of a temporary file may remove it.
+//! with the process. So the process that gets the lock of a temporary file may remove it.
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
@@ -63,7 +63,7 @@ impl AtomicFile {
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => continue,
                 Err(e) => return Err(IoError::os(&target, "create", e)),
             };
-            // Where files can't be locked nobody gets the lock to remove them, either.
+            // Where files can't be locked no process gets the lock to remove them, either.
             let locked = file.lock().is_ok();
             // Someone may have taken the file for a leftover before it was locked.
             if !locked || is_still(&temporary, &file) {
@@ -246,7 +246,7 @@ pub fn remove_leftovers(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
     Ok(removed)
 }
 
-/// Removes a temporary file if nobody holds its lock.
+/// Removes a temporary file if its lock is free.
 fn remove_if_left(path: &Path) -> bool {
     let Ok(file) = regular::open_with(path, "open", File::options().read(true).write(true)) else { return false };
     match file.try_lock() {

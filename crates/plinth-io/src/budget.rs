@@ -1,6 +1,6 @@
 //! One budget of memory, shared by everything that holds much of it.
 //!
-//! Whoever is about to hold many bytes reserves them first and gives them back by dropping the [`Reservation`]. Growing and
+//! Holders of many bytes reserve them first and give them back by dropping the [`Reservation`]. Growing and
 //! shrinking take no lock. Before a reservation is refused, caches that registered with [`MemoryBudget::register`] are asked
 //! to give back what they can.
 
@@ -44,7 +44,7 @@ pub trait Reclaim: Send + Sync {
     /// Gives back at least `bytes` bytes if it can, by shrinking or dropping its own [`Reservation`]s, and returns how many
     /// it gave.
     ///
-    /// Called by whoever needs the memory, on their thread, possibly while they hold a lock of this very cache: it must not
+    /// Called on the thread that needs the memory, possibly while it holds a lock of this very cache: it must not
     /// wait for a lock (`try_lock`, and 0 where that fails). What it tries to reserve meanwhile is refused.
     fn reclaim(&self, bytes: u64) -> u64;
 }
@@ -108,7 +108,7 @@ impl MemoryBudget {
         let _ = self.meter.set(Meter { held, before: held() });
     }
 
-    /// The budget of whoever names none: [`default_memory`] bytes for the process, set up when first asked for.
+    /// The default budget: [`default_memory`] bytes for the process, set up when first asked for.
     pub fn shared() -> &'static Arc<Self> {
         static SHARED: OnceLock<Arc<MemoryBudget>> = OnceLock::new();
         SHARED.get_or_init(|| Self::new(default_memory()))

@@ -3,7 +3,7 @@
 //! A block is let in when it is read for the second time: a scan that reads each block once leaves the cache as it was. What
 //! goes when room is needed is the cache's own choice (an S3-FIFO).
 //!
-//! What the page cache holds too is kept only where there is room that nobody asks for: it spares a copy and a checksum, a
+//! What the page cache holds too is kept only where there is room to spare: it spares a copy and a checksum, a
 //! third of what it takes to compare packed codes. Of more blocks than there is room for, those that came first stay,
 //! or all would be copied in turn for nothing; one in some is let in still, so that the cache follows what is read.
 
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(budget.used(), cache.arena.slab_bytes());
         cache.forget(0);
         assert!(cache.get(key(0)).is_none());
-        assert_eq!(budget.used(), cache.arena.slab_bytes(), "for as long as somebody holds the block");
+        assert_eq!(budget.used(), cache.arena.slab_bytes(), "for as long as the block is held");
         drop(kept);
         cache.arena.reclaim(u64::MAX);
         assert_eq!(budget.used(), 0);
@@ -259,7 +259,7 @@ mod tests {
         let others = budget.reserve("others", 63 << 20).unwrap();
         read_all(BackingStore::PageCache);
         read_all(BackingStore::PageCache);
-        assert_eq!(cache.counters().0, 0, "nobody is asked to make room");
+        assert_eq!(cache.counters().0, 0, "no cache is asked to make room");
         drop(others);
 
         read_all(BackingStore::PageCache);

@@ -73,7 +73,7 @@ pub struct IoCounters {
     pub extents: u64,
     /// Bytes of those that were not given back yet.
     pub extent_bytes: u64,
-    /// Bytes of those that scans hold: the others are on loan to whoever holds Arrow buffers.
+    /// Bytes of those that scans hold: the others are on loan to holders of Arrow buffers.
     pub held_bytes: u64,
     /// Bytes of blocks that are kept.
     pub kept_bytes: u64,
@@ -123,7 +123,7 @@ impl Io {
         }))
     }
 
-    /// The engine of whoever names none, with the process's shared budget.
+    /// The default engine, with the process's shared budget.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Io> = OnceLock::new();
         SHARED.get_or_init(|| Self::new(MemoryBudget::shared(), IoOptions::default()))
@@ -245,7 +245,7 @@ impl Io {
                 None => Some(requests),
             };
             if let Some(requests) = left {
-                // Nobody there to take them: then here.
+                // No thread to take them: then here.
                 if let Err(requests) = self.pool().push(requests) {
                     requests.into_iter().for_each(ReadRequest::run);
                 }

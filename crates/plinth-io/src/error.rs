@@ -25,7 +25,7 @@ pub enum IoError {
         /// What it is, with its article.
         kind: &'static str,
     },
-    /// A read went past the end: the file is shorter than whoever asked believes.
+    /// A read went past the end: the file is shorter than the caller believes.
     #[error("{path}: {wanted} bytes at offset {offset} lie beyond its end at {len}: the file was cut short")]
     PastEnd {
         /// The file.
@@ -45,7 +45,7 @@ pub enum IoError {
         /// Why the folder could not be synced.
         reason: Arc<IoError>,
     },
-    /// Whoever was to read has gone before it did.
+    /// The thread that was to read has gone before it did.
     #[error("a read was given up: the I/O threads have ended")]
     Abandoned,
     /// The output is already there.

@@ -1,4 +1,4 @@
-//! Reads under way: whoever asked looks, waits, or is woken.
+//! Reads under way: the caller looks, waits, or is woken.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
@@ -29,7 +29,7 @@ pub enum BackingStore {
     Nothing,
 }
 
-/// One read's answer, to be given once. Dropped without one, it says that whoever should read has gone.
+/// One read's answer, to be given once. Dropped without one, it says that the reader has gone.
 #[derive(Debug)]
 pub struct Reply {
     shared: Arc<Shared>,
@@ -162,7 +162,7 @@ impl State {
 }
 
 impl Reply {
-    /// Whether nobody waits for the answer any more.
+    /// Whether the answer is not waited for any more.
     pub fn is_cancelled(&self) -> bool {
         let state = self.shared.lock();
         state.cancelled || state.error.is_some()

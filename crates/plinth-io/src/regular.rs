@@ -87,7 +87,7 @@ pub fn open_sink(path: impl AsRef<Path>) -> Result<File> {
             }
             Err(e) if !lacks_reader(path, &e) => return Err(failed(e)),
             Err(_) if started.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(10)),
-            Err(_) => return Err(failed(std::io::Error::other("it is a pipe that nobody reads"))),
+            Err(_) => return Err(failed(std::io::Error::other("it is a pipe without a reader"))),
         }
     }
 }
@@ -229,7 +229,7 @@ mod tests {
         pipe(&path);
         let alone = path.clone();
         let error = soon(move || open_sink(alone)).unwrap_err().to_string();
-        assert!(error.ends_with("pipe: cannot open: it is a pipe that nobody reads"), "{error}");
+        assert!(error.ends_with("pipe: cannot open: it is a pipe without a reader"), "{error}");
         let reader = path.clone();
         let read = std::thread::spawn(move || std::fs::read_to_string(reader).unwrap());
         open_sink(&path).unwrap().write_all(b"rows").unwrap();

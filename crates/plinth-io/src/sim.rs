@@ -39,6 +39,10 @@ pub struct Faults {
     pub short: u64,
     /// Percent of the steps of a read that bring nothing: the device was busy.
     pub busy: u64,
+    /// Percent of operations that fail.
+    pub erratic: u64,
+    /// Whether all syncs of files fail.
+    pub syncs_fail: bool,
     /// The operation that fails, counted from the disk's first.
     pub failing: Option<u64>,
     /// The operation from which on the device is gone.
@@ -58,7 +62,7 @@ pub struct SimCounters {
     pub longer: u64,
     /// Reads under way.
     pub under_way: usize,
-    /// Reads that nobody waited for any more before they began.
+    /// Reads given up before they began.
     pub never_begun: u64,
 }
 
@@ -129,7 +133,7 @@ impl SimDisk {
         match state.advance(&mut read) {
             None => state.under_way.push(read),
             Some(moved) => {
-                // Whoever is woken may come back here.
+                // The task that is woken may come back here.
                 drop(state);
                 read.end(moved);
             }
@@ -169,7 +173,7 @@ impl SimDisk {
         state.put(name, file, offset, bytes)
     }
 
-    /// Cuts a file short, as somebody else might do, or makes it longer with zeros.
+    /// Cuts a file short, as another process might do, or makes it longer with zeros.
     ///
     /// # Errors
     /// If there is none.

@@ -76,7 +76,7 @@ impl Slab {
 
     /// Bytes of its extents.
     pub fn used(&self) -> usize {
-        // Whoever sees that an extent came back sees what was done with it, such as registering the slab for it.
+        // A thread that sees that an extent came back sees what was done with it, such as registering the slab for it.
         self.used.load(Acquire)
     }
 
@@ -180,7 +180,7 @@ impl Extent {
     pub fn discard(&mut self, first: RangeTo<usize>) {
         let len = first.end.min(self.len) / PAGE * PAGE;
         if let (Some(start), true) = (NonNull::new(self.as_mut_ptr()), len > 0) {
-            // SAFETY: these are pages of this extent's, which nobody else can reach.
+            // SAFETY: these are pages of this extent's, which no other code can reach.
             unsafe { map::discard(start, len) };
         }
     }
@@ -192,7 +192,7 @@ impl Extent {
         }
         let at = NonNull::from(&self[start..]).cast::<u8>();
         // SAFETY: the extent's memory is initialised (it was mapped as zeros), stays where it is and is not written to
-        // for as long as the buffer holds the extent, which nobody else can reach any more.
+        // for as long as the buffer holds the extent, which no other code can reach any more.
         Some(unsafe { Buffer::from_custom_allocation(at, len, Arc::new(self)) })
     }
 }
@@ -273,7 +273,7 @@ mod map {
     /// Gives whole pages back: they read as zeros.
     ///
     /// # Safety
-    /// The memory is a part of a mapping of the caller's, and nobody looks at it meanwhile.
+    /// The memory is a part of a mapping of the caller's, and no other code looks at it meanwhile.
     #[cfg(target_os = "linux")]
     pub(super) unsafe fn discard(start: NonNull<u8>, len: usize) {
         use rustix::mm::{Advice, madvise};

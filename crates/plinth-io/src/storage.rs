@@ -84,7 +84,7 @@ pub trait StorageFile: Debug + Send + Sync {
     /// If the device refuses or is full; then any part of the bytes may have been written.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Makes what was written durable. After an error nobody can tell what is, and asking again would not help: the system may
+    /// Makes what was written durable. After an error it is unknown what is, and asking again would not help: the system may
     /// have forgotten what it could not write.
     ///
     /// # Errors

@@ -69,7 +69,7 @@ impl ReadRequest {
         let end = wanted.lead + wanted.len;
         let whole = page_end(end, extent.len());
         let read = match read_at(&file, &mut extent[..whole], offset) {
-            // Direct reads want alignments that nobody tells, and one that is cut short within a page can't go on.
+            // Direct reads want alignments that no system call tells, and one that is cut short within a page can't go on.
             Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => read_at(&cached, &mut extent[..end], offset),
             Ok(read) if read < end => read_at(&cached, &mut extent[..end], offset),
             read => read,
@@ -109,7 +109,7 @@ impl Queue {
         lock(&self.state)
     }
 
-    /// Adds requests; gives them back if nobody is there any more to do them.
+    /// Adds requests; gives them back if no thread is there any more to do them.
     pub(crate) fn push(&self, requests: Vec<ReadRequest>) -> std::result::Result<(), Vec<ReadRequest>> {
         let mut state = self.lock();
         if state.closed || state.broken {
@@ -121,7 +121,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Returns a slab's memory, by way of whoever registered it.
+    /// Returns a slab's memory, by way of the thread that registered it.
     pub(crate) fn release(&self, slab: Arc<Slab>) {
         let mut state = self.lock();
         if !state.closed && !state.broken && slab.slot().is_some() {
@@ -137,7 +137,7 @@ impl Queue {
         self.wake(state, usize::MAX);
     }
 
-    /// Says that nobody takes requests any more, and returns those left.
+    /// Says that no thread takes requests any more, and returns those left.
     #[cfg(target_os = "linux")]
     fn give_up(&self) -> VecDeque<ReadRequest> {
         let mut state = self.lock();
@@ -204,7 +204,7 @@ pub(crate) mod ring {
         pub(crate) register: bool,
     }
 
-    /// The thread of a ring, however it ends: nobody waits for it then.
+    /// The thread of a ring, however it ends: no request waits for it then.
     struct Driver<'a>(&'a Queue);
 
     impl Drop for Driver<'_> {

@@ -131,7 +131,7 @@ impl Backend for Fio {
     }
 }
 
-/// What a program prints. It is killed when it takes too long, or when nobody wants the answer any more.
+/// What a program prints. It is killed when it takes too long, or when the answer is not wanted any more.
 fn output_of(command: &mut Command, limit: Duration, stop: &AtomicBool) -> std::io::Result<Vec<u8>> {
     let started = Instant::now();
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;

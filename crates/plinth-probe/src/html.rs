@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use plinth_core::html::{self, escape};
 use plinth_core::units;
 
-use crate::plot::{Quantity, Range, curve, escape, heat_map};
+use crate::plot::{Quantity, Range, curve, heat_map};
 use crate::summary::{about, laws, place, sorted};
 use crate::{Cell, Findings, Order, Report};
 
@@ -38,10 +39,7 @@ const MIXES: [(Order, u8); 6] = [
 /// The page.
 pub(crate) fn page(findings: &Findings) -> String {
     let report = &findings.report;
-    let title = escape(&format!("plinth probe: {}", place(findings)));
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n"
-    );
+    let mut out = html::page(&format!("plinth probe: {}", place(findings)), STYLE);
     out.push_str(
         "<svg width=\"0\" height=\"0\" style=\"position:absolute\"><defs><pattern id=\"none\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"#f4f6f8\"/><path d=\"M0 0V6\" stroke=\"#dde3e9\" stroke-width=\"2\"/></pattern></defs></svg>\n",
     );

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use plinth_core::html::escape;
 use plinth_core::units;
 
 use crate::{Cell, DEPTHS, Order, Row, SIZES};
@@ -209,11 +210,6 @@ fn label(svg: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
     let _ = writeln!(svg, r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" class="axis">{}</text>"#, escape(text));
 }
 
-/// Text as HTML takes it.
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +227,5 @@ mod tests {
         assert!(curve(&[], Order::Random, 100).ends_with("</svg>\n"));
         let map = heat_map(&[], Order::Random, 100, Quantity::Iops, nothing);
         assert_eq!(map.matches("url(#none)").count(), 24);
-        assert_eq!(escape("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
     }
 }

@@ -1,6 +1,6 @@
 //! What a probe found, in a small file that readers consult.
 //!
-//! The file is TOML: tables of integers, texts and lists of texts, which is all that is read here. Keys nobody knows are
+//! The file is TOML: tables of integers, texts and lists of texts, which is all that is read here. Unknown keys are
 //! passed over, so that later versions may add some.
 
 use std::fmt::Write as _;
@@ -110,7 +110,7 @@ impl DeviceProfile {
         Self::parse(&text).map_err(|(line, what)| ProfileError::Line { path: path.display().to_string(), line, what })
     }
 
-    /// Writes it, in the place of one that is there; whoever reads sees the old or the new one.
+    /// Writes it, in the place of one that is there; readers see the old or the new one.
     ///
     /// # Errors
     /// If the folder can't be written to.

@@ -253,7 +253,7 @@ impl Report {
         self.rows.iter().find(|row| row.cell == *cell)
     }
 
-    /// What readers need to know. `decode` is what whoever knows encodings adds: bytes of values a second by encoding.
+    /// What readers need to know. `decode` is added by callers: bytes of values a second by encoding.
     pub fn profile(&self, decode: Vec<(String, u64)>) -> DeviceProfile {
         let best = |of: fn(&Row) -> f64, which: &dyn Fn(&Cell) -> bool| {
             let rows = self.rows.iter().filter(|row| which(&row.cell));

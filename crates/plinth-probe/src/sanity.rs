@@ -11,12 +11,12 @@ use crate::cell::Row;
 pub enum Law {
     /// Bandwidth = IOPS x size: requests were shorter, or counted twice. The factor between both sides.
     Bandwidth(f64),
-    /// Depth = IOPS x mean latency (Little 1961): fewer requests were in flight than said, because whoever issued them had
+    /// Depth = IOPS x mean latency (Little 1961): fewer requests were in flight than said, because the thread that issued them had
     /// no time, or more. The depth that there was.
     Little(f64),
 }
 
-/// Requests are all of one size: what differs are roundings of whoever reports.
+/// Requests are all of one size: what differs are roundings of the engine.
 const BANDWIDTH_TOLERANCE: f64 = 0.02;
 /// Time between completion and the next submission belongs to no request.
 const LITTLE_TOLERANCE: f64 = 0.2;

@@ -29,7 +29,7 @@ impl SyncCost {
     /// Measures every way for its share of `time`: 4 KiB that exist are written again, one after the other.
     ///
     /// # Errors
-    /// If a write or a sync fails. None is repeated: after a failed sync nobody knows what is durable.
+    /// If a write or a sync fails. None is repeated: after a failed sync it is unknown what is durable.
     pub fn measure(target: &Target, time: Duration) -> Result<Vec<Self>> {
         let direct = if target.is_direct() { OFlags::DIRECT } else { OFlags::empty() };
         let ways: [(&str, OFlags, Option<bool>); 5] = [

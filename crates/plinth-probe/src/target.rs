@@ -27,7 +27,7 @@ pub(crate) fn noise(len: usize, count: u32) -> std::io::Result<Vec<Extent>> {
     Ok(pieces)
 }
 
-/// Makes every 4 KiB differ from what was written before, so that nobody who looks for duplicates finds any.
+/// Makes every 4 KiB differ from what was written before, so that a device that looks for duplicates finds none.
 pub(crate) fn stamp(bytes: &mut [u8], random: &mut Random) {
     for page in bytes.chunks_mut(PAGE) {
         if let Some(head) = page.first_chunk_mut::<8>() {

@@ -66,7 +66,7 @@ impl ManualClock {
 
 static COUNTER: OnceLock<quanta::Clock> = OnceLock::new();
 
-/// Processor time that scopes of any profiler of this process claimed, to tell one query's from what nobody claimed.
+/// Processor time that scopes of any profiler of this process claimed, to tell one query's from what no profiler claimed.
 static CLAIMED: AtomicU64 = AtomicU64::new(0);
 
 fn counter() -> &'static quanta::Clock {

@@ -31,9 +31,9 @@ impl Tallies {
     }
 }
 
-/// What was counted until now is nobody's.
+/// Leaves out what was counted until now.
 pub(crate) fn skip() {
-    // Whoever adds next is told why there is nothing.
+    // The next to add is told why there is nothing.
     let _ = machine::since();
 }
 

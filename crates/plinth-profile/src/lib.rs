@@ -10,7 +10,7 @@
 //! use std::time::Duration;
 //! use plinth_profile::{Ceiling, Ceilings, Profiler, ProfilerOptions, Stage, scope};
 //!
-//! /// Somewhere deep: whoever the thread works for is charged. While no profiler runs, this costs half a nanosecond.
+//! /// Somewhere deep: the profiler that the thread works for is charged. While no profiler runs, this costs half a nanosecond.
 //! fn decode(packed: &[u8]) -> Vec<u64> {
 //!     let scope = scope(Stage::Decode.of("plain"));
 //!     let values: Vec<u64> = packed.iter().map(|byte| u64::from(*byte)).collect();

@@ -161,7 +161,7 @@ impl Tree {
     /// The place of an anchor of which it was said what it is part of.
     fn part(&mut self, anchor: Anchor, parts: &HashMap<Anchor, Option<Anchor>>) -> usize {
         let path = std::iter::successors(Some(anchor), |anchor| parts.get(anchor).copied().flatten());
-        // No longer than there are parts: whoever says that two are parts of each other gets some order.
+        // No longer than there are parts: anchors that are parts of each other come in some order.
         let path: Vec<Anchor> = path.take(parts.len() + 1).collect();
         path.into_iter().rev().fold(0, |above, anchor| self.child(above, anchor))
     }

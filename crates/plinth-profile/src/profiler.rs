@@ -51,7 +51,7 @@ impl Default for ProfilerOptions {
 ///     threads.spawn(|| {
 ///         let operator = profiler.scope(Stage::Operator.nth(0)); // this thread works for the profiler now
 ///         let values: Vec<u64> = {
-///             let decode = scope(Stage::Decode.of("bit-packed")); // whoever it works for
+///             let decode = scope(Stage::Decode.of("bit-packed")); // for the profiler it works for
 ///             decode.rows(8192);
 ///             decode.bytes(8 * 8192);
 ///             (0..8192).collect()

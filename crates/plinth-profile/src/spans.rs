@@ -6,7 +6,7 @@ use tracing::span::EnteredSpan;
 
 use crate::anchor::{Anchor, Part};
 
-/// The span of a scope that begins; `None` unless somebody listens.
+/// The span of a scope that begins; `None` without a subscriber.
 #[inline]
 pub(crate) fn enter(anchor: Anchor) -> Option<EnteredSpan> {
     tracing::enabled!(target: "plinth", tracing::Level::TRACE).then(|| open(anchor)).filter(|span| !span.is_disabled())

@@ -1,9 +1,10 @@
 //! Decoded blocks, kept for point reads as far as the memory budget allows.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use arrow_array::RecordBatch;
+use plinth_core::sync::lock;
 use plinth_io::{MemoryBudget, Reclaim, Reservation};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -89,7 +90,7 @@ impl Blocks {
     }
 
     fn reserved(&self) -> MutexGuard<'_, Reservation> {
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reserved)
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct WriteSet {
 }
 
 impl WriteSet {
-    /// Encodes it for the log, on the thread of whoever commits.
+    /// Encodes it for the log, on the committing thread.
     pub(crate) fn seal(mut self, codec: &RowCodec) -> Result<Self> {
         let mut start = vec![u8::from(self.all_go)];
         put_varint(&mut start, self.deletes.len() as u64);

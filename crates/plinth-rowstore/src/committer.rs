@@ -1,8 +1,10 @@
-//! Group commit without a thread of its own: who finds nobody at work commits what all wait for, its own among it; while the
+//! Group commit without a thread of its own: a thread that finds none at work commits what all wait for, its own among it; while the
 //! log is synced, the next group gathers. A single writer waits for nothing but the device.
 
 use std::collections::HashMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+use plinth_core::sync::{lock, wait};
 
 use crate::commit::WriteSet;
 use crate::engine::Committed;
@@ -18,7 +20,7 @@ pub(crate) struct Committer {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<(u64, WriteSet)>,
-    /// Whether somebody is at work.
+    /// Whether a thread is at work.
     busy: bool,
     results: HashMap<u64, Result<Committed>>,
     next: u64,
@@ -26,7 +28,7 @@ struct Queue {
 
 impl Committer {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     /// Has a commit done by `work`, which is given the commits of a group and answers for each, in order.
@@ -46,7 +48,7 @@ impl Committer {
             if !queue.busy {
                 break;
             }
-            queue = self.done.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = wait(&self.done, queue);
         }
         queue.busy = true;
         let (tickets, sets): (Vec<u64>, Vec<WriteSet>) = std::mem::take(&mut queue.waiting).into_iter().unzip();
@@ -60,7 +62,7 @@ impl Committer {
 }
 
 fn lost() -> Result<Committed> {
-    Err(TableError::invalid("whoever committed has died; open the table again"))
+    Err(TableError::invalid("the thread that committed has died; open the table again"))
 }
 
 /// Hands out the results of a group.

@@ -1,7 +1,7 @@
 //! Which rows of a part of the table are not there any more.
 //!
 //! A bitmap in tiles of 8,192 rows, shared between versions of the table: who deletes a row copies its tile and the list of
-//! tiles, unless nobody else looks at them. So a version never changes under those who read it.
+//! tiles, unless no other version has them. So a version never changes under those who read it.
 
 use std::sync::Arc;
 

@@ -6,13 +6,14 @@
 //! versions: it is only added to, and knows for each row the one that had its key before, so that an older version finds the
 //! row that it knows.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 use hashbrown::HashTable;
+use plinth_core::sync::{read, write};
 use plinth_io::{MemoryBudget, Reservation};
 
 use crate::batches::memory;
@@ -114,7 +115,7 @@ impl Delta {
         if self.rows == 0 {
             return None;
         }
-        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let index = read(&self.index);
         let mut row = index.find(key, hash)?;
         // The newest may have come after this version, or be deleted in it; then so it is with those before, but for the one
         // that was there.
@@ -130,7 +131,7 @@ impl Delta {
         let Some(rows) = rows else { return Err(TableError::invalid("too many rows wait to be merged")) };
         let all: Vec<&[u8]> = keys.iter().collect();
         for some in all.chunks(TURN) {
-            let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+            let mut index = write(&self.index);
             some.iter().for_each(|key| index.push(key));
         }
         let mut indexed = 0;
@@ -142,7 +143,7 @@ impl Delta {
         self.rows += rows;
         let bytes = indexed + memory(batch) + all.iter().map(|key| key.len() as u64 + 16).sum::<u64>();
         self.bytes += bytes;
-        self.index.write().unwrap_or_else(PoisonError::into_inner).memory.charge(bytes);
+        write(&self.index).memory.charge(bytes);
         gather(batches)
     }
 
@@ -166,7 +167,7 @@ impl Delta {
         for (first, batch) in self.batches() {
             bytes += self.index_rows(index, first, batch)?;
         }
-        self.index.write().unwrap_or_else(PoisonError::into_inner).memory.charge(bytes);
+        write(&self.index).memory.charge(bytes);
         Ok(())
     }
 
@@ -196,7 +197,7 @@ impl Delta {
 
     /// The keys of all rows.
     pub(crate) fn keys(&self) -> Keys {
-        self.index.read().unwrap_or_else(PoisonError::into_inner).keys.clone()
+        read(&self.index).keys.clone()
     }
 
     /// All rows as one batch.

@@ -1,13 +1,14 @@
 //! The one that changes the table: it applies commits, logs them, and publishes versions.
 //!
 //! Commits come in groups. Each is checked against the rows as the ones before it left them; those that may be are one frame of
-//! the log; once that is durable, the version with them is published. After a write or a sync has failed nobody knows what
+//! the log; once that is durable, the version with them is published. After a write or a sync has failed it is unknown what
 //! the log says, so no further commit is taken.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
+use plinth_core::sync::{lock, read, write};
 use plinth_format::{OpenOptions, RowCodec};
 use plinth_io::Storage;
 
@@ -42,7 +43,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    #[allow(clippy::too_many_arguments, reason = "it is built once, by whoever opens a table")]
+    #[allow(clippy::too_many_arguments, reason = "it is built once, when a table is opened")]
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         codec: RowCodec,
@@ -71,15 +72,15 @@ impl Shared {
 
     /// The newest version.
     pub(crate) fn current(&self) -> Arc<Version> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&read(&self.current))
     }
 
     pub(crate) fn replace(&self, version: Version) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(version);
+        *write(&self.current) = Arc::new(version);
     }
 
     fn active(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.active)
     }
 
     /// The newest version, for a transaction that begins.
@@ -356,7 +357,7 @@ impl Engine {
         self.shared.indexes.remove(index);
         for live in &self.working.segments {
             live.segment.trees.remove(index);
-            // What can't be removed now, whoever opens the table next removes.
+            // What can't be removed now, the next to open the table removes.
             let _ = self.shared.storage.remove(&file_name(live.segment.entry.number, index));
         }
         self.working.frozen.iter().chain([&self.working.delta]).for_each(|delta| delta.trees.remove(index));

@@ -39,7 +39,7 @@ pub enum TableError {
         /// The table's folder.
         path: String,
     },
-    /// A write failed before, so nobody knows what would become of a further one.
+    /// A write failed before, so it is unknown what would become of a further one.
     #[error("no more commits are taken since a write failed: {reason}; open the table again")]
     Stopped {
         /// What failed.

@@ -16,11 +16,12 @@ mod pages;
 mod tree;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_schema::Schema;
 use arrow_select::filter::filter_record_batch;
+use plinth_core::sync::{lock, read, write};
 use plinth_index::Pool;
 use plinth_io::{IoError, MemoryBudget};
 
@@ -152,7 +153,7 @@ impl Indexes {
 
     /// As they are now.
     pub(crate) fn all(&self) -> Arc<Vec<Arc<Definition>>> {
-        Arc::clone(&self.all.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&read(&self.all))
     }
 
     /// The one of a name.
@@ -168,12 +169,12 @@ impl Indexes {
     }
 
     pub(crate) fn add(&self, index: &Arc<Definition>) {
-        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = write(&self.all);
         Arc::make_mut(&mut all).push(Arc::clone(index));
     }
 
     pub(crate) fn remove(&self, number: u64) {
-        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = write(&self.all);
         Arc::make_mut(&mut all).retain(|index| index.number != number);
     }
 
@@ -183,7 +184,7 @@ impl Indexes {
     }
 
     pub(crate) fn pool(&self) -> Result<Arc<Pool>> {
-        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pool = lock(&self.pool);
         if let Some(pool) = &*pool {
             return Ok(Arc::clone(pool));
         }
@@ -198,26 +199,26 @@ pub(crate) struct Trees(RwLock<Vec<(u64, Arc<Tree>)>>);
 
 impl Trees {
     pub(crate) fn get(&self, index: u64) -> Option<Arc<Tree>> {
-        let trees = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let trees = read(&self.0);
         trees.iter().find(|(number, _)| *number == index).map(|(_, tree)| Arc::clone(tree))
     }
 
     /// Puts a tree in the place of the one of its index, if there was one.
     pub(crate) fn put(&self, index: u64, tree: Tree) -> Arc<Tree> {
         let tree = Arc::new(tree);
-        let mut trees = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut trees = write(&self.0);
         trees.retain(|(number, _)| *number != index);
         trees.push((index, Arc::clone(&tree)));
         tree
     }
 
     pub(crate) fn remove(&self, index: u64) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|(number, _)| *number != index);
+        write(&self.0).retain(|(number, _)| *number != index);
     }
 
     /// Takes this tree away, if it is the one of its index still. Whether it was.
     pub(crate) fn lose(&self, tree: &Arc<Tree>) -> bool {
-        let mut trees = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut trees = write(&self.0);
         let before = trees.len();
         trees.retain(|(_, known)| !Arc::ptr_eq(known, tree));
         trees.len() < before
@@ -225,7 +226,7 @@ impl Trees {
 
     /// The indexes that have one.
     pub(crate) fn numbers(&self) -> Vec<u64> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).iter().map(|(number, _)| *number).collect()
+        read(&self.0).iter().map(|(number, _)| *number).collect()
     }
 }
 

@@ -75,7 +75,7 @@ fn make(
                 progress(done);
                 Ok(sender.send(Message::Batch(batch)).is_ok())
             });
-            // Nobody waits for it any more if writing failed.
+            // It is not waited for any more if writing failed.
             let _ = sender.send(read.map_or_else(Message::Failed, |()| Message::End));
         });
         table.import(Received(batches))

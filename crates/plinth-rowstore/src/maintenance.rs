@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
+
+use plinth_core::sync::lock;
 
 use crate::committer::Committer;
 use crate::engine::{Engine, Shared};
@@ -51,10 +53,6 @@ struct Signal {
     closing: bool,
     /// Why the last merge failed.
     failed: Option<TableError>,
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Inner {
@@ -215,7 +213,7 @@ impl Inner {
             return Err(lock(&writer.engine).stop(error));
         }
         lock(&writer.engine).install(&replaced, new, &moved);
-        // What can't be removed now, whoever opens the table next removes.
+        // What can't be removed now, the next to open the table removes.
         let _ = storage.remove(&manifest::name(merging.version));
         for file in merging.first_log..frozen.log.file {
             let _ = storage.remove(&log::name(file));

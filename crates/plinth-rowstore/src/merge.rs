@@ -185,7 +185,7 @@ fn write(
     let number = shared.new_file();
     let written = write_files(shared, number, runs, most, moved, output);
     if !matches!(written, Ok(Some(_))) {
-        // Nothing names them. What can't be removed now, whoever opens the table next removes.
+        // Nothing names them. What can't be removed now, the next to open the table removes.
         let _ = shared.storage.remove(&rows_name(number));
         let _ = shared.storage.remove(&keys_name(number));
     }

@@ -232,7 +232,7 @@ impl Segment {
         match ask(&tree) {
             Err(error) if index::is_damage(&error) => {
                 if self.trees.lose(&tree) && self.care.lose() {
-                    // What can't be removed now, whoever builds it again removes.
+                    // What can't be removed now, the next build removes.
                     let _ = self.storage.remove(&index::file_name(self.entry.number, index));
                 }
                 Ok(None)
@@ -284,7 +284,7 @@ impl Drop for Segment {
     fn drop(&mut self) {
         self.blocks.forget(self.entry.number);
         if *self.obsolete.get_mut() {
-            // What can't be removed now, whoever opens the table next removes.
+            // What can't be removed now, the next to open the table removes.
             let _ = self.storage.remove(&rows_name(self.entry.number));
             let _ = self.storage.remove(&keys_name(self.entry.number));
             for index in self.trees.numbers() {

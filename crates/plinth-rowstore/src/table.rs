@@ -12,6 +12,7 @@ use arrow_array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
+use plinth_core::sync::lock;
 use plinth_format::RowCodec;
 use plinth_io::{Folder, IoError, Storage, sync_folder};
 
@@ -22,7 +23,7 @@ use crate::committer::Committer;
 use crate::engine::{Committed, Engine, Shared};
 use crate::error::{Result, TableError, arrow};
 use crate::key::{Key, KeyColumns, Keys, hash};
-use crate::maintenance::{Inner, Merging, Writer, lock};
+use crate::maintenance::{Inner, Merging, Writer};
 use crate::manifest::{self, Manifest};
 use crate::open::{self, Opened};
 use crate::options::{Durability, TableOptions};
@@ -65,7 +66,7 @@ impl Table {
         Self::create_locked(&storage, schema, key, options, Some(lock))
     }
 
-    /// As [`Table::create`], on any storage; that nobody else writes to it is the caller's concern.
+    /// As [`Table::create`], on any storage; that no other process writes to it is the caller's concern.
     ///
     /// # Errors
     /// As [`Table::create`].
@@ -149,7 +150,7 @@ impl Table {
         Self::open_locked(&storage, options, Some(lock))
     }
 
-    /// As [`Table::open`], on any storage; that nobody else writes to it is the caller's concern.
+    /// As [`Table::open`], on any storage; that no other process writes to it is the caller's concern.
     ///
     /// # Errors
     /// As [`Table::open`].
@@ -178,7 +179,7 @@ impl Table {
         Self::start(shared, options, Some(writer))
     }
 
-    /// Opens a table to read it as it is now, whoever writes to it.
+    /// Opens a table to read it as it is now, also while another process writes to it.
     ///
     /// # Errors
     /// If there is none, or it can't be read or is damaged.
@@ -188,7 +189,7 @@ impl Table {
         Self::start(opened.shared, options, None)
     }
 
-    /// Reads what there is, whoever writes to it.
+    /// Reads what there is, also while another process writes to it.
     pub(crate) fn open_reading(storage: &Arc<dyn Storage>, options: &TableOptions) -> Result<Opened> {
         let blocks = Blocks::new(options.cache_bytes, options.open.io.budget());
         let mut attempt = 0;

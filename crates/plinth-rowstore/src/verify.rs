@@ -36,7 +36,7 @@ pub struct Verified {
 }
 
 impl Table {
-    /// Reads all of a table's files, whoever writes to it meanwhile: both slots of the manifest, each frame of the log, all values of
+    /// Reads all of a table's files, also while another process writes to it: both slots of the manifest, each frame of the log, all values of
     /// every segment (by so many threads); whether its keys are sorted, each there once, and found by what finds keys; whether each
     /// tree of an index holds what the segment does, and nothing else.
     ///
@@ -57,7 +57,7 @@ impl Table {
         }
     }
 
-    /// As [`Table::verify`], on any storage, to which nobody writes, by one thread.
+    /// As [`Table::verify`], on any storage, which does not change meanwhile, by one thread.
     ///
     /// # Errors
     /// As [`Table::verify`].

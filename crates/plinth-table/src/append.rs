@@ -94,7 +94,7 @@ impl Appender {
     }
 }
 
-/// A complete file of a table that nobody sees yet. Dropped, it leaves nothing behind.
+/// A complete file of a table that is not seen yet. Dropped, it leaves nothing behind.
 #[derive(Debug)]
 pub struct Appended {
     folder: TableFolder,
@@ -130,7 +130,7 @@ impl Appended {
     }
 }
 
-/// A folder that was made for rows, and goes if they do not come and nobody else has put anything into it.
+/// A folder that was made for rows, and goes if they do not come and no other has put anything into it.
 #[derive(Debug)]
 struct NewFolder(Option<PathBuf>);
 

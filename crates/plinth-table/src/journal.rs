@@ -4,7 +4,7 @@
 //! lines before. It says: *where the new
 //! file is there, the others are not part of the table any more.* So it has no effect when it is written; renaming the new
 //! file into place is what replaces the others, at once and for everybody; removing them, and then the journal, only tidies
-//! up. Whoever finds a journal can tell from the folder alone how far its writer got, and finish the work.
+//! up. A process that finds a journal can tell from the folder alone how far its writer got, and finish the work.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;

@@ -6,7 +6,7 @@ use std::path::Path;
 use plinth_format::{FormatError, Result};
 use plinth_io::{IoError, regular};
 
-/// Held alone by whoever changes what files the table has, for as long as that takes and no longer; held together by those
+/// Held alone by a process that changes what files the table has, for as long as that takes and no longer; held together by those
 /// who list them.
 const COMMIT: &str = ".plinth-lock";
 
@@ -39,7 +39,7 @@ pub(crate) fn exclusive(folder: &Path) -> Result<Lock> {
 pub(crate) enum Shared {
     /// Held.
     Held { _lock: Lock },
-    /// Nobody who locks has ever been here.
+    /// The folder has never been locked.
     NeverLocked,
     /// The file system or its permissions do not allow it.
     Unlockable,

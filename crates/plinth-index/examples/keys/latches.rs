@@ -44,13 +44,13 @@ unsafe impl Latch for Mutex {
     fn downgrade(&self) {}
 }
 
-/// Many readers or one writer. The version tells whether somebody wrote while a reader became the writer.
+/// Many readers or one writer. The version tells whether another thread wrote while a reader became the writer.
 pub struct ReaderWriter {
     raw: RawRwLock,
     version: AtomicU64,
 }
 
-// SAFETY: an exclusive holder is the only one; readers are shared holders, so nobody writes until they release. A free one is
+// SAFETY: an exclusive holder is the only one; readers are shared holders, so no thread writes until they release. A free one is
 // zero, which `zero_is_free` looks at.
 unsafe impl Latch for ReaderWriter {
     type Ticket = u64;

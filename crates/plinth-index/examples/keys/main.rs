@@ -18,9 +18,6 @@ mod latches;
 mod layouts;
 mod measure;
 mod pools;
-#[allow(dead_code, reason = "tests need more of it")]
-#[path = "../../tests/suite/random.rs"]
-mod random;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -31,10 +28,10 @@ use std::time::{Duration, Instant};
 
 use layouts::{Blocks, BranchFree, Branching, Eytzinger, Layout, VanEmdeBoas};
 use measure::{Entry, Table, compare, digest, entry};
+use plinth_core::random::Random;
 use plinth_index::pool::translation::Swizzled;
 use plinth_index::{Bytes, Index, Key, LocalPages, MemoryPages, Options, Policy, Pool};
 use plinth_io::MemoryBudget;
-use random::Random;
 
 /// A policy of some latch and some translation.
 macro_rules! policy {
@@ -94,8 +91,8 @@ fn index<K: Key, const U: bool, P: Policy>(pool: &Arc<Pool<P>>) -> Index<K, U, P
 
 /// Random keys that differ, in no order.
 fn random_keys(rows: usize) -> Vec<i32> {
-    let mut random = Random::new(0x1234_5678_9abc_def1);
-    let mut keys: Vec<i32> = (0..rows + rows / 8).map(|_| random.next() as i32).collect();
+    let mut random = Random(0x1234_5678_9abc_def1);
+    let mut keys: Vec<i32> = (0..rows + rows / 8).map(|_| random.next_u64() as i32).collect();
     keys.sort_unstable();
     keys.dedup();
     for i in (1..keys.len()).rev() {
@@ -221,9 +218,9 @@ const MANY: usize = 20_000_000;
 fn lookup(rows: usize) {
     let mut sorted = random_keys(rows);
     sorted.sort_unstable();
-    let mut random = Random::new(7);
+    let mut random = Random(7);
     let wanted: Vec<i32> = (0..1_000_000)
-        .map(|_| if random.chance(50) { sorted[random.below(rows as u64) as usize] } else { random.next() as i32 })
+        .map(|_| if random.chance(50) { sorted[random.below(rows as u64) as usize] } else { random.next_u64() as i32 })
         .collect();
     let pool = pool::<Standard>(16 << 30);
     fn fill<K: Key>(pool: &Arc<Pool<Standard>>, keys: impl Iterator<Item = K::Owned>) -> Index<K, true, Standard> {
@@ -276,7 +273,7 @@ fn nodes(rows: usize) {
     let mut sorted = random_keys(rows);
     sorted.sort_unstable();
     let leaves = (rows / LEAF).max(1);
-    let mut random = Random::new(11);
+    let mut random = Random(11);
     let wanted: Vec<(u32, i32)> = (0..1_000_000)
         .map(|_| {
             let leaf = random.below(leaves as u64) as usize;
@@ -319,8 +316,8 @@ fn nodes(rows: usize) {
 fn search(len: usize) {
     let mut sorted = random_keys(len);
     sorted.sort_unstable();
-    let mut random = Random::new(9);
-    let wanted: Vec<i32> = (0..1_000_000).map(|_| random.next() as i32).collect();
+    let mut random = Random(9);
+    let wanted: Vec<i32> = (0..1_000_000).map(|_| random.next_u64() as i32).collect();
     fn one<'a, L: Layout + 'a>(sorted: &[i32], wanted: &'a [i32]) -> Entry<'a> {
         let layout = L::build(sorted);
         // The next key depends on the answer, so searches do not overlap: this is what one lookup takes.
@@ -370,7 +367,7 @@ fn run_threads<P: Policy>(keys: &[i32], rows: usize, threads: usize) -> [f64; 2]
             for thread in 0..threads {
                 let (index, stop, total) = (&index, &stop, &total);
                 scope.spawn(move || {
-                    let mut random = Random::new(thread as u64 + 1);
+                    let mut random = Random(thread as u64 + 1);
                     let mut operations = 0;
                     while !stop.load(Relaxed) {
                         for _ in 0..100 {
@@ -426,7 +423,7 @@ fn working_set<P: Policy>(keys: &[i32], bytes: u64) -> (u64, f64, f64) {
     sorted.sort_unstable();
     index.append(sorted.into_iter().map(Ok::<_, plinth_index::IndexError>)).unwrap();
     index.checkpoint(0).unwrap();
-    let mut random = Random::new(3);
+    let mut random = Random(3);
     let mut run = |lookups: u64| {
         (0..lookups).fold(0, |sum, _| {
             let at = random.below(keys.len() as u64);
@@ -470,7 +467,7 @@ fn cold(rows: usize, folder: PathBuf) {
                 for thread in 0..threads {
                     let (index, stop, total, path) = (&index, &stop, &total, &path);
                     scope.spawn(move || {
-                        let mut random = Random::new(thread + 1);
+                        let mut random = Random(thread + 1);
                         let device = LocalPages::open(path).unwrap();
                         let mut found = Vec::new();
                         while !stop.load(Relaxed) {

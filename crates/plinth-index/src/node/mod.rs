@@ -92,7 +92,7 @@ pub trait Nodes: Send + Sync + Sized + 'static {
     fn is_sparse<const U: bool>(page: Page<'_>) -> bool;
     /// What is wrong with how entries lie in a page, all of which is within the page: a small share of [`Nodes::check`].
     fn sound<const U: bool>(page: Page<'_>) -> Result<(), String>;
-    /// What is wrong with a page that nobody else has seen yet.
+    /// What is wrong with a page that no other thread has seen yet.
     fn check<const U: bool>(page: Page<'_>) -> Result<(), String>;
 
     /// The child that a key and a row are in.

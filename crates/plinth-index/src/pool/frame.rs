@@ -24,11 +24,11 @@ pub(crate) struct Frame<L> {
     pub(crate) children: AtomicU32,
     /// Who is about to put a child below it, and wants to find it then.
     pins: AtomicU32,
-    /// Whose page it is, plus one; 0 if nobody's. Changes while the latch is held.
+    /// Whose page it is, plus one; 0 if it is free. Changes while the latch is held.
     owner: AtomicU32,
     /// Whether storage has another state of the page. Set while the latch is held.
     pub(crate) dirty: AtomicBool,
-    /// Whether somebody writes it to storage.
+    /// Whether it is being written to storage.
     pub(crate) cleaning: AtomicBool,
     /// Whether it was used since the clock's hand came by.
     hot: AtomicBool,
@@ -49,9 +49,9 @@ impl<L> Frame<L> {
         }
     }
 
-    /// Whether somebody is about to put a child below it. Its latch is held.
+    /// Whether a child is about to be put below it. Its latch is held.
     pub(crate) fn is_pinned(&self) -> bool {
-        // Whoever pins it looks at the latch afterwards; here it is the other way round, so one of the two sees the other.
+        // A thread that pins it looks at the latch afterwards; here it is the other way round, so one of the two sees the other.
         fence(SeqCst);
         self.pins.load(Relaxed) > 0
     }
@@ -114,7 +114,7 @@ impl<'p, L: Latch> Reading<'p, L> {
         self.node.frame.latch.check(self.ticket)
     }
 
-    /// Goes on as the writer, if nobody has written meanwhile.
+    /// Goes on as the writer, if no other has written meanwhile.
     pub(crate) fn upgrade(self) -> Option<Writing<'p, L>> {
         let (node, ticket) = (self.node, self.ticket);
         std::mem::forget(self);
@@ -128,7 +128,7 @@ impl<'p, L: Latch> Reading<'p, L> {
 pub(crate) struct Pin<'p, L>(&'p Frame<L>);
 
 impl<'p, L: Latch> Pin<'p, L> {
-    /// Of the page that is being read, if nobody has written meanwhile.
+    /// Of the page that is being read, if no other has written meanwhile.
     pub(crate) fn new(reading: &Reading<'p, L>) -> Option<Self> {
         reading.node.frame.pins.fetch_add(1, Relaxed);
         fence(SeqCst);
@@ -150,7 +150,7 @@ impl<L: Latch> Drop for Reading<'_, L> {
     }
 }
 
-/// A node that nobody else reads or writes.
+/// A node that no other thread reads or writes.
 #[derive(Debug)]
 pub(crate) struct Writing<'p, L: Latch> {
     pub(crate) node: Node<'p, L>,

@@ -9,17 +9,18 @@
 //! the leaves up. To leave, a page that storage does not have in this state is written first, without any latch; then, under
 //! its own latch and its parent's, the parent's word becomes the place it was written to.
 //!
-//! Which page leaves is a clock's decision: whoever was used since the hand came by gets a second chance.
-//! Nobody waits for a frame: if nothing can leave at the moment, the pool takes more memory than its share, and gives it back
-//! later. Whoever asks for one holds no latch of a page in a tree.
+//! Which page leaves is a clock's decision: a page used since the hand came by gets a second chance.
+//! No thread waits for a frame: if nothing can leave at the moment, the pool takes more memory than its share, and gives it back
+//! later. A thread that asks for one holds no latch of a page in a tree.
 
 pub(crate) mod frame;
 pub mod translation;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 
+use plinth_core::sync::{lock, read, write};
 use plinth_io::{MemoryBudget, Reclaim, Reservation};
 
 use crate::error::Result;
@@ -155,10 +156,6 @@ pub struct PoolCounters {
     pub addresses: u64,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Bytes that a page of a class takes, its frame included.
 fn cost(class: usize) -> u64 {
     ((UNIT << class) + size_of::<Frame<crate::latch::Hybrid>>()) as u64
@@ -213,7 +210,7 @@ impl<P: Policy> Pool<P> {
     }
 
     pub(crate) fn register(&self, store: &Arc<Store>) -> u32 {
-        let mut stores = self.stores.write().unwrap_or_else(PoisonError::into_inner);
+        let mut stores = write(&self.stores);
         let at = stores.iter().position(Option::is_none).unwrap_or(stores.len());
         if at == stores.len() {
             stores.push(None);
@@ -225,14 +222,14 @@ impl<P: Policy> Pool<P> {
     }
 
     pub(crate) fn forget(&self, owner: u32) {
-        let mut stores = self.stores.write().unwrap_or_else(PoisonError::into_inner);
+        let mut stores = write(&self.stores);
         if let Some(slot) = stores.get_mut(owner as usize) {
             *slot = None;
         }
     }
 
     fn store(&self, owner: u32) -> Option<Arc<Store>> {
-        self.stores.read().unwrap_or_else(PoisonError::into_inner).get(owner as usize)?.clone()
+        read(&self.stores).get(owner as usize)?.clone()
     }
 
     pub(crate) fn translation(&self) -> &P::Translation {
@@ -261,7 +258,7 @@ impl<P: Policy> Pool<P> {
         self.node(self.translation.find(Swip(word))?)
     }
 
-    /// A frame for a page of an owner: latched, and known to nobody else.
+    /// A frame for a page of an owner: latched, and known to no other thread.
     pub(crate) fn allocate(&self, class: usize, owner: u32) -> Result<Writing<'_, P::Latch>> {
         let node = self.room(class)?;
         node.node.frame.set_owner(Some(owner));
@@ -342,7 +339,7 @@ impl<P: Policy> Pool<P> {
     /// Frees a frame that no page refers to any more.
     pub(crate) fn free(&self, node: Writing<'_, P::Latch>) {
         node.node.frame.set_owner(None);
-        // Its place on storage is about to be another page's. Whoever writes it there may have to see first that it is nobody's.
+        // Its place on storage is about to be another page's. The thread that writes it there may have to see first that it is free.
         let free = node.node;
         drop(node);
         while free.frame.cleaning.load(Acquire) {
@@ -417,7 +414,7 @@ impl<P: Policy> Pool<P> {
         None
     }
 
-    /// Takes a page out of its tree, if nobody is in the way.
+    /// Takes a page out of its tree, if no thread is in the way.
     fn leave<'p>(&'p self, node: Node<'p, P::Latch>) -> Result<Option<Writing<'p, P::Latch>>> {
         let Some(owner) = node.frame.owner() else { return Ok(None) };
         if node.frame.dirty.load(Relaxed)
@@ -532,7 +529,7 @@ impl<P: Policy> Pool<P> {
 
 impl<P: Policy> Reclaim for Pool<P> {
     fn reclaim(&self, bytes: u64) -> u64 {
-        // Whoever asks may be this pool, growing.
+        // The caller may be this pool, growing.
         let Ok(mut memory) = self.memory.try_lock() else { return 0 };
         let mut given = 0;
         while given < bytes

@@ -5,7 +5,7 @@ use crate::page::Swip;
 /// How children in memory are found. The pool is generic over it, so that ways can be compared.
 ///
 /// All calls for one word are ordered by the latch of the page that holds it, but [`Translation::find`], which may be asked
-/// with any word at any time; what it answers is checked by whoever asked.
+/// with any word at any time; what it answers is checked by the caller.
 pub trait Translation: Send + Sync + Sized + 'static {
     /// Whether parents hold frames; else they hold where children are on storage, also while these are in memory.
     const SWIZZLES: bool;

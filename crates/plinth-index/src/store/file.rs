@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use plinth_core::sync::{read, write};
 use plinth_io::IoError;
 
 use crate::page::Image;
@@ -244,12 +245,12 @@ impl PageFile for MemoryPages {
     }
 
     fn len(&self) -> Result<u64> {
-        let units = self.units.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let units = read(&self.units);
         Ok((units.len() * crate::page::UNIT) as u64)
     }
 
     fn read(&self, offset: u64, image: &mut Image) -> Result<()> {
-        let units = self.units.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let units = read(&self.units);
         let first = Self::unit(offset);
         let bytes = image.bytes_mut();
         for (i, to) in bytes.chunks_exact_mut(crate::page::UNIT).enumerate() {
@@ -263,7 +264,7 @@ impl PageFile for MemoryPages {
     }
 
     fn write(&self, offset: u64, image: &Image) -> Result<()> {
-        let mut units = self.units.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut units = write(&self.units);
         let first = Self::unit(offset);
         let more = image.bytes().chunks_exact(crate::page::UNIT);
         if units.len() < first + more.len() {

@@ -7,12 +7,13 @@
 pub(crate) mod file;
 mod space;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{IndexError, Result};
 use crate::page::{Image, Page, Swip, UNIT};
 use file::{PageFile, PageRead};
+use plinth_core::sync::lock;
 use space::Space;
 
 /// `PLINTHIX` as a little-endian word.
@@ -95,10 +96,6 @@ pub(crate) struct Switch<'s>(&'s Store);
 
 /// Images kept for the next read or write.
 const KEPT: usize = 64;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl Store {
     pub(crate) fn new(file: Box<dyn PageFile>, check: PageCheck) -> Self {

@@ -120,7 +120,7 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
         Ok(())
     }
 
-    /// Reads pages at the same time. One that can't be had is no error yet: whoever needs it will say.
+    /// Reads pages at the same time. One that can't be had is no error yet: the read that needs it will say.
     fn bring_many(&self, mut missing: Vec<Missing<'_, P::Latch>>) -> Result<()> {
         missing.sort_unstable_by_key(|m| m.word);
         missing.dedup_by_key(|m| m.word);

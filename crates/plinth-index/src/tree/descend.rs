@@ -37,7 +37,7 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
         }
     }
 
-    /// Goes down to a level, by the children that `pick` chooses; `None` if somebody came in between. `pick` and `trail`,
+    /// Goes down to a level, by the children that `pick` chooses; `None` if a writer came in between. `pick` and `trail`,
     /// which hears of each step, may see pages while they change.
     #[inline]
     pub(crate) fn descend<const KEEP: bool>(

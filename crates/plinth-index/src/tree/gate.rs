@@ -1,7 +1,9 @@
-//! Who changes an index, and who waits until nobody does.
+//! Writers of an index, and waiting until there are none.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+
+use plinth_core::sync::lock;
 
 /// Counters of threads, apart so that they share no cache line.
 const LANES: usize = 16;
@@ -27,7 +29,7 @@ struct Lane {
 #[derive(Debug)]
 pub(crate) struct Inside<'g>(&'g Lane);
 
-/// Nobody writes.
+/// No thread writes.
 #[derive(Debug)]
 pub(crate) struct Closed<'g> {
     gate: &'g Gate,
@@ -43,14 +45,14 @@ impl Gate {
     }
 
     fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.turn)
     }
 
     /// Begins to write, once the gate is open.
     pub(crate) fn enter(&self) -> Inside<'_> {
         let lane = self.lane();
         loop {
-            // Whoever closes first says so and then looks at the lanes; here it is the other way round, so one of the two sees
+            // A closing thread first says so and then looks at the lanes; here it is the other way round, so one of the two sees
             // the other.
             lane.inside.fetch_add(1, SeqCst);
             if !self.closed.load(SeqCst) {
@@ -61,7 +63,7 @@ impl Gate {
         }
     }
 
-    /// Waits until nobody writes, and keeps it so.
+    /// Waits until no thread writes, and keeps it so.
     pub(crate) fn close(&self) -> Closed<'_> {
         let turn = self.turn();
         self.closed.store(true, SeqCst);
@@ -73,7 +75,7 @@ impl Gate {
         Closed { gate: self, _turn: turn }
     }
 
-    /// Entries, if nobody writes; else about so many.
+    /// Entries, if no thread writes; else about so many.
     pub(crate) fn entries(&self) -> u64 {
         self.lanes.iter().fold(0, |sum, lane| sum.wrapping_add(lane.entries.load(Relaxed)))
     }

@@ -315,6 +315,6 @@ enum Made<K: Key> {
     Used,
     /// First there must be room for this in the parent.
     Above(K::Owned, u64),
-    /// Somebody came in between, or there is room.
+    /// Another writer came in between, or there is room.
     Nothing,
 }

@@ -30,6 +30,7 @@ use crate::pool::{Policy, Pool, Standard};
 use crate::store::file::PageFile;
 use crate::store::{Meta, Store};
 use gate::Gate;
+use plinth_core::sync::lock;
 use scan::{Cut, Range};
 
 /// The anchor's level.
@@ -208,14 +209,14 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
     }
 
     fn sequence(&self) -> std::sync::MutexGuard<'_, u64> {
-        self.sequence.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.sequence)
     }
 
     pub(crate) fn anchor(&self) -> Result<Node<'_, P::Latch>> {
         self.pool.node(self.anchor).ok_or_else(|| self.store.corrupt(0, "the index has no anchor"))
     }
 
-    /// A new, empty page, which nobody knows yet.
+    /// A new, empty page, which no other thread knows yet.
     pub(crate) fn new_page(&self, class: usize, level: u8) -> Result<Writing<'_, P::Latch>> {
         let home = self.store.allocate(class)?;
         let node = self.pool.allocate(class, self.owner).inspect_err(|_| self.store.retire(home))?;
@@ -288,7 +289,7 @@ impl<K: Key, const U: bool, P: Policy> Drop for Index<K, U, P> {
 }
 
 impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
-    /// Frees the frames below a node. Pages may leave meanwhile, but none comes in: nobody reads any more.
+    /// Frees the frames below a node. Pages may leave meanwhile, but none comes in: no thread reads any more.
     fn drop_children(&self, node: Node<'_, P::Latch>) {
         for entry in 0..node.page.count() {
             let parent = Writing::begin(node);

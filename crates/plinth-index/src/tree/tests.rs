@@ -8,19 +8,16 @@ use plinth_io::{IoError, MemoryBudget};
 use crate::page::{HEADER, Page};
 use crate::pool::frame::Writing;
 use crate::{Bytes, Image, Index, IndexError, MemoryPages, Options, PageFile, Pool};
+use plinth_core::random::trials;
 
 fn pool(pages: u64) -> Arc<Pool> {
     Pool::new(&MemoryBudget::new(1 << 30), pages * 4200).unwrap()
 }
 
-fn operations() -> u64 {
-    std::env::var("PLINTH_INDEX_OPS").ok().and_then(|n| n.parse().ok()).unwrap_or(4000)
-}
-
 #[test]
 fn threads_share_few_pages() {
     let index: Index<i64> = Index::create(&pool(6), MemoryPages::new("few"), Options::default()).unwrap();
-    let most = operations();
+    let most = trials("PLINTH_INDEX_OPS", 4000);
     std::thread::scope(|scope| {
         for thread in 0..2_u64 {
             let index = &index;
@@ -49,7 +46,7 @@ fn threads_share_few_pages() {
 fn strings_of_all_lengths() {
     let index: Index<Bytes> = Index::create(&pool(40), MemoryPages::new("strings"), Options::default()).unwrap();
     let mut model = BTreeMap::new();
-    for i in 0..operations().min(500) {
+    for i in 0..trials("PLINTH_INDEX_OPS", 4000).min(500) {
         let len = usize::try_from(i * i * 31 % 2500).unwrap();
         let key: Vec<u8> = format!("{:03}", i % 200).into_bytes().into_iter().chain(vec![b'x'; len]).collect();
         assert_eq!(index.insert(&key, i).unwrap(), model.get(&key).copied());

@@ -62,7 +62,7 @@ pub(crate) fn find_used<K: Key, const U: bool>(store: &Store, root: Swip, level:
 impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
     /// Checks the last checkpoint as it lies on storage: every checksum, that all leaves are equally far from the root, that
     /// every node holds only keys between those its parent divides it by, and that there are as many entries as it says. What
-    /// changed since is not looked at. Nobody changes the index meanwhile.
+    /// changed since is not looked at. No thread changes the index meanwhile.
     ///
     /// # Errors
     /// That names the first damaged page.

@@ -3,8 +3,8 @@
 use plinth_index::{Bytes, Index, IndexError, Options};
 
 use crate::disk::Disk;
-use crate::random::{Random, operations};
 use crate::shapes::{Shape, entries, pool};
+use plinth_core::random::{Random, trials};
 
 fn sample<K: Shape>(disk: &Disk) -> Vec<(K::Model, u64)> {
     let index: Index<K> = Index::create(&pool(1000), disk.clone(), Options::default()).unwrap();
@@ -19,8 +19,8 @@ fn flips<K: Shape>(seed: u64) {
     let disk = Disk::new(0);
     let expected = sample::<K>(&disk);
     let whole = disk.bytes();
-    let mut random = Random::new(seed);
-    for _ in 0..operations(150) {
+    let mut random = Random(seed);
+    for _ in 0..trials("PLINTH_INDEX_OPS", 150) {
         let mut bytes = whole.clone();
         let at = usize::try_from(random.below(bytes.len() as u64)).unwrap();
         bytes[at] ^= 1 << random.below(8);

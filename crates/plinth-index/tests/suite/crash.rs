@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use plinth_index::{Bytes, Index, Options};
 
 use crate::disk::Disk;
-use crate::random::{Random, operations};
 use crate::shapes::{Shape, entries, pool};
+use plinth_core::random::{Random, trials};
 
 fn run<K: Shape>(seed: u64) {
-    let mut random = Random::new(seed);
+    let mut random = Random(seed);
     let pool = pool(10);
     let disk = Disk::new(seed);
     let index: Index<K, false> = Index::create(&pool, disk.clone(), Options::default()).unwrap();
@@ -61,7 +61,7 @@ fn run<K: Shape>(seed: u64) {
 
 #[test]
 fn a_power_cut_leaves_a_checkpoint() {
-    for seed in 0..operations(16) {
+    for seed in 0..trials("PLINTH_INDEX_OPS", 16) {
         run::<i32>(seed);
         run::<plinth_index::Bytes>(seed);
     }
@@ -96,7 +96,7 @@ fn long(n: u64) -> Vec<u8> {
 fn readers_bring_pages_in_during_a_checkpoint() {
     let (disk, keys) = (Disk::new(1), 1_500);
     let index: Index<Bytes> = Index::create(&pool(10), disk.clone(), Options::default()).unwrap();
-    let mut random = Random::new(1);
+    let mut random = Random(1);
     let mut model: BTreeSet<(Vec<u8>, u64)> = (0..keys / 2).map(|n| (long(n * 2), n * 2)).collect();
     for (key, row) in &model {
         index.insert(key, *row).unwrap();
@@ -106,7 +106,7 @@ fn readers_bring_pages_in_during_a_checkpoint() {
         for thread in 0..3 {
             let (done, index) = (&done, &index);
             scope.spawn(move || {
-                let mut random = Random::new(thread + 10);
+                let mut random = Random(thread + 10);
                 while !done.load(Relaxed) {
                     let n = random.below(keys);
                     assert!(index.get(&long(n)).unwrap().is_none_or(|row| row == n));
@@ -124,7 +124,7 @@ fn readers_bring_pages_in_during_a_checkpoint() {
                 }
             }
         };
-        for round in 1..=operations(20) {
+        for round in 1..=trials("PLINTH_INDEX_OPS", 20) {
             some(&mut model);
             index.checkpoint(round).unwrap();
             let durable = model.clone();

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use plinth_index::{Bytes, Index, IndexError, Options};
 
 use crate::disk::Disk;
-use crate::random::{Random, operations};
 use crate::shapes::{entries, pool};
+use plinth_core::random::{Random, trials};
 
 type Entry = (Vec<u8>, u64);
 
@@ -60,7 +60,7 @@ struct Maker {
 
 impl Maker {
     fn new(seed: u64) -> Self {
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let lens = [(0, 300), (0, 20), (1, 9), (8, 8), (12, 12), (16, 16), (17, 17), (24, 24), (100, 300), (255, 300)];
         let (least, most) = lens[usize::try_from(random.below(10)).unwrap()];
         let values = [1, 2, 4, 16, 256][usize::try_from(random.below(5)).unwrap()];
@@ -86,7 +86,7 @@ impl Maker {
 
 /// Keys that come in any order, some of which go again.
 fn change<const U: bool>(seed: u64, entries: u64) {
-    let (mut maker, mut random) = (Maker::new(seed), Random::new(seed ^ 0x55));
+    let (mut maker, mut random) = (Maker::new(seed), Random(seed ^ 0x55));
     let disk = Disk::new(seed);
     let pages = if random.chance(50) { 12 } else { 1000 };
     let mut index: Index<Bytes, U> = Index::create(&pool(pages), disk.clone(), Options::default()).unwrap();
@@ -151,7 +151,7 @@ fn many_indexes_take_few_addresses() {
 
 #[test]
 fn keys_of_any_length_and_entropy() {
-    let cases = operations(6_000) / 100;
+    let cases = trials("PLINTH_INDEX_OPS", 6_000) / 100;
     for seed in 0..cases {
         let mut maker = Maker::new(seed);
         let entries = 200 + maker.random.below(1_500);

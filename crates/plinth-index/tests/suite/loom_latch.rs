@@ -10,7 +10,7 @@ use latch::{Hybrid, Latch};
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use loom::thread;
 
-/// A page of two words, which are equal whenever nobody writes.
+/// A page of two words, which are equal whenever no thread writes.
 struct Page {
     latch: Hybrid,
     words: [AtomicU64; 2],

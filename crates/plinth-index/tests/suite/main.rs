@@ -7,7 +7,6 @@ mod disk;
 mod keys;
 mod loom_latch;
 mod model;
-mod random;
 mod shapes;
 mod threads;
 

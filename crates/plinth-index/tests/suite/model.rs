@@ -6,12 +6,12 @@ use std::ops::Bound;
 use plinth_index::{Bytes, Index, Options};
 
 use crate::disk::Disk;
-use crate::random::{Random, operations};
 use crate::shapes::{Shape, entries, pool};
+use plinth_core::random::{Random, trials};
 
 /// Runs operations with keys below `keys`, in a pool of `pages` and on a disk that fails for some percent of what it is asked.
 fn run<K: Shape, const U: bool>(seed: u64, ops: u64, keys: u64, pages: u64, faults: u64) {
-    let mut random = Random::new(seed);
+    let mut random = Random(seed);
     let disk = Disk::new(seed);
     let pool = pool(pages);
     let mut index: Index<K, U> = Index::create(&pool, disk.clone(), Options::default()).unwrap();
@@ -153,23 +153,23 @@ fn all(seed: u64, ops: u64, keys: u64, pages: u64, faults: u64) {
 
 #[test]
 fn in_memory() {
-    all(1, operations(3_000), 2_000, 10_000, 0);
+    all(1, trials("PLINTH_INDEX_OPS", 3_000), 2_000, 10_000, 0);
 }
 
 #[test]
 fn larger_than_memory() {
-    all(2, operations(2_500), 8_000, 12, 0);
+    all(2, trials("PLINTH_INDEX_OPS", 2_500), 8_000, 12, 0);
 }
 
 #[test]
 fn with_failing_storage() {
-    all(3, operations(1_500), 8_000, 12, 3);
+    all(3, trials("PLINTH_INDEX_OPS", 1_500), 8_000, 12, 3);
 }
 
 #[test]
 fn few_keys() {
     for seed in 0..4 {
-        all(100 + seed, operations(400), 40, 8, 0);
+        all(100 + seed, trials("PLINTH_INDEX_OPS", 400), 40, 8, 0);
     }
 }
 

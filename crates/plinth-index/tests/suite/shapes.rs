@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plinth_index::{Bytes, Index, Key, Pool};
 use plinth_io::MemoryBudget;
 
-use crate::random::Random;
+use plinth_core::random::Random;
 
 /// Pages of 4,096 bytes, roughly.
 pub fn pool(pages: u64) -> Arc<Pool> {
@@ -49,7 +49,7 @@ impl Shape for Bytes {
 
     /// Prefixes in common of any length, empty keys, zeros at the end, and now and then a long one.
     fn make(n: u64) -> Vec<u8> {
-        let mut random = Random::new(n);
+        let mut random = Random(n);
         let len = match n % 97 {
             0 => 0,
             1 => 3000 + random.below(8000),

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use plinth_index::{Bytes, Index, Options};
 
 use crate::disk::Disk;
-use crate::random::{Random, operations};
 use crate::shapes::{Shape, entries, pool};
+use plinth_core::random::{Random, trials};
 
 const THREADS: u64 = 4;
 
@@ -22,7 +22,7 @@ fn run<K: Shape>(seed: u64, ops: u64, keys: u64, pages: u64, faults: u64) {
             .map(|thread| {
                 let index = &index;
                 scope.spawn(move || {
-                    let mut random = Random::new(seed * 31 + thread);
+                    let mut random = Random(seed * 31 + thread);
                     let mut model: BTreeMap<K::Model, u64> = BTreeMap::new();
                     for op in 0..ops {
                         let mine = K::make(random.below(keys / THREADS) * THREADS + thread);
@@ -47,7 +47,7 @@ fn run<K: Shape>(seed: u64, ops: u64, keys: u64, pages: u64, faults: u64) {
                                 }
                             }
                             8 => {
-                                // Whoever's they are, a row says whose it is.
+                                // Whichever thread's they are, a row says whose it is.
                                 let any: Vec<u64> = (0..40).map(|_| random.below(keys / THREADS * THREADS)).collect();
                                 let some: Vec<K::Model> = any.iter().map(|&n| K::make(n)).collect();
                                 let lent: Vec<K::Ref<'_>> = some.iter().map(K::lend).collect();
@@ -120,18 +120,18 @@ fn run<K: Shape>(seed: u64, ops: u64, keys: u64, pages: u64, faults: u64) {
 
 #[test]
 fn in_memory() {
-    run::<i32>(1, operations(3_000), 9_000, 100_000, 0);
-    run::<Bytes>(1, operations(3_000), 9_000, 100_000, 0);
-    run::<i64>(2, operations(3_000), 200, 100_000, 0);
+    run::<i32>(1, trials("PLINTH_INDEX_OPS", 3_000), 9_000, 100_000, 0);
+    run::<Bytes>(1, trials("PLINTH_INDEX_OPS", 3_000), 9_000, 100_000, 0);
+    run::<i64>(2, trials("PLINTH_INDEX_OPS", 3_000), 200, 100_000, 0);
 }
 
 #[test]
 fn larger_than_memory() {
-    run::<i64>(3, operations(3_000), 40_000, 24, 0);
-    run::<Bytes>(3, operations(1_500), 9_000, 40, 0);
+    run::<i64>(3, trials("PLINTH_INDEX_OPS", 3_000), 40_000, 24, 0);
+    run::<Bytes>(3, trials("PLINTH_INDEX_OPS", 1_500), 9_000, 40, 0);
 }
 
 #[test]
 fn with_failing_storage() {
-    run::<u128>(4, operations(2_000), 40_000, 24, 2);
+    run::<u128>(4, trials("PLINTH_INDEX_OPS", 2_000), 40_000, 24, 2);
 }

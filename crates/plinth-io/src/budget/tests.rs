@@ -205,7 +205,7 @@ fn threads_share_what_caches_give_back() {
     let budget = MemoryBudget::new(1600);
     let caches = [Entries::filled(&budget, 80, 10), Entries::filled(&budget, 80, 10)];
     assert_eq!(budget.left(), 0);
-    // Sixteen times a hundred: each thread must get its own, whoever reclaimed it.
+    // Sixteen times a hundred: each thread must get its own, whichever thread reclaimed it.
     let got: Vec<Reservation> = thread::scope(|scope| {
         let threads: Vec<_> = (0..16).map(|_| scope.spawn(|| budget.reserve("query", 100).unwrap())).collect();
         threads.into_iter().map(|t| t.join().unwrap()).collect()

@@ -32,7 +32,7 @@ pub(super) struct State {
 pub(super) struct Contents {
     pub(super) bytes: Arc<Vec<u8>>,
     synced: Arc<Vec<u8>>,
-    /// Sectors that a failed sync gave up: whoever reads still sees them, but no later sync writes them.
+    /// Sectors that a failed sync gave up: readers still see them, but no later sync writes them.
     given_up: BTreeSet<usize>,
 }
 
@@ -89,7 +89,7 @@ impl State {
         let operation = self.counters.operations;
         self.counters.operations += 1;
         self.gone |= self.faults.vanishing.is_some_and(|from| operation >= from);
-        self.faults.failing == Some(operation)
+        self.faults.failing == Some(operation) || (self.faults.erratic > 0 && self.random.chance(self.faults.erratic))
     }
 
     /// Counts one that is done at once.
@@ -161,7 +161,7 @@ impl State {
     /// Makes a file's contents durable, but for what was given up before.
     pub(super) fn sync(&mut self, name: &str, file: usize) -> Result<()> {
         self.watched();
-        let fails = self.begin();
+        let fails = self.begin() || self.faults.syncs_fail;
         let healthy = self.health(fails);
         let before = self.files[file].clone();
         let mut after = before.clone();

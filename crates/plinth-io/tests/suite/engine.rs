@@ -101,7 +101,7 @@ fn many_readers_share_an_engine_and_its_memory() {
                         let ranges = [range.clone()];
                         let request = Request { ranges: &ranges, priority: Priority::Now, query_bytes: u64::MAX };
                         let reading = source.start(&request).unwrap().unwrap();
-                        // Some nobody waits for.
+                        // Some are not waited for.
                         if random.below(4) == 0 {
                             continue;
                         }

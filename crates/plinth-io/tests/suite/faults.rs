@@ -15,7 +15,7 @@ use plinth_io::{Io, IoMode, IoOptions, LocalFile, MemoryBudget, Priority, Reques
 
 use crate::engine::{MODES, at, file, io, read, settled};
 
-/// Prints each warning, for whoever started this process.
+/// Prints each warning, for the parent process.
 struct Printed;
 
 impl log::Log for Printed {

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::html::escape;
 use crate::limits::{Limit, Resource, Roofline};
 use crate::profile::Profile;
+use plinth_core::html::escape;
 use plinth_core::units;
 
 const WIDTH: f64 = 1100.0;

@@ -2,15 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::html::{colour, escape};
+use super::html::colour;
 use crate::anchor::Stage;
 use crate::profile::{Profile, Row};
+use plinth_core::html::escape;
 use plinth_core::units;
 
 const WIDTH: f64 = 1100.0;
 const LINE: f64 = 22.0;
 
-/// What is narrower is not drawn: nobody would see it.
+/// The narrowest bar that is drawn: less can't be seen.
 const NARROW: f64 = 0.4;
 
 /// Width of a character of the labels, about.

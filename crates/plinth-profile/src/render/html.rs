@@ -6,6 +6,7 @@ use super::{chart, flame, text};
 use crate::anchor::Stage;
 use crate::limits::Roofline;
 use crate::profile::Profile;
+use plinth_core::html::{escape, page};
 use plinth_core::units;
 
 const STYLE: &str = "
@@ -31,10 +32,7 @@ impl Profile {
     /// A page with the flame graph, the roofline and the table.
     pub fn to_html(&self) -> String {
         let title = if self.title.is_empty() { "plinth profile".to_owned() } else { text::one_line(&self.title) };
-        let title = escape(&title);
-        let mut out = format!(
-            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>\n"
-        );
+        let mut out = page(&title, STYLE);
         // Writing to a String can't fail.
         for line in self.summary() {
             let _ = writeln!(out, "<p class=\"quiet\">{}</p>", escape(&line));
@@ -119,20 +117,4 @@ pub(super) fn colour(stage: Stage) -> &'static str {
         Stage::Structure | Stage::Parse => "parse",
         Stage::Join | Stage::Other | Stage::Idle => "other",
     }
-}
-
-/// Text as text.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() && !c.is_whitespace() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }

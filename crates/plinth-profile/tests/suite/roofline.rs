@@ -67,7 +67,7 @@ fn a_device_at_its_limit_bounds() {
         roofline.verdict.starts_with("device-bound: reads at 95.0 % of what the device can do; read less"),
         "{roofline:?}"
     );
-    // More than it can: somebody is wrong.
+    // More than it can: one of the figures is wrong.
     let wild = profile(2, &[(Stage::Submit.into(), 1_000_000, 9_000_000, 19_000_000)], 0);
     assert!(
         Roofline::of(&wild, &ceilings).verdict.contains("950.0 % of what the device can do; more than was measured")

@@ -53,7 +53,7 @@ fn queries_of_one_process_are_told_apart() {
     check(&other);
     assert_eq!(tree(&one), [(0, "operator 0", 3, 33), (1, "decode", 30, 30)]);
     assert_eq!(tree(&other), [(0, "operator 0", 300, 3_300), (1, "decode", 3_000, 3_000)]);
-    assert_eq!((nanos(one.other), nanos(other.other)), (0, 0), "what the other did is no work of nobody");
+    assert_eq!((nanos(one.other), nanos(other.other)), (0, 0), "what the other did is not counted as other work");
     assert_eq!(nanos(one.idle), 3_300);
 }
 
@@ -120,7 +120,7 @@ fn what_others_do_in_an_operators_stead_stands_below_it() {
     profiler.part_of(operators[0], None);
     profiler.part_of(operators[1], Some(operators[0]));
     profiler.part_of(operators[2], Some(operators[1]));
-    // Each says that it is part of the other: nobody is lost, and nothing hangs.
+    // Each says that it is part of the other: no row is lost, and nothing hangs.
     let [ring, knot] = [0, 1].map(|at| profiler.anchor(Stage::Filter, &format!("filter {at}")));
     profiler.part_of(ring, Some(knot));
     profiler.part_of(knot, Some(ring));
@@ -152,7 +152,7 @@ fn what_others_do_in_an_operators_stead_stands_below_it() {
     assert_eq!(
         tree(&profile)[..3],
         [(0, "same", 1, 1_111), (1, "same", 110, 1_110), (2, "same", 1_000, 1_000)],
-        "one path, whoever went it"
+        "one path, whichever thread went it"
     );
     assert_eq!(row(&profile.flat(), "filter filter 1").time.as_nanos(), 5);
 }

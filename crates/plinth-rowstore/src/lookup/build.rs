@@ -44,7 +44,7 @@ impl Indexes {
         let pool = self.pool()?;
         let built = write(&**storage, &name, &pool, &self.budget, segment, index);
         if built.is_err() {
-            // What can't be removed now, whoever opens the table next removes.
+            // What can't be removed now, the next to open the table removes.
             let _ = storage.remove(&name);
         }
         built?;
@@ -108,7 +108,7 @@ impl Indexes {
         Err(wrong(format!("has {} entries, which are not those of the {valued} rows: {lost}", found.count)))
     }
 
-    /// Opens all trees of a segment that can be: those that can't are built again by whoever opens the table for writing.
+    /// Opens all trees of a segment that can be: those that can't are built again when the table is opened for writing.
     pub(crate) fn open_all(&self, storage: &dyn Storage, segment: &Segment) {
         for index in self.of(segment) {
             if let Ok(tree) = self.open(storage, segment, &index) {

@@ -119,7 +119,7 @@ fn check(table: &Table, history: &[Acknowledged], moment: usize, seed: u64, leas
 }
 
 fn points() -> usize {
-    std::env::var("PLINTH_CRASH_POINTS").ok().and_then(|points| points.parse().ok()).unwrap_or(20_000)
+    usize::try_from(trials("PLINTH_CRASH_POINTS", 20_000)).unwrap()
 }
 
 #[test]

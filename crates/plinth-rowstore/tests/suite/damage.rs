@@ -139,7 +139,7 @@ fn either_slot_is_enough() {
         let damaged = disk.copy(1);
         damaged.write("_manifest", slot, &[0xee; 4096]).unwrap();
         assert_eq!(read(&damaged).unwrap(), model);
-        // Whoever writes puts it right.
+        // The next writer puts it right.
         damaged.write("_manifest", 4096 - slot, &[0xee; 4096]).unwrap();
         assert_eq!(read(&damaged).unwrap(), model);
     }

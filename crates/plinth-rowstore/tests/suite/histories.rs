@@ -488,7 +488,7 @@ impl History {
 
 #[test]
 fn every_way_to_rows_finds_what_a_scan_does() {
-    let histories = std::env::var("PLINTH_HISTORIES").ok().and_then(|n| n.parse().ok()).unwrap_or(60_u64);
+    let histories = trials("PLINTH_HISTORIES", 60);
     let run = |first: u64| {
         let done = (first..histories).step_by(2).map(|seed| History::new(seed).run(seed));
         done.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))

@@ -219,7 +219,7 @@ fn what_an_index_can_not_be() {
     table.create_index("by_t", &["t"], true).unwrap();
     let again = message(table.create_index("by_t", &["n"], false).unwrap_err());
     assert_eq!(again, "there is an index \"by_t\" already");
-    assert!(message(table.create_index("x", &["nobody"], false).unwrap_err()).contains("nobody"));
+    assert!(message(table.create_index("x", &["nothing"], false).unwrap_err()).contains("nothing"));
     assert!(message(table.create_index("x", &[], false).unwrap_err()).contains("at least one column"));
     assert_eq!(message(table.drop_index("x").unwrap_err()), "the table has no index \"x\"");
     assert_eq!(message(table.snapshot().find("x", 1).unwrap_err()), "the table has no index \"x\"");

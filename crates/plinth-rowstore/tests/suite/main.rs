@@ -38,6 +38,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
+pub(crate) use plinth_core::random::{Random, trials};
 use plinth_format::{OpenOptions, WriterOptions};
 use plinth_io::sim::{Faults, SimDisk};
 use plinth_io::{Io, Source, Storage};
@@ -131,17 +132,14 @@ pub(crate) fn keys(ids: impl IntoIterator<Item = i64>) -> Vec<Key> {
     ids.into_iter().map(Key::from).collect()
 }
 
-/// Numbers that follow from a seed.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(pub(crate) u64);
+/// Draws of these tests.
+pub(crate) trait Draw {
+    /// A key of few, so that the same ones come again.
+    fn key(&mut self) -> i64;
+}
 
-impl Random {
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n.max(1)
-    }
-
-    pub(crate) fn key(&mut self) -> i64 {
+impl Draw for Random {
+    fn key(&mut self) -> i64 {
         i64::try_from(self.below(60)).unwrap() - 20
     }
 }

@@ -194,7 +194,7 @@ impl Told {
 
 #[test]
 fn processes_that_write_read_verify_and_are_killed_lose_nothing() {
-    let seconds = std::env::var("PLINTH_SOAK_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(6);
+    let seconds = trials("PLINTH_SOAK_SECONDS", 6);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t");
     drop(Table::create(&path, &schema(), &["id"], options()).unwrap());

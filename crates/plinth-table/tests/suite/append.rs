@@ -48,7 +48,7 @@ fn rows_that_are_not_published_leave_nothing_not_even_a_new_folder() {
     assert!(TableFolder::new(&folder).open(None).unwrap().files().is_empty(), "complete, but not published");
     drop(complete);
     assert!(!folder.exists());
-    // A folder that has become somebody's stays.
+    // A folder that is in use stays.
     let abandoned = start();
     std::fs::write(folder.join("notes"), b"mine").unwrap();
     drop(abandoned);
