@@ -22,14 +22,13 @@ use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_schema::Schema;
 use arrow_select::filter::filter_record_batch;
 use plinth_core::sync::{lock, read, write};
+use plinth_core::wire::checksum;
 use plinth_index::Pool;
 use plinth_io::{IoError, MemoryBudget};
 
-use crate::error::arrow;
-use crate::error::{Result, TableError};
+use crate::error::{Result, TableError, arrow};
 use crate::key::{KeyColumns, Keys};
 pub(crate) use pages::StoredPages;
-use plinth_core::wire::checksum;
 pub(crate) use tree::{Span, Tree, just_above};
 
 /// What an index is of.

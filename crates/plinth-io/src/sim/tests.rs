@@ -72,9 +72,11 @@ fn failures_name_file_and_place_and_cancelled_reads_never_begin() {
     assert_eq!(error, "f: cannot read 1000 bytes at 4000: input/output error");
     assert_eq!(end(&[4000..5000]).unwrap(), 1);
 
+    // The error may have come before the other read began.
+    let never_begun = disk.counters().never_begun;
     drop(start(&file, &[0..10, 20..30]));
     nothing_is_left(&disk);
-    assert_eq!(disk.counters().never_begun, 2);
+    assert_eq!(disk.counters().never_begun, never_begun + 2);
 
     disk.set_len("f", 500).unwrap();
     assert!(matches!(end(&[400..600]), Err(IoError::PastEnd { offset: 400, len: 500, .. })));
