@@ -2,7 +2,7 @@
 
 use datafusion_common::DataFusionError;
 use plinth_format::FormatError;
-use plinth_table::store::TableError;
+use plinth_rowstore::TableError;
 
 /// A file's error as the engine's. A predicate's own failure stays an execution error, as the engine would have raised
 /// it; the rest is passed through whole, so a caller can downcast it.
@@ -20,7 +20,7 @@ pub(crate) fn from_join(error: tokio::task::JoinError) -> DataFusionError {
 }
 
 /// A table's error as the engine's.
-pub(crate) fn from_table(error: TableError) -> DataFusionError {
+pub fn from_table(error: TableError) -> DataFusionError {
     match error {
         TableError::Format(error) => crate::from_format(error),
         other => DataFusionError::External(Box::new(other)),

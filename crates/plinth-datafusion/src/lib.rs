@@ -58,7 +58,7 @@ mod windows;
 pub use config::PlinthConfig;
 pub use dense::dense;
 pub use enlarging::{bounded_functions, enlarges};
-pub use error::from_format;
+pub use error::{from_format, from_table};
 pub use foreign::ForeignTable;
 pub use format::{PlinthFormat, PlinthFormatFactory};
 #[doc(hidden)]
@@ -72,7 +72,7 @@ pub use plinth_core::simd::Level;
 pub use pool::BudgetPool;
 pub use predicate::{PredicateTranslator, can_own};
 pub use profile::{ProfileOperators, profile_tasks};
-pub use rows::{StoreTable, Stores, Writing, from_table};
+pub use rows::{StoreTable, Stores, Writing};
 pub use scalar::{to_plinth, to_scalar_value};
 pub use sink::{WriteExec, write_plan, write_streams};
 pub use source::PlinthSource;

@@ -8,12 +8,12 @@
 
 use std::sync::{Arc, RwLock};
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use hashbrown::HashTable;
 use plinth_core::sync::{read, write};
+use plinth_encoding::text::{compact, compact_batch};
 use plinth_io::{MemoryBudget, Reservation};
 
 use crate::batches::memory;
@@ -227,11 +227,5 @@ fn gather(batches: &mut Vec<Numbered>) -> Result<()> {
 
 /// Text in a buffer of its own: it must keep neither what it was cut from nor a buffer for each batch that it came in.
 fn own(batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().map(|column| match column.data_type() {
-        DataType::Utf8View => Arc::new(column.as_string_view().gc()) as ArrayRef,
-        DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
-        _ => Arc::clone(column),
-    });
-    let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options).map_err(arrow)
+    compact_batch(batch, compact).map_err(|error| TableError::invalid(error.to_string()))
 }

@@ -8,5 +8,5 @@ mod point;
 mod stores;
 mod table;
 
-pub use stores::{Stores, Writing, from_table};
+pub use stores::{Stores, Writing};
 pub use table::StoreTable;

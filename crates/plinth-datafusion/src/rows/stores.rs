@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use crate::error::from_table;
 use datafusion_common::{DataFusionError, Result, exec_err};
 use plinth_rowstore::{Committed, Snapshot, Table, TableError, TableOptions, Transaction, View};
 
@@ -345,14 +346,6 @@ impl Writing {
             open.kept.0.push(Box::new(memory));
         }
         Ok(done)
-    }
-}
-
-/// A table's error as the engine's.
-pub fn from_table(error: TableError) -> DataFusionError {
-    match error {
-        TableError::Format(error) => crate::from_format(error),
-        other => DataFusionError::External(Box::new(other)),
     }
 }
 

@@ -22,7 +22,8 @@ use plinth_format::File;
 use plinth_rowstore::SegmentRows;
 
 use super::point;
-use super::stores::{Stores, from_table};
+use super::stores::Stores;
+use crate::error::from_table;
 use crate::source::PlinthSource;
 use crate::{location, statistics, table};
 

@@ -168,7 +168,11 @@ impl Blocks {
     }
 
     /// Starts to read what is not here yet, in one batch; `None` if it was asked for ahead and there is no memory for it.
-    pub(super) fn start(&self, wanted: impl Iterator<Item = (usize, BlockId)>, priority: Priority) -> Result<Option<Fetch>> {
+    pub(super) fn start(
+        &self,
+        wanted: impl Iterator<Item = (usize, BlockId)>,
+        priority: Priority,
+    ) -> Result<Option<Fetch>> {
         let (mut parts, mut cached) = (Vec::new(), Vec::new());
         for (stream, at) in wanted {
             if self.loaded.get(&at).is_some_and(|loaded| loaded.holds(stream)) {

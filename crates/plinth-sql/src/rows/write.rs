@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -16,6 +15,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use plinth_datafusion::Writing;
+use plinth_encoding::text::{compact, compact_batch};
 use plinth_rowstore::{TableError, Transaction};
 
 use crate::{Params, Session};
@@ -134,7 +134,8 @@ impl Gathered {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let batch = alone(&batch)?;
+        // Rows that were filtered would else keep all the text that they came with.
+        let batch = compact_batch(&batch, compact).map_err(|e| DataFusionError::External(Box::new(e)))?;
         self.memory.try_grow(batch.get_array_memory_size() + batch.num_rows() * A_ROW)?;
         self.rows += batch.num_rows() as u64;
         self.batches.push(batch);
@@ -145,17 +146,6 @@ impl Gathered {
     pub(super) fn bytes(&self) -> usize {
         self.memory.size()
     }
-}
-
-/// Text that keeps nothing but itself: rows that were filtered would else keep all that they came with.
-fn alone(batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().map(|column| match column.data_type() {
-        DataType::Utf8View => Arc::new(column.as_string_view().gc()) as ArrayRef,
-        DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
-        _ => Arc::clone(column),
-    });
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options)?)
 }
 
 /// Some columns of a batch as rows of a table: a column that may not be null is not.
