@@ -57,7 +57,7 @@ impl Places {
     }
 }
 
-/// What columns hold, whoever read them.
+/// What columns hold, whichever reader made them.
 #[derive(Default)]
 struct Told {
     rows: u64,

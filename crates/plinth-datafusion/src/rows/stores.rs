@@ -15,7 +15,7 @@ use plinth_rowstore::{Committed, Snapshot, Table, TableError, TableOptions, Tran
 const CLOCK: Duration = Duration::from_millis(100);
 
 /// The tables that a session has open. One that it has written to stays open for writing until [`Stores`] is dropped; others are
-/// read as they are when a statement begins, whoever writes to them.
+/// read as they are when a statement begins, whichever process writes to them.
 #[derive(Debug)]
 pub struct Stores {
     options: TableOptions,

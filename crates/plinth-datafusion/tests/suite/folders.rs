@@ -44,7 +44,7 @@ async fn a_table_is_its_folder_when_it_was_opened() {
         CompactOptions { writer: WriterOptions { threads: 1, ..WriterOptions::default() }, ..Default::default() };
     compact(dir.path(), &options, &mut |_| {}).unwrap();
     assert!(!after.is_current().unwrap());
-    // Whoever has the old files open still reads them.
+    // A reader that has the old files open still reads them.
     let ctx = session(2);
     ctx.register_table("old", Arc::new(after)).unwrap();
     register(&ctx, dir.path());

@@ -192,7 +192,7 @@ async fn limits_stop_early_and_give_enough() {
     }
     let plan = t.plan("SELECT id FROM t WHERE i < 50 LIMIT 33").await;
     assert!(plan.contains("limit=33"), "{plan}");
-    // Without a filter the rows of a partition come in order; which of several comes first is nobody's promise.
+    // Without a filter the rows of a partition come in order; which of several comes first is not promised.
     Twins::new(&[5_000, 700], 1_024, 1).agree_in_order("SELECT id FROM t LIMIT 1200").await;
 }
 

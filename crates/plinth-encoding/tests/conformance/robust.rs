@@ -1,4 +1,4 @@
-//! Bytes that no encoder wrote, and columns that nobody thought of.
+//! Bytes that no encoder wrote, and columns of unusual shapes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -548,7 +548,7 @@ fn what_a_budget_refuses_is_decoded_when_needed_and_what_is_kept_is_given_back()
         assert!(tight.block_values(tight.blocks()).is_err());
         assert!(budget.used() <= budget.limit() && reads.load(Ordering::Relaxed) >= tight.blocks());
 
-        // Room for all, until somebody else wants it.
+        // Room for all, until another part of the program wants it.
         let budget = MemoryBudget::new(size * 2);
         let roomy = open(physical, &encoded).unwrap().0.within(&budget);
         let loan = roomy.values_within().unwrap().unwrap();

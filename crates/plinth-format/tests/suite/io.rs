@@ -148,7 +148,7 @@ fn values_that_need_no_decoding_stay_where_they_were_read() {
                 assert!(data.buffers()[values..].iter().all(is_read), "{mode:?} {:?}", column.data_type());
             }
         }
-        // On loan to whoever has the batches, and to nobody else.
+        // On loan to the holder of the batches alone.
         assert!(io.counters().extent_bytes > 0 && io.counters().held_bytes == 0);
         drop(batches);
         settled(&io);

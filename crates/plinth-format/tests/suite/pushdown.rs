@@ -131,7 +131,7 @@ fn what_is_kept_of_filtered_blocks_is_never_more_than_allowed() {
         }
         (live, scan.adaptive_stats().retained_peak())
     };
-    // Read twice, blocks are kept as they are stored, whoever asks: then that is done.
+    // Read twice, blocks are kept as they are stored, for every reader: then that is done.
     live(0);
     live(0);
     let (alone, peak) = live(0);

@@ -81,7 +81,7 @@ fn numbers_are_written_as_is_said() {
     for sample in [Sample::Rows(100), Sample::Everything] {
         assert_eq!(rows(text, &SourceOptions { sample, ..german.clone() }).unwrap(), expected);
     }
-    // Nobody said so: nothing is bent.
+    // It was not asked for: nothing is bent.
     assert_eq!(sniffed("a\tb\n1,234\t1\n1\t2\n"), [r#"{"a":"1,234","b":1}"#, r#"{"a":"1","b":2}"#]);
     let types = [
         ("a", DataType::Int32),

@@ -231,7 +231,7 @@ proptest! {
             ("n", Arc::new(Int64Array::from(numbers))), ("f", Arc::new(Float64Array::from(floats))),
             ("d", Arc::new(Date32Array::from(days))), ("t", Arc::new(instants)), ("b", Arc::new(BooleanArray::from(flags))),
         ];
-        // Of a column of nulls nobody can tell what it was.
+        // A column of nulls does not tell what it was.
         columns.retain(|(_, array)| array.null_count() < array.len());
         prop_assume!(!columns.is_empty());
         let batch = batch(&columns);

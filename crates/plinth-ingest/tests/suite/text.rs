@@ -475,7 +475,7 @@ fn what_is_no_regular_file_is_refused_and_not_waited_for() {
     odd.push(dir.path().join("*.csv"));
     let (to, refused) = std::sync::mpsc::channel();
     let paths = odd.clone();
-    // Nobody ever writes to them: what opened one would not come back.
+    // They have no writer: a reader that opened one would wait for ever.
     std::thread::spawn(move || {
         for path in paths {
             for format in [FileFormat::Csv, FileFormat::Ndjson, FileFormat::Parquet] {

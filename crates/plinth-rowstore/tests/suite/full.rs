@@ -5,6 +5,9 @@ use super::model::step;
 use super::*;
 use plinth_rowstore::TableError;
 
+/// Histories that differ, by their seed.
+const HISTORIES: u64 = 11;
+
 /// Writes that find the device full, from the first on.
 const LASTING: [u64; 3] = [1, 3, 12];
 
@@ -31,7 +34,7 @@ fn history(first: u64, lasting: u64, crash: bool) -> bool {
             Err(error) => again(error, "create"),
         }
     };
-    let (mut random, mut model) = (Random(first % 11), Model::new());
+    let (mut random, mut model) = (Random(first % HISTORIES), Model::new());
     for i in 0..30 {
         if i % 6 == 2 {
             let (name, columns) = super::indexes::INDEXES[usize::try_from(random.below(4)).unwrap()];
@@ -80,8 +83,8 @@ fn a_table_goes_on_once_there_is_space_again() {
     for lasting in LASTING {
         let mut missed = 0;
         let mut first = 0;
-        // Until a history ends before that write.
-        while missed < 3 {
+        // Until each of the histories ends before that write.
+        while missed < HISTORIES {
             missed = if history(first, lasting, first % 3 == 0) { 0 } else { missed + 1 };
             first += 1;
         }
