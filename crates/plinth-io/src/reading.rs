@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wants_any_more_is_not_kept() {
+    fn what_is_not_wanted_any_more_is_not_kept() {
         let slab = crate::slab::Slab::new(1, false).unwrap();
         let lent = || Ok(slab.take(1).unwrap().into_buffer(0, 1).unwrap());
         let (reading, mut replies) = Reading::new(3);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_that_panics_ends_nobody_elses_thread() {
+    fn a_waker_that_panics_ends_no_other_thread() {
         struct Panics;
         impl Wake for Panics {
             fn wake(self: Arc<Self>) {

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_written_to_once_somebody_reads_it() {
+    fn a_pipe_is_written_to_once_it_has_a_reader() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pipe");
         pipe(&path);

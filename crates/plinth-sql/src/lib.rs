@@ -27,6 +27,7 @@ mod error;
 mod interrupt;
 mod joins;
 mod meaning;
+mod names;
 mod numbers;
 mod params;
 mod profiles;

@@ -1,4 +1,4 @@
-//! Profiles of statements: which are recorded, and `plinth_profile()`, which shows the last one.
+//! `plinth_profile()`: the profile of the last statement that had one.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -9,14 +9,8 @@ use datafusion::catalog::{TableFunctionImpl, TableProvider};
 use datafusion::common::{Result, exec_err};
 use datafusion::datasource::MemTable;
 use datafusion::logical_expr::Expr;
-use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast;
-use plinth_datafusion::PlinthConfig;
-use plinth_profile::{Part, Profile, Profiler, ProfilerOptions, Row};
-
 use plinth_core::sync::lock;
-
-use crate::Session;
+use plinth_profile::{Part, Profile, Profiler, Row};
 
 /// The profile of the last statement that had one.
 #[derive(Debug, Default)]
@@ -26,33 +20,16 @@ pub(crate) struct Profiles {
     asked: AtomicBool,
 }
 
-impl Session {
-    /// What records a statement: if `plinth.profile` is set, or if the statement asks how it ran.
-    pub fn profiler(&self, statement: &Statement) -> Profiler {
-        let title = statement.to_string();
-        let analyzes = matches!(statement, Statement::Explain(explain) if explain.options.analyze);
-        let state = self.context.state_ref();
-        let is_set =
-            || state.read().config_options().extensions.get::<PlinthConfig>().is_some_and(|plinth| plinth.profile);
-        // What sets a variable is nothing to look at afterwards.
-        let sets =
-            matches!(statement, Statement::Statement(statement) if matches!(**statement, ast::Statement::Set(_)));
-        if analyzes || (is_set() && !sets) {
-            Profiler::start(ProfilerOptions { title, threads: self.threads, ..ProfilerOptions::default() })
-        } else {
-            Profiler::off()
-        }
-    }
-
-    /// What a statement's profiler recorded, which `plinth_profile()` shows from now on.
-    pub fn profiled(&self, profiler: &Profiler) -> Option<Profile> {
-        let asked = self.profiles.asked.swap(false, Relaxed);
+impl Profiles {
+    /// What a statement's profiler recorded, which is the last one from now on.
+    pub(crate) fn keep(&self, profiler: &Profiler) -> Option<Profile> {
+        let asked = self.asked.swap(false, Relaxed);
         if !profiler.is_recording() {
             return None;
         }
         let profile = profiler.finish();
         if !asked {
-            *lock(&self.profiles.last) = Some(Arc::new(profile.clone()));
+            *lock(&self.last) = Some(Arc::new(profile.clone()));
         }
         Some(profile)
     }

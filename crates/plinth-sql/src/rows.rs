@@ -33,15 +33,12 @@ use datafusion::sql::sqlparser::ast::{
 };
 use plinth_datafusion::StoreTable;
 
+use super::names::{SCRATCH, normal};
 use super::{Params, Session};
 pub(crate) use created::refuse_options;
 pub(crate) use tables::{Created, constraints};
 
-pub(crate) use query::normal;
 use query::{column, last, named, quoted};
-
-/// The schema of what a statement reads beside the tables that it names.
-pub(crate) const SCRATCH: &str = "plinth_statement";
 
 /// What a statement did.
 pub(crate) enum Done {

@@ -10,9 +10,11 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::{DataFusionError, Result as EngineResult};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
 use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast;
 use futures::channel::{mpsc, oneshot};
 use futures::{FutureExt, SinkExt, Stream, StreamExt};
-use plinth_profile::{Profiler, Stage};
+use plinth_datafusion::PlinthConfig;
+use plinth_profile::{Profile, Profiler, ProfilerOptions, Stage};
 
 use crate::error::{Result, SqlError};
 use crate::{Params, Session};
@@ -21,6 +23,28 @@ use crate::{Params, Session};
 const AHEAD: usize = 2;
 
 impl Session {
+    /// What records a statement: if `plinth.profile` is set, or if the statement asks how it ran.
+    pub fn profiler(&self, statement: &Statement) -> Profiler {
+        let title = statement.to_string();
+        let analyzes = matches!(statement, Statement::Explain(explain) if explain.options.analyze);
+        let state = self.context.state_ref();
+        let is_set =
+            || state.read().config_options().extensions.get::<PlinthConfig>().is_some_and(|plinth| plinth.profile);
+        // What sets a variable is nothing to look at afterwards.
+        let sets =
+            matches!(statement, Statement::Statement(statement) if matches!(**statement, ast::Statement::Set(_)));
+        if analyzes || (is_set() && !sets) {
+            Profiler::start(ProfilerOptions { title, threads: self.threads, ..ProfilerOptions::default() })
+        } else {
+            Profiler::off()
+        }
+    }
+
+    /// What a statement's profiler recorded, which `plinth_profile()` shows from now on.
+    pub fn profiled(&self, profiler: &Profiler) -> Option<Profile> {
+        self.profiles.keep(profiler)
+    }
+
     /// Starts a statement on the runtime's threads and hands its rows over. The thread that waits for them does none of the work,
     /// and so hears the user at any moment; dropping the stream ends the work.
     ///

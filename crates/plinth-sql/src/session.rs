@@ -33,7 +33,7 @@ use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::profiles::Profiles;
 use crate::watch::{Done, Watch};
-use crate::{cut, dense, engine, joins, meaning, numbers, read, rows};
+use crate::{cut, dense, engine, joins, meaning, names, numbers, read};
 
 /// Most bytes that a sort sets aside for merging what it spilled.
 const SORT_MERGING: usize = 10 << 20;
@@ -138,7 +138,7 @@ impl Session {
         let schema = MemoryCatalogProvider::new();
         schema.register_schema("public", Arc::clone(&database) as _)?;
         let scratch = Arc::new(MemorySchemaProvider::new());
-        schema.register_schema(rows::SCRATCH, Arc::clone(&scratch) as _)?;
+        schema.register_schema(names::SCRATCH, Arc::clone(&scratch) as _)?;
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog("datafusion".to_owned(), Arc::new(schema));
         let by_path = Arc::new(DynamicListTableFactory::new(SessionStore::new()));

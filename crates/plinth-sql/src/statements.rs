@@ -22,8 +22,9 @@ use plinth_io::regular;
 
 use super::database::Entry;
 use super::meaning::resolve_windows;
+use super::names::normal;
 use super::numbers::keep_digits;
-use super::rows::{Created, Done, constraints, normal, refuse_options};
+use super::rows::{Created, Done, constraints, refuse_options};
 use super::{Params, Session, depth, engine};
 use crate::error::{Result, SqlError};
 use crate::interrupt::Interrupt;

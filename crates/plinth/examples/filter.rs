@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 3 rows: berlin at 17, berlin at 10017, berlin at 20017
-//! 30000 rows in, 3 out
+//! 24576 of 30000 rows asked, 3 out
 //! ```
 
 use std::sync::Arc;
@@ -26,7 +26,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         found.extend(at.values().iter().zip(city).map(|(at, city)| format!("{} at {at}", city.unwrap_or_default())));
     }
     println!("{} rows: {}", found.len(), found.join(", "));
-    println!("{} rows in, {} out", metrics.rows_in.load(Relaxed), metrics.rows_out.load(Relaxed));
+    let (asked, out) = (metrics.rows_in.load(Relaxed), metrics.rows_out.load(Relaxed));
+    println!("{asked} of {} rows asked, {out} out", file.num_rows());
     Ok(())
 }
 

@@ -81,12 +81,13 @@
 //!
 //! The feature `tracing` makes each stage a span of the `tracing` crate, too.
 //!
-//! A folder of files is one [`table`]. Parquet, CSV and JSON come in through [`ingest`]. SQL is the part of the crate `plinth-sql`, which
+//! A folder of files is one [`table`]. Parquet, CSV and JSON come in through `ingest`, with the feature of that name. SQL is the part of the crate `plinth-sql`, which
 //! brings a query engine; this one has none.
 
 pub use plinth_encoding::expr;
 pub use plinth_encoding::{Effort, EncodingError};
 pub use plinth_format::*;
+#[cfg(feature = "ingest")]
 pub use plinth_ingest as ingest;
 pub use plinth_io::{Io, IoMode, IoOptions, MemoryBudget};
 pub use plinth_profile as profile;

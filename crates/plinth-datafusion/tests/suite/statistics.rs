@@ -40,7 +40,7 @@ async fn rows_nulls_and_bounds_are_exact() {
 }
 
 #[tokio::test]
-async fn columns_nobody_asked_for_are_unknown() {
+async fn columns_that_were_not_asked_for_are_unknown() {
     let t = Twins::new(&[2_000], 1_024, 2);
     let plan = t.plinth.table("t").await.unwrap().into_optimized_plan().unwrap();
     let provider = t.plinth.table_provider("t").await.unwrap();

@@ -61,7 +61,7 @@ fn words(rows: u32, distinct: u32) -> RecordBatch {
 }
 
 #[test]
-fn words_get_the_same_codes_whoever_interns_them() {
+fn words_get_the_same_codes_whichever_thread_interns_them() {
     let dir = tempfile::tempdir().unwrap();
     for (name, distinct, limit) in [("few", 3_000, 1 << 20), ("many", 40_000, 1 << 20), ("given up", 40_000, 20_000)] {
         let batch = words(120_000, distinct);

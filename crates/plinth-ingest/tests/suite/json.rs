@@ -403,7 +403,7 @@ fn columns_may_be_anywhere_in_a_row() {
 }
 
 #[test]
-fn what_nobody_wants_is_passed_over_unseen_if_that_is_said() {
+fn what_is_not_wanted_is_passed_over_unseen_if_that_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let text = "{\"a\":1,\"x\":{\"y\":[01,tru,\"]}\\\"\"]}}\n{\"x\":[1 2],\"a\":2}\n{\"a\":3,\"x\":[1,{]}\n{\"a\":4,\"x\":{\"k\":1}}\n";
     let path = write(dir.path(), "x.ndjson", text);

@@ -173,7 +173,7 @@ fn caches_are_asked_before_anything_is_refused() {
 }
 
 #[test]
-fn whoever_holds_a_caches_lock_may_reserve() {
+fn the_holder_of_a_caches_lock_may_reserve() {
     let budget = MemoryBudget::new(100);
     let cache = Entries::filled(&budget, 10, 10);
     let mut entries = cache.0.lock().unwrap();

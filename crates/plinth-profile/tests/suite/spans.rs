@@ -59,7 +59,7 @@ impl Subscriber for Listener {
 }
 
 #[test]
-fn whoever_listens_hears_of_scopes_though_no_profiler_runs() {
+fn a_listener_hears_of_scopes_though_no_profiler_runs() {
     let listener = Listener::default();
     tracing::subscriber::with_default(listener.clone(), || {
         let decode = scope(Stage::Decode.of("fsst"));

@@ -191,7 +191,7 @@ fn random_operations_do_what_a_map_does() {
 }
 
 #[test]
-fn files_that_nobody_needs_go() {
+fn files_that_are_not_needed_go() {
     let (_, storage) = disk(1);
     let table = Table::create_in(&storage, &schema(), &["id"], small()).unwrap();
     for i in 0..200 {

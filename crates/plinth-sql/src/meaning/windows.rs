@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     WindowType, visit_expressions_mut,
 };
 
-use crate::rows::normal;
+use crate::names::normal;
 
 /// Puts the windows that have names in the places of their names.
 pub(crate) fn resolve_windows(statement: &mut Statement) -> Result<()> {

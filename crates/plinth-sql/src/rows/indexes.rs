@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use datafusion::common::{Result, exec_err};
 use datafusion::sql::sqlparser::ast::{self, CreateIndex, Expr, IndexColumn, IndexType, ObjectName};
 
-use super::query::{last, normal};
+use super::query::last;
 use super::write::blocking;
 use super::{Done, refuse};
 use crate::Session;
+use crate::names::normal;
 
 impl Session {
     /// `CREATE [UNIQUE] INDEX [IF NOT EXISTS] [name] ON table (column, ...)`

@@ -19,9 +19,10 @@ use plinth_datafusion::Writing;
 use plinth_rowstore::{MultiGet, TableError};
 use tokio::sync::mpsc;
 
-use super::query::{all, alone, assigned, binary, column, named, normal, quoted, select};
+use super::query::{all, alone, assigned, binary, column, named, quoted, select};
 use super::write::{Changes, Gathered, blocking, explain, keys_of, rows_of};
 use super::{Target, refuse};
+use crate::names::normal;
 use crate::{Params, Session};
 
 /// Bytes of rows beyond which an INSERT writes segments of them rather than the log.

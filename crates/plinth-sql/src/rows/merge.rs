@@ -183,7 +183,7 @@ impl Target {
 fn alias_of(source: &TableFactor) -> Result<Ident> {
     match source {
         TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
-            Ok(quoted(super::query::normal(&alias.name)))
+            Ok(quoted(crate::names::normal(&alias.name)))
         }
         TableFactor::Table { name, .. } => last(name),
         _ => exec_err!("MERGE: the source needs a name: USING (...) AS s"),

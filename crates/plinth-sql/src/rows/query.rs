@@ -1,5 +1,6 @@
 //! Queries put together from parts of statements.
 
+use crate::names::normal;
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
@@ -119,14 +120,6 @@ pub(super) fn case(arms: impl IntoIterator<Item = (Expr, Expr)>) -> Expr {
         operand: None,
         conditions: arms.into_iter().map(arm).collect(),
         else_result: None,
-    }
-}
-
-/// What a name means: its letters if it is quoted, else in lower case.
-pub(crate) fn normal(ident: &Ident) -> String {
-    match ident.quote_style {
-        Some(_) => ident.value.clone(),
-        None => ident.value.to_lowercase(),
     }
 }
 
