@@ -1,10 +1,11 @@
 //! How foreign files are read, as the command line says it.
 
+use arrow_schema::SchemaRef;
 use plinth_ingest::{CsvOptions, FileFormat, JsonOptions, SourceOptions, Unknown};
 use plinth_sql::{parse_schema, rejects};
 
 use crate::cli::{ForeignFormat, OnError, SourceArgs, UnknownKeys};
-use crate::error::Result;
+use crate::error::{Failure, Result};
 
 impl SourceArgs {
     /// The options, but for what belongs to threads and memory.
@@ -26,7 +27,7 @@ impl SourceArgs {
         let default = SourceOptions::default();
         Ok(SourceOptions {
             format: self.format.map(Into::into),
-            schema: self.schema.as_deref().map(parse_schema).transpose()?,
+            schema: self.schema.as_deref().map(schema).transpose()?,
             ignore_extra: self.ignore_extra,
             sample: self.sample.unwrap_or(default.sample),
             binary_as_text: self.binary_as_text,
@@ -44,6 +45,11 @@ impl SourceArgs {
             ..default
         })
     }
+}
+
+/// Columns and types of `--schema`.
+fn schema(text: &str) -> Result<SchemaRef> {
+    parse_schema(text).map_err(|e| Failure::new(format!("--schema: {e}")))
 }
 
 impl From<OnError> for plinth_sql::OnError {

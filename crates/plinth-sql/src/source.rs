@@ -106,11 +106,10 @@ pub fn parse_mark(text: &str) -> Result<Mark, String> {
 /// # Errors
 /// If they are not columns and types, or the file can't be read.
 pub fn parse_schema(text: &str) -> Result<SchemaRef> {
-    let fail = |what: &str| {
-        SqlError::new(format!("--schema: {what}; columns and types are expected, such as \"id BIGINT, name TEXT\""))
-    };
+    let fail =
+        |what: &str| SqlError::new(format!("{what}; columns and types are expected, such as \"id BIGINT, name TEXT\""));
     let columns = if Path::new(text).is_file() {
-        regular::read_text(text, SCHEMA).map_err(|e| SqlError::new(format!("--schema {e}")))?
+        regular::read_text(text, SCHEMA).map_err(SqlError::new)?
     } else {
         text.to_owned()
     };
@@ -159,7 +158,7 @@ mod tests {
     fn what_is_no_schema_is_said() {
         for text in ["", "id", "id BIGINT, id TEXT", "id NONSENSE", "id INT) STORED AS CSV LOCATION 'x'; --"] {
             let Err(SqlError::Message(what)) = parse_schema(text) else { panic!("{text}") };
-            assert!(what.starts_with("--schema: ") && !what.contains('\n'), "{what}");
+            assert!(what.contains("; columns and types are expected") && !what.contains('\n'), "{what}");
         }
     }
 }

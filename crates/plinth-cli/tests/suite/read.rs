@@ -74,7 +74,7 @@ fn what_the_functions_do_not_understand_is_one_line() {
         ("read_json('pairs.json', delim => ';')", "plinth: read_json has no argument \"delim\"; it has root"),
         ("read_csv('pairs.json', header => 'maybe')", "plinth: read_csv: header: true or false is expected"),
         ("read_csv('pairs.json', delim => 'ab')", "plinth: read_csv: delim: one ASCII character"),
-        ("read_json('pairs.json', schema => 'a NONSENSE')", "plinth: read_json: --schema: "),
+        ("read_json('pairs.json', schema => 'a NONSENSE')", "plinth: read_json: schema: "),
         ("read_json('pairs.json', root => '$[')", "plinth: \"$[\" is no path to rows"),
         ("read_json('missing.json')", "plinth: missing.json: no such file"),
         ("read_json('-')", "plinth: standard input (-) can't be a table"),
