@@ -1,5 +1,6 @@
 //! The arguments of the program.
 
+mod profile;
 mod values;
 
 use std::path::{Path, PathBuf};
@@ -13,8 +14,8 @@ use plinth_format::sort::SortKey;
 use plinth_ingest::{Mark, Sample};
 use plinth_sql::{parse_character, parse_mark, parse_sample};
 
-use crate::profile::ProfileArgs;
 use crate::units::parse_bytes;
+pub(crate) use profile::{ProfileArgs, ProfileFormat};
 use values::{parse_param, parse_path, parse_sort_key, parse_threads};
 
 /// Columnar tables on SSD, answered with SQL.

@@ -1,8 +1,4 @@
 //! Failures as the user sees them: one line on standard error and an exit code.
-
-#[cfg(test)]
-mod corpus;
-
 use std::process::ExitCode;
 
 use arrow_schema::ArrowError;
@@ -150,18 +146,4 @@ pub(crate) fn exit_code(result: Result) -> ExitCode {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_closed_pipe_is_told_from_a_failure() {
-        let pipe = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-        assert!(matches!(Failure::from(ArrowError::IoError("x".into(), pipe)), Failure::BrokenPipe));
-    }
-
-    #[test]
-    fn a_place_is_no_folder_of_the_machine_that_built_this() {
-        assert_eq!(place_of("/home/me/.cargo/registry/src/index-1/parquet-59/src/x.rs"), "parquet-59/src/x.rs");
-        assert_eq!(place_of("crates/plinth/src/main.rs"), "crates/plinth/src/main.rs");
-    }
-}
+mod tests;

@@ -49,6 +49,7 @@ fn main() -> ExitCode {
     let result = match command {
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Sql(args) if sql::is_interactive(&args) => shell::run(&args),
         Command::Sql(args) => sql::run(&args),
         Command::Table(command) => store::run(&command),
         Command::Inspect(args) => inspect::run(&args),

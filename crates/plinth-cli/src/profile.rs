@@ -4,10 +4,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use clap::{Args, ValueEnum};
 use plinth_probe::DeviceProfile;
 use plinth_profile::{Ceiling, Ceilings, Origin, Profile, Profiler, ProfilerOptions};
 
+use crate::cli::{ProfileArgs, ProfileFormat};
 use crate::error::Result;
 use crate::sql::output::Output;
 use crate::{probe, screen, units};
@@ -17,30 +17,6 @@ const SPANS: usize = 500_000;
 
 /// How long to measure what no probe has.
 const MEASURE: Duration = Duration::from_millis(400);
-
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct ProfileArgs {
-    /// Show where the time and the bytes went (of the last statement), and how far that was from what the machine can do; on
-    /// standard error unless --profile-to names a file [default: text]
-    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true)]
-    profile: Option<Option<ProfileFormat>>,
-    /// Write the profile to a file, whose name says the format (.json, .html, else text) where --profile does not
-    #[arg(long, value_name = "FILE")]
-    profile_to: Option<PathBuf>,
-}
-
-/// How profiles are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ProfileFormat {
-    /// A tree, and what limits there are
-    Text,
-    /// One object
-    Json,
-    /// A page with a flame graph that needs nothing else
-    Html,
-    /// What each thread did when, for Perfetto or chrome://tracing
-    Trace,
-}
 
 /// What is to be profiled, and how that is shown.
 #[derive(Debug)]

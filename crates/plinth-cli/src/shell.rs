@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use plinth_sql::{Params, Session, SessionOptions, SqlError, Statement, parse};
+use plinth_sql::{Params, Session, SqlError, Statement, parse};
 use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{Format, SqlArgs};
@@ -33,8 +33,12 @@ const PAGER_ROWS: usize = 5_000;
 const DEPTH: usize = 16;
 
 /// Reads, runs and prints until the user leaves.
-pub(crate) fn run(args: &SqlArgs, options: &SessionOptions) -> Result {
-    let session = Arc::new(Session::new(options)?);
+pub(crate) fn run(args: &SqlArgs) -> Result {
+    let options = sql::options(args)?;
+    if args.repeat > 1 || args.timings.is_some() {
+        return Err(Failure::new("--repeat and --timings need statements: give them with -c or -f"));
+    }
+    let session = Arc::new(Session::new(&options)?);
     let device = || args.io.device(args.db.as_deref()).map_err(Failure::new);
     let terminal = std::io::stdout().is_terminal();
     let mut shell = Shell {

@@ -25,7 +25,7 @@ use crate::error::{Failure, Result};
 use crate::profile::Profiling;
 use crate::progress::QueryProgress;
 use crate::session::{self, block_on};
-use crate::{interrupt, screen, shell, units};
+use crate::{interrupt, screen, units};
 use gather::Limits;
 use grid::Paint;
 pub(crate) use output::Output;
@@ -40,21 +40,24 @@ const TABLE_ROWS: usize = 10_000;
 /// Bytes of statements that are read at once: they are in memory several times before the first of them runs.
 const STATEMENTS: u64 = 1 << 30;
 
-/// Runs the command.
-pub(crate) fn run(args: &SqlArgs) -> Result {
-    let options = SessionOptions {
+/// Whether a user types the statements.
+pub(crate) fn is_interactive(args: &SqlArgs) -> bool {
+    args.command.is_empty() && args.file.is_none() && std::io::stdin().is_terminal()
+}
+
+/// The session that was asked for.
+pub(crate) fn options(args: &SqlArgs) -> Result<SessionOptions> {
+    Ok(SessionOptions {
         db: args.db.clone(),
         io: args.io.options(args.db.as_deref()).map_err(Failure::new)?,
         access: args.access.into(),
         ..session::options(args.memory, args.threads)
-    };
-    let given = !args.command.is_empty() || args.file.is_some();
-    if !given && std::io::stdin().is_terminal() {
-        if args.repeat > 1 || args.timings.is_some() {
-            return Err(Failure::new("--repeat and --timings need statements: give them with -c or -f"));
-        }
-        return shell::run(args, &options);
-    }
+    })
+}
+
+/// Runs the command with statements that are given.
+pub(crate) fn run(args: &SqlArgs) -> Result {
+    let options = options(args)?;
     let statements = parse(&read_statements(args)?)?;
     interrupt::listen()?;
     let terminal = std::io::stdout().is_terminal() && args.output.is_none();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use plinth_sql::{Session, SessionOptions, parse};
 
-use super::{Failure, Result};
+use crate::error::{Failure, Result};
 use crate::import::{Job, Target};
 use crate::session::block_on;
 
