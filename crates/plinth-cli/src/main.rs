@@ -14,6 +14,7 @@ mod lookup;
 
 mod machine;
 mod notes;
+mod output;
 #[cfg_attr(not(target_os = "linux"), path = "probe_elsewhere.rs")]
 mod probe;
 mod profile;

@@ -11,8 +11,8 @@ use plinth_probe::{Engine, Findings, PROFILE_NAME, Plan};
 
 use crate::cli::{ProbeArgs, ProbeEngine};
 use crate::error::{Failure, Result};
+use crate::output::Output;
 use crate::progress::Progress;
-use crate::sql::output::Output;
 use crate::{interrupt, screen};
 
 /// What a probe takes unless told otherwise.
@@ -63,12 +63,6 @@ pub(crate) fn run(args: &ProbeArgs) -> Result {
         out.flush()?;
     }
     Ok(())
-}
-
-/// Bytes of values a second that one thread decodes, by encoding, measured for about so long.
-pub(crate) fn decode_speeds(time: Duration) -> Vec<(String, u64)> {
-    let speeds = plinth_probe::decode_speeds(time).unwrap_or_default();
-    speeds.iter().map(|speed| (speed.encoding.to_owned(), speed.rate())).collect()
 }
 
 fn measure(args: &ProbeArgs, folder: PathBuf, bytes: u64, time: Duration) -> Result<Findings> {

@@ -9,8 +9,8 @@ use plinth_profile::{Ceiling, Ceilings, Origin, Profile, Profiler, ProfilerOptio
 
 use crate::cli::{ProfileArgs, ProfileFormat};
 use crate::error::Result;
-use crate::sql::output::Output;
-use crate::{probe, screen, units};
+use crate::output::Output;
+use crate::{screen, units};
 
 /// Scopes of each thread that a trace keeps: 12 MB.
 const SPANS: usize = 500_000;
@@ -82,7 +82,7 @@ impl Profiling {
 fn ceilings(device: Option<&DeviceProfile>, threads: usize) -> Ceilings {
     let Some(device) = device else {
         let now = |speed: u64| Ceiling { per_second: units::to_f64(speed), by_thread: true, origin: Origin::Now };
-        let decode = probe::decode_speeds(MEASURE / 2).into_iter().map(|(name, speed)| (name, now(speed))).collect();
+        let decode = decode_speeds(MEASURE / 2).into_iter().map(|(name, speed)| (name, now(speed))).collect();
         let note =
             "measured now, in a moment; `plinth probe DIR` finds the device's, in the folder that is read or written";
         let here = Ceilings { decode, note: Some(note.to_owned()), ..Ceilings::default() };
@@ -102,5 +102,19 @@ fn ceilings(device: Option<&DeviceProfile>, threads: usize) -> Ceilings {
         checksum: by_thread(device.checksum),
         decode: decode.collect(),
         note: Some(note),
+    }
+}
+
+/// Encodings and the bytes of values that a thread decodes in a second, where that can be measured.
+fn decode_speeds(time: Duration) -> Vec<(String, u64)> {
+    #[cfg(target_os = "linux")]
+    {
+        let speeds = plinth_probe::decode_speeds(time).unwrap_or_default();
+        speeds.iter().map(|speed| (speed.encoding.to_owned(), speed.rate())).collect()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = time;
+        Vec::new()
     }
 }

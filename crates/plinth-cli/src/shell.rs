@@ -16,11 +16,11 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{Format, SqlArgs};
 use crate::error::{Failure, Result};
+use crate::output::Output;
 use crate::profile::Profiling;
 use crate::session::block_on;
 use crate::sql::gather::Limits;
 use crate::sql::grid::{Paint, cut};
-use crate::sql::output::Output;
 use crate::sql::print::{Look, Printer};
 use crate::{interrupt, screen, sql, units};
 use command::Command;

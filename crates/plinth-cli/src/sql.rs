@@ -2,7 +2,6 @@
 
 pub(crate) mod gather;
 pub(crate) mod grid;
-pub(crate) mod output;
 mod pager;
 pub(crate) mod print;
 mod text;
@@ -22,13 +21,13 @@ use plinth_sql::{Params, Session, SessionOptions, Statement, parse};
 
 use crate::cli::{Format, SqlArgs, Timings};
 use crate::error::{Failure, Result};
+pub(crate) use crate::output::Output;
 use crate::profile::Profiling;
 use crate::progress::QueryProgress;
 use crate::session::{self, block_on};
 use crate::{interrupt, screen, units};
 use gather::Limits;
 use grid::Paint;
-pub(crate) use output::Output;
 use print::Look;
 pub(crate) use print::Printer;
 
@@ -203,7 +202,7 @@ async fn drain(mut stream: SendableRecordBatchStream) -> Result<Option<u64>> {
 pub(crate) fn default_format(asked: Option<Format>, output: Option<&Path>) -> Format {
     let elsewhere = output.is_some() || !std::io::stdout().is_terminal();
     let default = if elsewhere { Format::Csv } else { Format::Table };
-    asked.or_else(|| output.and_then(output::format_of)).unwrap_or(default)
+    asked.or_else(|| output.and_then(crate::output::format_of)).unwrap_or(default)
 }
 
 /// How tables look on standard output, if that is a terminal, and elsewhere.

@@ -15,11 +15,11 @@ use parquet::file::properties::WriterProperties;
 
 use super::gather::{Gather, Limits};
 use super::grid::Paint;
-use super::output::Output;
 use super::pager;
 use super::text::Lines;
 use crate::cli::Format;
 use crate::error::{Failure, Result};
+use crate::output::Output;
 use crate::{interrupt, screen, units};
 
 /// How tables look.
