@@ -104,7 +104,7 @@ pub(crate) struct Logged {
 
 /// The commits of a frame, or what is wrong with them.
 pub(crate) fn read(payload: &[u8], codec: &RowCodec, columns: &KeyColumns) -> Result<Vec<Logged>, String> {
-    let wrong = |_: WireError| "the frame's payload is none".to_owned();
+    let wrong = |e: WireError| format!("the frame holds no list of commits: {e}");
     let mut reader = Reader::new(payload);
     let count = reader.count(1).map_err(wrong)?;
     let commits = (0..count).map(|_| read_one(reader.bytes().map_err(wrong)?, codec, columns)).collect();
@@ -113,12 +113,12 @@ pub(crate) fn read(payload: &[u8], codec: &RowCodec, columns: &KeyColumns) -> Re
 }
 
 fn read_one(bytes: &[u8], codec: &RowCodec, columns: &KeyColumns) -> Result<Logged, String> {
-    let wrong = |_: WireError| "a commit's bytes are none".to_owned();
+    let wrong = |e: WireError| format!("a commit can't be read: {e}");
     let mut reader = Reader::new(bytes);
     let all_go = match reader.u8().map_err(wrong)? {
         0 => false,
         1 => true,
-        _ => return Err(wrong(WireError::LeftOver)),
+        other => return Err(format!("a commit begins with {other}, which is neither 0 nor 1")),
     };
     let mut deletes = Keys::default();
     for _ in 0..reader.count(1).map_err(wrong)? {
@@ -134,7 +134,9 @@ fn read_one(bytes: &[u8], codec: &RowCodec, columns: &KeyColumns) -> Result<Logg
     };
     let count = reader.count(1).map_err(wrong)?;
     let segments = (0..count)
-        .map(|_| SegmentEntry::read(&mut reader).ok_or(WireError::Early).map_err(wrong))
+        .map(|_| {
+            SegmentEntry::read(&mut reader).ok_or_else(|| "a commit's entry of a segment can't be read".to_owned())
+        })
         .collect::<Result<_, _>>()?;
     reader.finish().map_err(wrong)?;
     Ok(Logged { all_go, deletes, rows, segments })

@@ -109,7 +109,7 @@ impl Snapshot {
         self.version.get(&self.shared.columns, key, hash(key))
     }
 
-    /// The rows with some keys. MultiGet at once cost less than one after the other.
+    /// The rows with some keys. Many at once cost less than one after the other.
     ///
     /// # Errors
     /// As [`Snapshot::get`].

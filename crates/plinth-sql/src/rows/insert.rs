@@ -81,7 +81,7 @@ impl Session {
         }
     }
 
-    /// All rows of a stream, which must be new. MultiGet go to segments directly.
+    /// All rows of a stream, which must be new. Many go to segments directly.
     pub(super) async fn insert_all(
         &self,
         statement: String,
