@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 
+use futures::future::{Either, select};
 use futures::task::AtomicWaker;
 use plinth_core::sync::lock;
 use plinth_io::TEMPORARY_SUFFIX;
@@ -54,12 +55,19 @@ impl Interrupt {
         if self.flag().load(Ordering::Relaxed) { Err(SqlError::Interrupted) } else { Ok(()) }
     }
 
-    /// Completes when what runs is to stop. One task at a time may wait.
-    pub fn asked(&self) -> impl Future<Output = ()> + '_ {
-        std::future::poll_fn(|context| {
+    /// The result of some work, unless what runs is to stop before it is there. One task at a time may wait.
+    ///
+    /// # Errors
+    /// Those of the work, or [`SqlError::Interrupted`].
+    pub async fn unless_asked<T, E: From<SqlError>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let asked = std::future::poll_fn(|context| {
             self.0.waker.register(context.waker());
             if self.check().is_err() { Poll::Ready(()) } else { Poll::Pending }
-        })
+        });
+        match select(std::pin::pin!(work), asked).await {
+            Either::Left((result, _)) => result,
+            Either::Right(_) => Err(SqlError::Interrupted.into()),
+        }
     }
 
     /// Begins a statement, which lasts as long as what this returns: it has not been asked to stop, whatever happened to those

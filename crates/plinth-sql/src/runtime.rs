@@ -6,13 +6,12 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
-use futures::StreamExt;
-use futures::future::{Either, select};
+use futures::TryStreamExt;
 use plinth_profile::Profiler;
 use tokio::runtime::Runtime;
 
 use crate::error::{Result, SqlError};
-use crate::{Interrupt, Params, Running, Session, SessionOptions, parse};
+use crate::{Interrupt, Params, Running, Session, SessionOptions, Statement, parse};
 
 /// The stack of threads that run statements: what [`parse`] lets through has room on it, also unoptimised.
 pub(crate) const STACK: usize = 64 << 20;
@@ -41,12 +40,7 @@ pub fn block_on<T, E: From<SqlError>>(
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     let runtime = runtime(threads)?;
-    let result = runtime.block_on(async {
-        match select(std::pin::pin!(work), std::pin::pin!(interrupt.asked())).await {
-            Either::Left((result, _)) => result,
-            Either::Right(_) => Err(SqlError::Interrupted.into()),
-        }
-    });
+    let result = runtime.block_on(interrupt.unless_asked(work));
     if result.is_err() {
         // Writers on threads that block remove their files as they are dropped; what is too slow for that is swept.
         runtime.shutdown_timeout(REMOVAL);
@@ -97,36 +91,46 @@ impl Connection {
         let running = self.session.interrupt().statement();
         for statement in statements {
             let mut stream = self.start(statement, params)?;
-            while let Some(batch) = self.runtime.block_on(stream.next()) {
-                batch?;
-            }
+            while self.next(&mut stream)?.is_some() {}
         }
         let stream = self.start(last, params)?;
-        Ok(Rows { connection: self, stream, _running: running })
+        Ok(Rows { connection: self, schema: stream.schema(), stream: Some(stream), _running: running })
     }
 
-    fn start(&self, statement: crate::Statement, params: &Params) -> Result<SendableRecordBatchStream> {
-        self.runtime.block_on(self.session.start(statement, params, &Profiler::off()))
+    fn start(&self, statement: Statement, params: &Params) -> Result<SendableRecordBatchStream> {
+        self.run(self.session.start(statement, params, &Profiler::off()))
+    }
+
+    fn next(&self, stream: &mut SendableRecordBatchStream) -> Result<Option<RecordBatch>> {
+        self.run(async { Ok(stream.try_next().await?) })
+    }
+
+    /// Works until the end or an interrupt. What was not finished leaves no files.
+    fn run<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let interrupt = self.session.interrupt();
+        self.runtime.block_on(interrupt.unless_asked(work)).inspect_err(|_| interrupt.sweep())
     }
 }
 
 /// The rows of a statement, a batch at a time. To drop them ends the statement.
 pub struct Rows<'c> {
     connection: &'c Connection,
-    stream: SendableRecordBatchStream,
+    schema: SchemaRef,
+    /// Until its end or an error.
+    stream: Option<SendableRecordBatchStream>,
     _running: Running,
 }
 
 impl std::fmt::Debug for Rows<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rows").field("schema", &self.schema()).finish_non_exhaustive()
+        f.debug_struct("Rows").field("schema", &self.schema).finish_non_exhaustive()
     }
 }
 
 impl Rows<'_> {
     /// Their columns.
     pub fn schema(&self) -> SchemaRef {
-        self.stream.schema()
+        Arc::clone(&self.schema)
     }
 }
 
@@ -134,12 +138,63 @@ impl Iterator for Rows<'_> {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let interrupt = self.connection.session.interrupt();
-        self.connection.runtime.block_on(async {
-            match select(self.stream.next(), std::pin::pin!(interrupt.asked())).await {
-                Either::Left((batch, _)) => batch.map(|batch| batch.map_err(SqlError::from)),
-                Either::Right(_) => Some(Err(SqlError::Interrupted)),
-            }
+        let batch = self.connection.next(self.stream.as_mut()?).transpose();
+        if !matches!(batch, Some(Ok(_))) {
+            self.stream = None;
+        }
+        batch
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// Asks what runs to stop until `done`.
+    fn asking(interrupt: &Interrupt, done: &AtomicBool) {
+        while !done.load(Ordering::Relaxed) {
+            interrupt.ask();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What becomes of statements that are asked to stop.
+    fn interrupted(connection: &mut Connection, sql: &str) -> Result<usize> {
+        let interrupt = connection.session().interrupt().clone();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| asking(&interrupt, &done));
+            let result = connection.query(sql).and_then(|rows| rows.map(|batch| batch.map(|b| b.num_rows())).sum());
+            done.store(true, Ordering::Relaxed);
+            result
         })
+    }
+
+    #[test]
+    fn an_interrupt_ends_whatever_runs_and_not_what_comes_next() {
+        let options = SessionOptions { threads: 2, ..SessionOptions::default() };
+        let mut connection = Connection::open(&options).unwrap();
+        let endless =
+            "SELECT sum(a.value * b.value) FROM generate_series(1, 100000000) a, generate_series(1, 100000000) b";
+        // As the last statement, as one before it, and within the start of one that gives no rows.
+        for sql in
+            [endless.to_owned(), format!("{endless}; SELECT 1"), format!("CREATE TABLE t AS {endless}; SELECT 1")]
+        {
+            assert!(matches!(interrupted(&mut connection, &sql), Err(SqlError::Interrupted)), "{sql}");
+            let mut rows = connection.query("SELECT 1 UNION ALL SELECT 2").unwrap();
+            let after: usize = rows.by_ref().map(|batch| batch.unwrap().num_rows()).sum();
+            assert_eq!((after, rows.next().is_none()), (2, true), "{sql}");
+        }
+    }
+
+    #[test]
+    fn rows_end_with_an_error() {
+        let mut connection = Connection::open(&SessionOptions::default()).unwrap();
+        let sql = "SELECT 1 / (value - 3) FROM generate_series(1, 5)";
+        let results: Vec<_> = connection.query(sql).unwrap().take(100).collect();
+        assert!(results.len() < 100 && results.last().is_some_and(Result::is_err));
     }
 }
