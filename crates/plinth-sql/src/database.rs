@@ -57,9 +57,10 @@ impl Database {
     pub(crate) fn new(folder: Option<&Path>, options: FileOptions, stores: Arc<Stores>) -> Result<Self, SqlError> {
         let folder = match folder {
             Some(folder) => {
-                let absolute =
-                    folder.canonicalize().map_err(|e| SqlError::new(format!("--db {}: {e}", folder.display())))?;
-                expect_folder(folder).map_err(|e| SqlError::new(format!("--db {e}")))?;
+                let absolute = folder
+                    .canonicalize()
+                    .map_err(|e| SqlError::new(format!("database folder {}: {e}", folder.display())))?;
+                expect_folder(folder).map_err(|e| SqlError::new(format!("database folder {e}")))?;
                 Some(absolute)
             }
             None => None,

@@ -155,6 +155,11 @@ impl ReadFunctions {
         let Some(inputs) = inputs.filter(|inputs| !inputs.is_empty()) else {
             return plan_err!("{0} takes the name of a file, a folder or a pattern: {0}('x')", function.name());
         };
+        if given.options.ignore_extra && given.options.schema.is_none() {
+            return Err(
+                function.wrong("ignore_extra", "no column is extra without a schema; name it with schema => '...'")
+            );
+        }
         let (rejects, misfits) = rejects(given.on_error, given.rejects, given.max_rejects)
             .map_err(|e| DataFusionError::Plan(format!("{}: {e}", function.name())))?;
         let format = Some(function.format(&inputs));

@@ -54,17 +54,22 @@ pub(crate) fn parse_unknown(text: &str) -> Result<Unknown, String> {
 /// What follows from `on_error`, the file for bad records, and how many there may be.
 ///
 /// # Errors
-/// If they exclude each other.
+/// If they exclude each other, or one needs another.
 pub fn rejects(on_error: Option<OnError>, to: Option<PathBuf>, max: Option<u64>) -> Result<(Rejects, Misfits)> {
-    if on_error == Some(OnError::Skip) && to.is_none() {
-        return Err(SqlError::new("--on-error skip: say with --rejects FILE where bad records go"));
-    }
-    let rejects = match to {
-        Some(_) if on_error == Some(OnError::Fail) => {
-            return Err(SqlError::new("--on-error fail leaves nothing for --rejects"));
+    let rejects = match (to, on_error) {
+        (None, Some(OnError::Skip)) => {
+            return Err(SqlError::new(
+                "on-error is skip: bad records need a file to be written to, which rejects names",
+            ));
         }
-        Some(to) => Rejects::Collect { to, max },
-        None => Rejects::Error,
+        (None, _) if max.is_some() => {
+            return Err(SqlError::new("max-rejects: bad records need a file to be written to, which rejects names"));
+        }
+        (Some(_), Some(OnError::Fail)) => {
+            return Err(SqlError::new("on-error is fail: no bad record is left for the file of rejects"));
+        }
+        (Some(to), _) => Rejects::Collect { to, max },
+        (None, _) => Rejects::Error,
     };
     Ok((rejects, if on_error == Some(OnError::Null) { Misfits::Null } else { Misfits::Reject }))
 }

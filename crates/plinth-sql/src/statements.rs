@@ -104,7 +104,7 @@ impl Session {
                 Ok(self.create_table(create, cluster).await?)
             }
             _ if !cluster.is_empty() => {
-                Err(SqlError::new("CLUSTER BY: only tables of files have an order; open a folder with --db"))
+                Err(SqlError::new("CLUSTER BY: only tables of files have an order; open a folder of tables (--db)"))
             }
             LogicalPlan::Ddl(DdlStatement::DropTable(drop)) if self.is_file_table(&drop.name) => {
                 if let Some(Entry::Store(folder)) = self.database.find(drop.name.table())? {

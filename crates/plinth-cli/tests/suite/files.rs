@@ -304,7 +304,7 @@ fn rows_of_json_are_where_the_root_says_and_nothing_is_passed_over_in_silence() 
     import(&["--unknown", "extra", "--on-error", "skip", "--rejects", "bad.ndjson"]).ok();
     assert_eq!(ask(&dir, "SELECT a, _extra FROM 'r.plinth' ORDER BY a"), "1,\n2,\"{\"\"b\"\":[true]}\"");
     assert!(std::fs::read_to_string(dir.path("bad.ndjson")).unwrap().contains("three"));
-    assert!(import(&["--on-error", "skip"]).fails(1, "plinth: --on-error").stderr.contains("--rejects"));
+    assert!(import(&["--on-error", "skip"]).fails(1, "plinth: on-error is skip").stderr.contains("rejects"));
     std::fs::write(dir.path("long.ndjson"), format!("{{\"a\": \"{}\"}}\n", "x".repeat(3 << 20))).unwrap();
     let import = |most: &str| plinth(&dir, &["import", "long.ndjson", "--max-record", most, "--to", "l.plinth", "-q"]);
     import("2MiB").fails(1, "plinth: long.ndjson: ");

@@ -66,6 +66,17 @@ fn options_are_those_of_an_import() {
 }
 
 #[test]
+fn without_a_text_for_null_an_empty_field_is_text() {
+    let dir = Dir::new();
+    std::fs::write(dir.path("n.csv"), "a,b\nx,1\n,2\n").unwrap();
+    let count = |args: &str| sql(&dir, &format!("SELECT count(a), count(*) FROM read_csv('n.csv'{args})")).ok().stdout;
+    assert_eq!(count(""), "count(a),count(*)\n1,2\n");
+    assert_eq!(count(", null => 'x'"), "count(a),count(*)\n1,2\n");
+    assert_eq!(count(", null => ['', 'x']"), "count(a),count(*)\n0,2\n");
+    assert_eq!(count(", null => []"), "count(a),count(*)\n2,2\n");
+}
+
+#[test]
 fn what_the_functions_do_not_understand_is_one_line() {
     let dir = pairs();
     for (from, start) in [
@@ -81,6 +92,10 @@ fn what_the_functions_do_not_understand_is_one_line() {
         ("read_json('pairs.json', columns => 'x0')", "plinth: read_json: columns: {'name': 'path', ...} is expected"),
         ("read_csv('pairs.json', thousands => '.')", "plinth: the separator of thousands and the decimal point"),
         ("read_json(1 + 1)", "plinth: read_json: files: text is expected"),
+        ("read_json('pairs.json', on_error => 'skip')", "plinth: read_json: on-error is skip: bad records need a file"),
+        ("read_json('pairs.json', max_rejects => 5)", "plinth: read_json: max-rejects: bad records need a file"),
+        ("read_json('pairs.json', on_error => 'fail', rejects => 'bad')", "plinth: read_json: on-error is fail"),
+        ("read_json('pairs.json', ignore_extra => true)", "plinth: read_json: ignore_extra: no column is extra"),
     ] {
         sql(&dir, &format!("SELECT * FROM {from}")).fails(1, start);
     }

@@ -214,7 +214,7 @@ fn a_folder_is_a_database() {
     assert_eq!(last("SELECT count(*), sum(id) FROM t"), "10,55");
     let names: Vec<_> = std::fs::read_dir(&db).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names.len(), 4, "{names:?}");
-    plinth(&dir, &["sql", "--db", "nope", "-c", "SELECT 1"]).fails(1, "plinth: --db nope: ");
+    plinth(&dir, &["sql", "--db", "nope", "-c", "SELECT 1"]).fails(1, "plinth: database folder nope: ");
 
     // Names that two files share.
     std::fs::write(db.join("c.json"), "{\"x\":1}\n").unwrap();

@@ -14,35 +14,7 @@ use crate::session::block_on;
 const STATEMENTS: &str = include_str!("corpus.txt");
 
 /// Words that mean something only to those who made the parts this program is built from.
-const INTERNAL: [&str; 27] = [
-    "DataFusion",
-    "ArrowError",
-    "ParquetError",
-    "LogicalPlan",
-    "PhysicalExpr",
-    "ScalarValue",
-    "Field {",
-    "Ident {",
-    "Some(",
-    "None,",
-    "Span(",
-    "Utf8(",
-    "Int64(",
-    "Error during planning",
-    "Execution error",
-    "Schema error",
-    "External error",
-    "Cast error",
-    "Compute error",
-    "Parser error",
-    "Internal error",
-    "sqltorel",
-    "SetComparison",
-    "encryption feature",
-    "issue tracker",
-    "not implemented",
-    "datafusion.",
-];
+const INTERNAL: &str = include_str!("internal.txt");
 
 fn files(folder: &Path) {
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).unwrap();
@@ -93,7 +65,7 @@ fn complaint(message: &str, named: &str) -> Option<String> {
     if message.chars().any(|c| !crate::screen::is_plain(c)) {
         return Some("control characters".to_owned());
     }
-    if let Some(word) = INTERNAL.iter().find(|word| message.contains(**word) && !named.contains(**word)) {
+    if let Some(word) = INTERNAL.lines().find(|word| message.contains(word) && !named.contains(word)) {
         return Some(format!("{word:?} means nothing to who reads it"));
     }
     (!message.contains(named)).then(|| format!("it does not name {named:?}"))
