@@ -4,7 +4,7 @@
 //! [`AtomicFile`] holds an exclusive one on its temporary file for as long as it lives, and the operating system drops it
 //! with the process. So the process that gets the lock of a temporary file may remove it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::ops::Range;
@@ -24,6 +24,15 @@ pub const TEMPORARY_SUFFIX: &str = ".plinth-tmp";
 
 /// Distinguishes the temporary files of one process.
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+
+/// A name for an unfinished file that this process has not used before.
+pub(crate) fn temporary_name(name: &OsStr) -> OsString {
+    let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
+    let mut temporary = OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}-{sequence}{TEMPORARY_SUFFIX}", std::process::id()));
+    temporary
+}
 
 /// A file written under a temporary name beside its target, synced and renamed by [`AtomicFile::commit`]. Dropped
 /// before that, it removes itself.
@@ -52,11 +61,7 @@ impl AtomicFile {
         // Best effort: what can't be listed or removed is no reason not to write.
         let _ = remove_leftovers(folder_of(&target));
         let (file, temporary) = loop {
-            let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
-            let mut temporary_name = OsString::from(".");
-            temporary_name.push(name);
-            temporary_name.push(format!(".{}-{sequence}{TEMPORARY_SUFFIX}", std::process::id()));
-            let temporary = target.with_file_name(temporary_name);
+            let temporary = target.with_file_name(temporary_name(name));
             let file = match File::options().read(true).write(true).create_new(true).open(&temporary) {
                 Ok(file) => file,
                 // A process of the same number on another machine or in another container.

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use plinth_core::random::Random;
 use plinth_core::sync::lock;
@@ -21,7 +22,7 @@ pub use files::SimFile;
 use files::SimStorageFile;
 use state::State;
 
-use crate::engine::Io;
+use crate::engine::{Io, IoCounters};
 use crate::error::{IoError, Result};
 pub use crate::full::FullFolder;
 use crate::source::Source;
@@ -84,6 +85,22 @@ pub struct Background {
     disk: SimDisk,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Waits until all memory of reads came back, as what was given up may still be under way for a moment.
+///
+/// # Panics
+/// If that takes ten seconds.
+pub fn settled(io: &Io) -> IoCounters {
+    for _ in 0..10_000 {
+        if io.counters().extent_bytes == 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let counters = io.counters();
+    assert_eq!((counters.extent_bytes, counters.held_bytes), (0, 0), "{counters:?}");
+    counters
 }
 
 impl SimDisk {

@@ -1,13 +1,14 @@
 //! A scratch file for what is decided only at the end.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use arrow_buffer::Buffer;
 use plinth_profile::{Stage, scope};
 
+use crate::atomic::temporary_name;
 use crate::error::{IoError, Result};
 use crate::positioned::read_exact_at;
 
@@ -35,8 +36,7 @@ impl Spool {
         let file = match &mut self.file {
             Some(file) => file,
             none => none.insert(
-                tempfile::tempfile_in(&self.folder)
-                    .map_err(|e| IoError::os(&self.folder, "create a scratch file in it", e))?,
+                unnamed_file(&self.folder).map_err(|e| IoError::os(&self.folder, "create a scratch file in it", e))?,
             ),
         };
         file.write_all(bytes).map_err(|e| IoError::os(&self.folder, "write to the scratch file in it", e))?;
@@ -61,6 +61,23 @@ impl Spool {
             None => {}
         }
         Ok(Buffer::from_vec(bytes))
+    }
+}
+
+/// A file whose name is removed at once. If the process dies in between, the next writer to the folder removes what is left of it, as
+/// with other unfinished files; that may also happen while both live, so the name may be gone already.
+fn unnamed_file(folder: &Path) -> std::io::Result<File> {
+    loop {
+        let path = folder.join(temporary_name("scratch".as_ref()));
+        match File::options().read(true).write(true).create_new(true).open(&path) {
+            Ok(file) => match std::fs::remove_file(&path) {
+                Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+                _ => return Ok(file),
+            },
+            // A process of the same number on another machine or in another container.
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+        }
     }
 }
 

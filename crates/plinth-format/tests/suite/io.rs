@@ -11,7 +11,8 @@ use arrow_buffer::Buffer;
 use plinth_encoding::Effort;
 use plinth_encoding::expr::col;
 use plinth_format::{File, OpenOptions, Scan, WriterOptions};
-use plinth_io::{Io, IoCounters, IoMode, IoOptions, LocalFile, MemoryBudget, Reading, Request, Source};
+use plinth_io::sim::settled;
+use plinth_io::{Io, IoMode, IoOptions, LocalFile, MemoryBudget, Reading, Request, Source};
 
 use crate::data::{assert_same, read_all, small, wide_batch, write};
 
@@ -19,19 +20,6 @@ const MODES: [IoMode; 4] = [IoMode::Auto, IoMode::Uring, IoMode::Direct, IoMode:
 
 fn io(mode: IoMode, memory: u64) -> Io {
     Io::new(&MemoryBudget::new(memory), IoOptions { mode, request_bytes: 64 << 10, ..IoOptions::default() })
-}
-
-/// Once all memory of reads came back: a scan that was dropped may have left some under way.
-fn settled(io: &Io) -> IoCounters {
-    for _ in 0..10_000 {
-        if io.counters().extent_bytes == 0 {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    let counters = io.counters();
-    assert_eq!((counters.extent_bytes, counters.held_bytes), (0, 0), "{counters:?}");
-    counters
 }
 
 /// Wakes a thread.

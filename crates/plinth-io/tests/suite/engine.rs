@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use arrow_buffer::Buffer;
 use plinth_core::random::Random;
-use plinth_io::{Io, IoCounters, IoError, IoMode, IoOptions, LocalFile, MemoryBudget, Priority, Request, Source};
+use plinth_io::sim::settled;
+use plinth_io::{Io, IoError, IoMode, IoOptions, LocalFile, MemoryBudget, Priority, Request, Source};
 
 pub(crate) const MODES: [IoMode; 4] = [IoMode::Auto, IoMode::Uring, IoMode::Direct, IoMode::Cached];
 
@@ -33,19 +34,6 @@ pub(crate) fn io(mode: IoMode) -> Io {
 
 pub(crate) fn read(source: &LocalFile, ranges: &[Range<u64>]) -> Result<Vec<Buffer>, IoError> {
     source.start(&Request { ranges, priority: Priority::Now, query_bytes: u64::MAX })?.unwrap().wait()
-}
-
-/// Once all memory of reads came back: what was given up may still be under way for a moment.
-pub(crate) fn settled(io: &Io) -> IoCounters {
-    for _ in 0..10_000 {
-        if io.counters().extent_bytes == 0 {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    let counters = io.counters();
-    assert_eq!((counters.extent_bytes, counters.held_bytes), (0, 0), "{counters:?}");
-    counters
 }
 
 pub(crate) fn at(bytes: &[u8], range: &Range<u64>) -> Vec<u8> {

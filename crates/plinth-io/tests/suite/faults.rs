@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
 use plinth_core::random::Random;
+use plinth_io::sim::settled;
 use plinth_io::{Io, IoMode, IoOptions, LocalFile, MemoryBudget, Priority, Request, Source};
 
-use crate::engine::{MODES, at, file, io, read, settled};
+use crate::engine::{MODES, at, file, io, read};
 
 /// Prints each warning, for the parent process.
 struct Printed;
