@@ -1,5 +1,6 @@
 //! The arguments of the program.
 
+mod limits;
 mod profile;
 mod values;
 
@@ -15,8 +16,9 @@ use plinth_ingest::{Mark, Sample};
 use plinth_sql::{parse_character, parse_mark, parse_sample};
 
 use crate::units::parse_bytes;
+pub(crate) use limits::{LimitArgs, ThreadArgs};
 pub(crate) use profile::{ProfileArgs, ProfileFormat};
-use values::{parse_param, parse_path, parse_sort_key, parse_threads};
+use values::{parse_param, parse_path, parse_sort_key};
 
 /// Columnar tables on SSD, answered with SQL.
 #[derive(Debug, Parser)]
@@ -56,11 +58,11 @@ impl Command {
     /// The memory it may use, where that was said.
     pub(crate) fn memory(&self) -> Option<u64> {
         match self {
-            Self::Import(args) => args.memory,
-            Self::Export(args) => args.memory,
-            Self::Sql(args) => args.memory,
-            Self::Compact(args) => args.memory,
-            Self::Table(TableCommand::Init(args)) => args.memory,
+            Self::Import(args) => args.limits.given_memory(),
+            Self::Export(args) => args.limits.given_memory(),
+            Self::Sql(args) => args.limits.given_memory(),
+            Self::Compact(args) => args.limits.given_memory(),
+            Self::Table(TableCommand::Init(args)) => args.limits.given_memory(),
             _ => None,
         }
     }
@@ -99,12 +101,8 @@ pub(crate) struct ImportArgs {
     /// Smaller file, slower import
     #[arg(long)]
     pub(crate) compact: bool,
-    /// Threads that decode and encode [default: all cores]
-    #[arg(long, value_name = "N", value_parser = parse_threads)]
-    pub(crate) threads: Option<usize>,
-    /// Memory limit, such as 512MB or 2GiB [default: a quarter of the machine's]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    pub(crate) memory: Option<u64>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
     /// No progress bar and no summary
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -131,12 +129,8 @@ pub(crate) struct ExportArgs {
     /// Replace the output if it exists
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Threads that read foreign files [default: all cores]
-    #[arg(long, value_name = "N", value_parser = parse_threads)]
-    pub(crate) threads: Option<usize>,
-    /// Memory limit, such as 512MB or 2GiB [default: a quarter of the machine's]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    pub(crate) memory: Option<u64>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
     /// No progress bar and no summary
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -259,12 +253,8 @@ pub(crate) struct SqlArgs {
     /// Value of a parameter: 1=42 for $1, name=text for $name; may be given more than once
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_param)]
     pub(crate) param: Vec<(String, String)>,
-    /// Memory limit, such as 512MB or 2GiB [default: a quarter of the machine's]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    pub(crate) memory: Option<u64>,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = parse_threads)]
-    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) io: IoArgs,
     /// Access path to rows by values of columns with postings
@@ -459,9 +449,8 @@ pub(crate) struct VerifyArgs {
     /// Files, or folders of writable tables
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = parse_threads)]
-    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) threads: ThreadArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -480,12 +469,8 @@ pub(crate) struct InitArgs {
     /// Columns to sort rows by, of a table without a key
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', conflicts_with = "key")]
     pub(crate) cluster: Vec<String>,
-    /// Threads that encode [default: all cores]
-    #[arg(long, value_name = "N", value_parser = parse_threads)]
-    pub(crate) threads: Option<usize>,
-    /// Memory limit, such as 512MB or 2GiB [default: a quarter of the machine's]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    pub(crate) memory: Option<u64>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
     /// No progress bar and no summary
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -501,13 +486,8 @@ pub(crate) struct CompactArgs {
     /// One file of all, however large
     #[arg(long)]
     pub(crate) all: bool,
-    /// Threads that encode [default: all cores]
-    #[arg(long, value_name = "N", value_parser = parse_threads)]
-    pub(crate) threads: Option<usize>,
-    /// Memory limit, such as 512MB or 2GiB; below 1 GiB the new files get smaller row groups and dictionaries [default: a
-    /// quarter of the machine's]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    pub(crate) memory: Option<u64>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
     /// No progress bar and no summary
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -570,7 +550,6 @@ pub(crate) struct DemoArgs {
     /// Folder for the data
     #[arg(long, value_name = "DIR", default_value = "demo-data")]
     pub(crate) dir: PathBuf,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = parse_threads)]
-    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) threads: ThreadArgs,
 }

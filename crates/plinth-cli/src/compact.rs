@@ -8,7 +8,7 @@ use plinth_table::{CompactOptions, CompactSummary, TableFolder, compact};
 use crate::cli::CompactArgs;
 use crate::error::{Failure, Result};
 use crate::progress::Progress;
-use crate::{interrupt, machine, screen, units};
+use crate::{interrupt, screen, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &CompactArgs) -> Result {
@@ -21,12 +21,9 @@ pub(crate) fn run(args: &CompactArgs) -> Result {
     }
     interrupt::listen()?;
     interrupt::writes_into(args.folder.clone());
-    let writer = WriterOptions {
-        threads: args.threads.unwrap_or_else(machine::threads),
-        cancelled: interrupt::flag(),
-        ..WriterOptions::default()
-    };
-    let budget = MemoryBudget::new(args.memory.unwrap_or_else(machine::default_memory));
+    let writer =
+        WriterOptions { threads: args.limits.threads(), cancelled: interrupt::flag(), ..WriterOptions::default() };
+    let budget = MemoryBudget::new(args.limits.memory());
     let mut options = CompactOptions {
         all: args.all,
         // The rest is for what is kept of the files that are read.

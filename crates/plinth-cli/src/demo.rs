@@ -34,7 +34,7 @@ struct Pair {
 /// Runs the command.
 pub(crate) fn run(args: &DemoArgs) -> Result {
     interrupt::listen()?;
-    let threads = args.threads.unwrap_or_else(machine::threads);
+    let threads = args.threads.threads();
     let plinth_dir = args.dir.join("plinth");
     create_dir(&plinth_dir)?;
     let sample = args.paths.is_empty();
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result {
     }
     let queries = if sample { sample::queries() } else { own::queries(&pairs)? };
     say(&format!("running {} queries over both: answers compared, then timed", queries.len()));
-    let options = session::options(None, Some(threads));
+    let options = session::options(machine::default_memory(), threads);
     let comparisons = block_on(threads, async {
         let (parquet, plinth) = (Session::new(&options)?, Session::new(&options)?);
         // Compared is what DataFusion makes of Parquet, not what our scan does.

@@ -15,7 +15,7 @@ use plinth_table::{Snapshot, TableFolder};
 use crate::cli::ExportArgs;
 use crate::error::{Failure, Result, catching};
 use crate::progress::Progress;
-use crate::{interrupt, machine, screen, units};
+use crate::{interrupt, screen, units};
 
 /// Batches that may wait between the thread that reads and the one that writes.
 const AHEAD: usize = 4;
@@ -193,9 +193,9 @@ fn scratch_folder(to: &Path) -> PathBuf {
 
 /// From one foreign format to another.
 fn convert(args: &ExportArgs, progress: &Progress) -> Result<(u64, u64)> {
-    let memory = args.memory.unwrap_or_else(machine::default_memory);
+    let memory = args.limits.memory();
     let options = SourceOptions {
-        threads: args.threads.unwrap_or_else(machine::threads),
+        threads: args.limits.threads(),
         ahead_bytes: usize::try_from(memory / 4).unwrap_or(usize::MAX),
         spill: scratch_folder(&args.to),
         // Rows that don't fit a sample would be found when half of the output is gone.

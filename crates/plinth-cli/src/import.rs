@@ -19,7 +19,7 @@ use plinth_table::TableFolder;
 use crate::cli::{ImportArgs, device_of};
 use crate::error::{Failure, Result, catching};
 use crate::progress::Progress;
-use crate::{interrupt, machine, screen, units};
+use crate::{interrupt, screen, units};
 use memory::Shares;
 use output::Output;
 use probe::TextProbe;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result {
         (None, None) => return Err(Failure::new("give --to FILE.plinth or --append FOLDER")),
     };
     interrupt::listen()?;
-    let threads = args.threads.unwrap_or_else(machine::threads);
+    let threads = args.limits.threads();
     let profiling = args.profile.profiling(threads, || Ok(device_of(&target.folder())))?;
     let title = format!("import to {}", target.path().display());
     let profiler = profiling.as_ref().map_or(Profiler::off(), |profiling| profiling.start(title));
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result {
         target,
         effort,
         threads,
-        memory: args.memory.unwrap_or_else(machine::default_memory),
+        memory: args.limits.memory(),
         sort_by: args.sort_by.clone(),
         index: args.index.clone(),
         quiet: args.quiet,

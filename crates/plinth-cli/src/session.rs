@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::{interrupt, machine};
 
 /// A session without a folder, in which files are read as usual.
-pub(crate) fn options(memory: Option<u64>, threads: Option<usize>) -> SessionOptions {
+pub(crate) fn options(memory: u64, threads: usize) -> SessionOptions {
     SessionOptions {
         db: None,
-        memory: memory.unwrap_or_else(machine::default_memory),
-        threads: threads.unwrap_or_else(machine::threads),
+        memory,
+        threads,
         io: IoOptions::default(),
         access: Access::Auto,
         interrupt: interrupt::handle(),

@@ -14,7 +14,7 @@ use crate::cli::{InitArgs, TableCommand};
 use crate::error::{Failure, Result};
 use crate::progress::Progress;
 use crate::table::{self, Align};
-use crate::{interrupt, machine, screen, units};
+use crate::{interrupt, screen, units};
 
 /// Runs the command.
 pub(crate) fn run(command: &TableCommand) -> Result {
@@ -26,12 +26,9 @@ pub(crate) fn run(command: &TableCommand) -> Result {
 fn init(args: &InitArgs) -> Result {
     expect_folder(&args.folder)?;
     interrupt::listen()?;
-    let writer = WriterOptions {
-        threads: args.threads.unwrap_or_else(machine::threads),
-        cancelled: interrupt::flag(),
-        ..WriterOptions::default()
-    };
-    let budget = MemoryBudget::new(args.memory.unwrap_or_else(machine::default_memory));
+    let writer =
+        WriterOptions { threads: args.limits.threads(), cancelled: interrupt::flag(), ..WriterOptions::default() };
+    let budget = MemoryBudget::new(args.limits.memory());
     let defaults = TableOptions::default();
     let options = TableOptions {
         // The rest is for the writer and what is kept of the files that are read.

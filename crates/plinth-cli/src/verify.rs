@@ -8,11 +8,11 @@ use plinth_rowstore::Table;
 use crate::cli::VerifyArgs;
 use crate::error::Result;
 use crate::progress::Progress;
-use crate::{machine, screen, store, units};
+use crate::{screen, store, units};
 
 /// Runs the command. Stops at the first file that fails.
 pub(crate) fn run(args: &VerifyArgs) -> Result {
-    let threads = args.threads.unwrap_or_else(machine::threads);
+    let threads = args.threads.threads();
     for path in &args.files {
         let (progress, bytes, rows);
         if Table::is_table(path) {
