@@ -19,6 +19,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use plinth_core::random::Random;
 use plinth_format::{Writer, WriterOptions};
+use plinth_profile::Clock;
 
 /// Rows of a batch.
 const BATCH: usize = 65_536;
@@ -88,9 +89,7 @@ fn batches(rows: usize, distinct: usize, skewed: bool) -> Vec<RecordBatch> {
 
 /// Seconds that this process had a core, where the system tells.
 fn busy() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let ticks = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
-    ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+    Clock::Machine.process_cpu().unwrap_or_default() as f64 / 1e9
 }
 
 fn main() {

@@ -9,12 +9,11 @@ use std::time::Instant;
 
 use plinth_format::{Writer, WriterOptions};
 use plinth_ingest::{CsvOptions, FileFormat, SourceOptions, open};
+use plinth_profile::Clock;
 
 /// Seconds that this process had a core, where the system tells.
 fn busy() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let ticks = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
-    ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+    Clock::Machine.process_cpu().unwrap_or_default() as f64 / 1e9
 }
 
 fn main() {

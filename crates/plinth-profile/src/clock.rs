@@ -107,8 +107,8 @@ impl Clock {
         }
     }
 
-    /// The same of the process.
-    pub(crate) fn process_cpu(&self) -> Option<u64> {
+    /// Nanoseconds of processor time of this process; `None` where the system doesn't say.
+    pub fn process_cpu(&self) -> Option<u64> {
         match self {
             Self::Machine => machine::cpu(true),
             Self::Manual(clock) => Some(clock.cpu.load(Relaxed)),

@@ -4,24 +4,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-const PHYSICALS: [Physical; 16] = [
-    Physical::Int { width: 1, signed: false },
-    Physical::Int { width: 2, signed: false },
-    Physical::Int { width: 4, signed: false },
-    Physical::Int { width: 8, signed: false },
-    Physical::Int { width: 1, signed: true },
-    Physical::Int { width: 2, signed: true },
-    Physical::Int { width: 4, signed: true },
-    Physical::Int { width: 8, signed: true },
-    Physical::Wide { width: 16 },
-    Physical::Wide { width: 32 },
-    Physical::Float { width: 2 },
-    Physical::Float { width: 4 },
-    Physical::Float { width: 8 },
-    Physical::Fixed { width: 3 },
-    Physical::Fixed { width: 8 },
-    Physical::Fixed { width: 20 },
-];
+/// Types of values of one width: those that have keys.
+fn physicals() -> Vec<Physical> {
+    let integers = [1, 2, 4, 8].map(|width| [false, true].map(|signed| Physical::Int { width, signed }));
+    let wide = [16, 32].map(|width| Physical::Wide { width });
+    let floats = [2, 4, 8].map(|width| Physical::Float { width });
+    let fixed = [3, 8, 20].map(|width| Physical::Fixed { width });
+    integers.into_iter().flatten().chain(wide).chain(floats).chain(fixed).collect()
+}
 
 fn scalar_order(a: &Scalar, b: &Scalar) -> std::cmp::Ordering {
     match (a, b) {
@@ -37,7 +27,7 @@ proptest! {
     fn keys_order_as_values_and_come_back(a: [u8; 32], b: [u8; 32], same in 0..32usize) {
         let mut b = b;
         b[32 - same..].copy_from_slice(&a[32 - same..]);
-        for physical in PHYSICALS {
+        for physical in physicals() {
             let width = key_width(physical).unwrap();
             let values = [&a[32 - width..], &b[32 - width..]].concat();
             let (mut keys, mut back) = (Vec::new(), Vec::new());
