@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
@@ -14,6 +13,7 @@ use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::stream::RecordBatchReceiverStream;
 use datafusion_physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion_session::{Session, TableProvider};
+use futures::future::BoxFuture;
 use plinth_ingest::{BatchSource, IngestError, SourceOptions, Unknown};
 
 /// Batches that may wait for the consumer, beside those that the reader has ahead.
@@ -105,20 +105,13 @@ impl TableProvider for ForeignTable {
     }
 
     // `async_trait`'s signature, written out as elsewhere.
-    fn scan<'a, 'b, 'c, 'd, 'e>(
+    fn scan<'a: 'e, 'b: 'e, 'c: 'e, 'd: 'e, 'e>(
         &'a self,
         _: &'b dyn Session,
         projection: Option<&'c Vec<usize>>,
         _: &'d [Expr],
         limit: Option<usize>,
-    ) -> Pin<Box<dyn Future<Output = Result<Arc<dyn ExecutionPlan>>> + Send + 'e>>
-    where
-        'a: 'e,
-        'b: 'e,
-        'c: 'e,
-        'd: 'e,
-        Self: 'e,
-    {
+    ) -> BoxFuture<'e, Result<Arc<dyn ExecutionPlan>>> {
         let plan = self.part(projection).and_then(|part| {
             let schema = Arc::clone(&part.output);
             let plan = StreamingTableExec::try_new(schema, vec![Arc::new(part)], None, [], false, limit)?;

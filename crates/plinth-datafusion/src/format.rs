@@ -80,19 +80,12 @@ impl FileFormat for PlinthFormat {
         None
     }
 
-    fn infer_schema<'life0, 'life1, 'life2, 'life3, 'async_trait>(
-        &'life0 self,
-        _state: &'life1 dyn Session,
-        store: &'life2 Arc<dyn ObjectStore>,
-        objects: &'life3 [ObjectMeta],
-    ) -> BoxFuture<'async_trait, Result<SchemaRef>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        'life3: 'async_trait,
-        Self: 'async_trait,
-    {
+    fn infer_schema<'a: 'e, 'b: 'e, 'c: 'e, 'd: 'e, 'e>(
+        &'a self,
+        _state: &'b dyn Session,
+        store: &'c Arc<dyn ObjectStore>,
+        objects: &'d [ObjectMeta],
+    ) -> BoxFuture<'e, Result<SchemaRef>> {
         let objects = objects.to_vec();
         Box::pin(self.look(store, move |handles, remote| {
             let files = objects.iter().map(|object| handles.open_object(remote, object)).collect::<Result<Vec<_>>>()?;
@@ -100,20 +93,13 @@ impl FileFormat for PlinthFormat {
         }))
     }
 
-    fn infer_stats<'life0, 'life1, 'life2, 'life3, 'async_trait>(
-        &'life0 self,
-        _state: &'life1 dyn Session,
-        store: &'life2 Arc<dyn ObjectStore>,
+    fn infer_stats<'a: 'e, 'b: 'e, 'c: 'e, 'd: 'e, 'e>(
+        &'a self,
+        _state: &'b dyn Session,
+        store: &'c Arc<dyn ObjectStore>,
         table_schema: SchemaRef,
-        object: &'life3 ObjectMeta,
-    ) -> BoxFuture<'async_trait, Result<Statistics>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        'life3: 'async_trait,
-        Self: 'async_trait,
-    {
+        object: &'d ObjectMeta,
+    ) -> BoxFuture<'e, Result<Statistics>> {
         let object = object.clone();
         Box::pin(self.look(store, move |handles, remote| {
             let file = handles.open_object(remote, &object)?;
@@ -121,33 +107,23 @@ impl FileFormat for PlinthFormat {
         }))
     }
 
-    fn create_physical_plan<'life0, 'life1, 'async_trait>(
-        &'life0 self,
-        _state: &'life1 dyn Session,
+    fn create_physical_plan<'a: 'c, 'b: 'c, 'c>(
+        &'a self,
+        _state: &'b dyn Session,
         config: FileScanConfig,
-    ) -> BoxFuture<'async_trait, Result<Arc<dyn ExecutionPlan>>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        Self: 'async_trait,
-    {
+    ) -> BoxFuture<'c, Result<Arc<dyn ExecutionPlan>>> {
         let plan = of_config(&config).map(|_| ());
         let plan = plan.map(|()| DataSourceExec::from_data_source(config) as Arc<dyn ExecutionPlan>);
         Box::pin(std::future::ready(plan))
     }
 
-    fn create_writer_physical_plan<'life0, 'life1, 'async_trait>(
-        &'life0 self,
+    fn create_writer_physical_plan<'a: 'c, 'b: 'c, 'c>(
+        &'a self,
         input: Arc<dyn ExecutionPlan>,
-        _state: &'life1 dyn Session,
+        _state: &'b dyn Session,
         config: FileSinkConfig,
         order: Option<LexRequirement>,
-    ) -> BoxFuture<'async_trait, Result<Arc<dyn ExecutionPlan>>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        Self: 'async_trait,
-    {
+    ) -> BoxFuture<'c, Result<Arc<dyn ExecutionPlan>>> {
         let plan = WriteExec::try_new(input, &config, self.options.clone(), order);
         Box::pin(std::future::ready(plan.map(|plan| Arc::new(plan) as Arc<dyn ExecutionPlan>)))
     }

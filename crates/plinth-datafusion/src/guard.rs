@@ -6,19 +6,18 @@
 //!
 //! Text of a scan that shares a large dictionary is copied here, too: every batch of it would count for all of the dictionary.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{DataFusionError, Result};
-use datafusion_execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion_execution::{SendableRecordBatchStream, TaskContext};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_session::PhysicalOptimizerRule;
-use futures::{Stream, StreamExt};
+use futures::{StreamExt, stream};
 use plinth_io::MemoryBudget;
 
 use crate::around::{Around, AroundExec};
@@ -83,51 +82,34 @@ impl Around for Guarded {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let rows = operator.execute(partition, context)?;
-        Ok(Box::pin(GuardedRows { schema: rows.schema(), rows: Some(rows), guarded: self.clone() }))
+        let schema = rows.schema();
+        let (mut rows, guarded) = (Some(rows), self.clone());
+        let batches = stream::poll_fn(move |context| guarded.next(&mut rows, context));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
 }
 
-struct GuardedRows {
-    /// None after its end.
-    rows: Option<SendableRecordBatchStream>,
-    schema: SchemaRef,
-    guarded: Guarded,
-}
-
-impl Stream for GuardedRows {
-    type Item = Result<RecordBatch>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        let Some(rows) = &mut this.rows else { return Poll::Ready(None) };
-        match rows.poll_next_unpin(context) {
+impl Guarded {
+    /// The next of an operator's rows. Where too much is held they end with an error, and let go of what they hold.
+    fn next(
+        &self,
+        rows: &mut Option<SendableRecordBatchStream>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<RecordBatch>>> {
+        let Some(batches) = rows else { return Poll::Ready(None) };
+        match batches.poll_next_unpin(context) {
             Poll::Ready(Some(Ok(batch))) => {
-                let Guarded { budget, above, shared } = &this.guarded;
-                if let Err(error) = budget.check_held(above) {
-                    this.rows = None;
+                if let Err(error) = self.budget.check_held(&self.above) {
+                    *rows = None;
                     let error = DataFusionError::ResourcesExhausted(error.to_string());
                     return Poll::Ready(Some(Err(error)));
                 }
-                Poll::Ready(Some(match *shared {
+                Poll::Ready(Some(match self.shared {
                     Some(most) => dense(batch, most),
                     None => Ok(batch),
                 }))
             }
-            Poll::Ready(None) => {
-                this.rows = None;
-                Poll::Ready(None)
-            }
             next => next,
         }
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.rows.as_ref().map_or((0, Some(0)), Stream::size_hint)
-    }
-}
-
-impl RecordBatchStream for GuardedRows {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
     }
 }

@@ -10,7 +10,6 @@ use datafusion_common::Result;
 use datafusion_datasource::file_stream::{FileOpenFuture, FileOpener};
 use datafusion_datasource::{PartitionedFile, TableSchema};
 use datafusion_physical_expr::projection::ProjectionExprs;
-use datafusion_physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
 use futures::{FutureExt, StreamExt};
 use plinth_encoding::expr::Expr;
 use plinth_format::scan::source::ColumnSource;
@@ -83,9 +82,7 @@ impl PlinthOpener {
             return Ok(None);
         }
         let columns = FileColumns::new(&self.table, file.schema(), &part.partition_values)?;
-        let name = part.object_meta.location.as_ref();
-        let projection = rewrite_input_file_name_in_projection(self.projection.clone(), name)?;
-        let projection = FileProjection::new(&projection, &columns, Arc::clone(&self.output))?;
+        let projection = FileProjection::new(self.projection.clone(), part, &columns, Arc::clone(&self.output))?;
         let predicates = self.predicates.translate(&columns)?;
         let mut scan = file.scan().project(projection.paths()).row_groups(groups).table_bytes(self.table_bytes);
         for conjunct in &predicates.owned {

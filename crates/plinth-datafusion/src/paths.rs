@@ -1,13 +1,13 @@
 //! Tables by path: `FROM 'events.plinth'`, `FROM 'events/'`, `FROM 'events/2024-*.plinth'`, `FROM 'events.csv.gz'`.
 
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 
 use datafusion_catalog::UrlTableFactory;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_datasource::ListingTableUrl;
 use datafusion_session::TableProvider;
+use futures::future::BoxFuture;
 use plinth_ingest::{FileFormat, SourceOptions};
 use plinth_rowstore::{Table, TableOptions};
 use plinth_table::TableFolder;
@@ -225,36 +225,17 @@ fn extension(path: &Path) -> Option<String> {
 }
 
 impl UrlTableFactory for PathTables {
-    fn try_new<'life0, 'life1, 'async_trait>(
-        &'life0 self,
-        url: &'life1 str,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<Arc<dyn TableProvider>>>> + Send + 'async_trait>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        Self: 'async_trait,
-    {
+    fn try_new<'a: 'c, 'b: 'c, 'c>(&'a self, url: &'b str) -> BoxFuture<'c, Result<Option<Arc<dyn TableProvider>>>> {
         Box::pin(async move {
-            match self.resolve(url)? {
-                Target::Files(files) => {
-                    let table = PlinthTable::open_with(files, &self.options)?;
-                    Ok(Some(Arc::new(table) as Arc<dyn TableProvider>))
-                }
-                Target::Folder(folder) => {
-                    let table = PlinthTable::open_folder_with(folder, None, &self.options)?;
-                    Ok(Some(Arc::new(table) as Arc<dyn TableProvider>))
-                }
-                Target::Store(folder) => {
-                    let table = StoreTable::open(&self.stores, &folder)?;
-                    Ok(Some(Arc::new(table) as Arc<dyn TableProvider>))
-                }
-                Target::Text(files) => {
-                    let table = ForeignTable::open(files, self.text.clone())?;
-                    Ok(Some(Arc::new(table) as Arc<dyn TableProvider>))
-                }
-                Target::Others => self.others.try_new(url).await,
-                Target::Unknown => Ok(None),
-            }
+            let table: Arc<dyn TableProvider> = match self.resolve(url)? {
+                Target::Files(files) => Arc::new(PlinthTable::open_with(files, &self.options)?),
+                Target::Folder(folder) => Arc::new(PlinthTable::open_folder_with(folder, None, &self.options)?),
+                Target::Store(folder) => Arc::new(StoreTable::open(&self.stores, &folder)?),
+                Target::Text(files) => Arc::new(ForeignTable::open(files, self.text.clone())?),
+                Target::Others => return self.others.try_new(url).await,
+                Target::Unknown => return Ok(None),
+            };
+            Ok(Some(table))
         })
     }
 }

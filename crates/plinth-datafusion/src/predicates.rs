@@ -4,18 +4,21 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use datafusion_common::Result;
+use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_datasource::TableSchema;
+use datafusion_datasource::file::FileSource;
 use datafusion_physical_expr::conjunction_opt;
 use datafusion_physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion_physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
-use datafusion_physical_plan::filter_pushdown::PushedDown;
+use datafusion_physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
 use plinth_core::sync::lock;
 use plinth_encoding::expr::Expr;
 use plinth_format::{AdaptiveStats, PushdownMode};
 
 use crate::columns::FileColumns;
+use crate::config::pushdown_mode;
 use crate::dynamic::{EngineFilter, is_dynamic};
 use crate::predicate::{PredicateTranslator, can_own};
 
@@ -47,12 +50,6 @@ pub(crate) struct Translated {
 const KEPT: usize = 64;
 
 impl Predicates {
-    /// Says when to evaluate them.
-    #[must_use]
-    pub(crate) fn with_mode(self, mode: PushdownMode) -> Self {
-        Self { mode, ..self }
-    }
-
     /// When to evaluate them.
     pub(crate) fn mode(&self) -> PushdownMode {
         self.mode
@@ -72,12 +69,24 @@ impl Predicates {
         self.owned.len() + self.dynamic.len()
     }
 
-    /// Takes the filters it can own in every file of a table: whether it took each, and all it has then, if that is more.
-    pub(crate) fn take(
+    /// Takes filters that are pushed down to a source: those that it can own in every file of its table. `with` makes the
+    /// source that has all predicates then, if there are more.
+    pub(crate) fn push_down(
         &self,
         filters: Vec<Arc<dyn PhysicalExpr>>,
         table: &TableSchema,
-    ) -> (Vec<PushedDown>, Option<Self>) {
+        config: &ConfigOptions,
+        with: impl FnOnce(Arc<Self>) -> Arc<dyn FileSource>,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
+        let (answers, predicates) = self.take(filters, table);
+        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        let Some(predicates) = predicates else { return Ok(propagation) };
+        let predicates = Self { mode: pushdown_mode(config)?, ..predicates };
+        Ok(propagation.with_updated_node(with(Arc::new(predicates))))
+    }
+
+    /// Takes the filters it can own in every file of a table: whether it took each, and all it has then, if that is more.
+    fn take(&self, filters: Vec<Arc<dyn PhysicalExpr>>, table: &TableSchema) -> (Vec<PushedDown>, Option<Self>) {
         let (mut owned, mut dynamic) = (self.owned.clone(), self.dynamic.clone());
         let answers = filters
             .into_iter()

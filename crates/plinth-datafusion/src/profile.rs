@@ -6,24 +6,23 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::SchemaRef;
 use datafusion_common::Result;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common_runtime::{JoinSetTracer, set_join_set_tracer};
-use datafusion_execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion_execution::{SendableRecordBatchStream, TaskContext};
 use datafusion_physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion_physical_plan::metrics::{Metric, MetricValue, MetricsSet, Time};
+use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{ExecutionPlan, displayable};
 use datafusion_session::PhysicalOptimizerRule;
 use futures::future::BoxFuture;
-use futures::{FutureExt, Stream, StreamExt};
-use plinth_profile::{Anchor, Part, Place, Profile, Profiler, Stage};
+use futures::{FutureExt, StreamExt, stream};
+use plinth_profile::{Anchor, Part, Place, Profile, Profiler, Scope, Stage};
 use tokio::task::JoinHandle;
 
 use crate::around::{Around, AroundExec};
@@ -66,6 +65,12 @@ struct Profiled {
     anchor: Anchor,
 }
 
+impl Profiled {
+    fn scope(&self) -> Scope {
+        self.profiler.scope(self.anchor)
+    }
+}
+
 impl Around for Profiled {
     fn execute(
         &self,
@@ -73,10 +78,12 @@ impl Around for Profiled {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let _scope = self.profiler.scope(self.anchor);
+        let _scope = self.scope();
         let rows = operator.execute(partition, context)?;
-        let (schema, profiler) = (rows.schema(), self.profiler.clone());
-        Ok(Box::pin(ProfiledRows { rows: Some(rows), schema, profiler, anchor: self.anchor }))
+        let schema = rows.schema();
+        let mut rows = ProfiledRows { rows: Some(rows), profiled: self.clone() };
+        let batches = stream::poll_fn(move |context| rows.next(context));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
 
     /// The operator's own, and the time that threads spent in it and in the stages of its scan.
@@ -113,45 +120,30 @@ fn times(profile: &Profile, anchor: Anchor) -> BTreeMap<String, Duration> {
 struct ProfiledRows {
     /// None after its end: what it held is let go of in its scope.
     rows: Option<SendableRecordBatchStream>,
-    schema: SchemaRef,
-    profiler: Profiler,
-    anchor: Anchor,
+    profiled: Profiled,
 }
 
-impl Stream for ProfiledRows {
-    type Item = Result<RecordBatch>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        let scope = this.profiler.scope(this.anchor);
-        let Some(rows) = &mut this.rows else { return Poll::Ready(None) };
+impl ProfiledRows {
+    fn next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        let scope = self.profiled.scope();
+        let Some(rows) = &mut self.rows else { return Poll::Ready(None) };
         let next = rows.poll_next_unpin(context);
         match &next {
             Poll::Ready(Some(Ok(batch))) if scope.is_recording() => {
                 scope.rows(batch.num_rows() as u64);
                 scope.bytes(bytes_of(batch));
             }
-            Poll::Ready(None) => this.rows = None,
+            Poll::Ready(None) => self.rows = None,
             _ => {}
         }
         next
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.rows.as_ref().map_or((0, Some(0)), Stream::size_hint)
-    }
-}
-
-impl RecordBatchStream for ProfiledRows {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
     }
 }
 
 impl Drop for ProfiledRows {
     fn drop(&mut self) {
         if let Some(rows) = self.rows.take() {
-            let _scope = self.profiler.scope(self.anchor);
+            let _scope = self.profiled.scope();
             drop(rows);
         }
     }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 use datafusion_common::{DataFusionError, Result};
+use datafusion_datasource::PartitionedFile;
 use datafusion_physical_expr::expressions::Column;
 use datafusion_physical_expr::projection::ProjectionExprs;
+use datafusion_physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use plinth_encoding::expr::Path;
 
@@ -23,8 +25,14 @@ pub(crate) struct FileProjection {
 }
 
 impl FileProjection {
-    /// `output` is the schema of the projection over the whole table.
-    pub(crate) fn new(projection: &ProjectionExprs, columns: &FileColumns, output: SchemaRef) -> Result<Self> {
+    /// Binds a projection to the file that `part` is of; `output` is the projection's schema over the whole table.
+    pub(crate) fn new(
+        projection: ProjectionExprs,
+        part: &PartitionedFile,
+        columns: &FileColumns,
+        output: SchemaRef,
+    ) -> Result<Self> {
+        let projection = rewrite_input_file_name_in_projection(projection, part.object_meta.location.as_ref())?;
         let exprs: Vec<Arc<dyn PhysicalExpr>> = projection.expr_iter().collect();
         let bound = columns.bind(&exprs)?;
         let input = Arc::new(bound.schema());

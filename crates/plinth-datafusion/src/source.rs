@@ -3,22 +3,26 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arrow_schema::SchemaRef;
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::TreeNodeRecursion;
-use datafusion_common::{DataFusionError, Result};
+use datafusion_common::{DataFusionError, Result, Statistics};
 use datafusion_datasource::file::FileSource;
 use datafusion_datasource::file_groups::{FileGroup, FileGroupPartitioner};
-use datafusion_datasource::file_scan_config::FileScanConfig;
+use datafusion_datasource::file_scan_config::{FileScanConfig, FileScanConfigBuilder};
 use datafusion_datasource::file_stream::FileOpener;
+use datafusion_datasource::source::DataSourceExec;
 use datafusion_datasource::{PartitionedFile, TableSchema};
+use datafusion_execution::object_store::ObjectStoreUrl;
 use datafusion_physical_expr::conjunction_opt;
 use datafusion_physical_expr::projection::ProjectionExprs;
 use datafusion_physical_expr_common::physical_expr::{PhysicalExpr, fmt_sql};
 use datafusion_physical_expr_common::sort_expr::LexOrdering;
-use datafusion_physical_plan::DisplayFormatType;
 use datafusion_physical_plan::filter_pushdown::FilterPushdownPropagation;
 use datafusion_physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion_physical_plan::{DisplayFormatType, ExecutionPlan};
 use object_store::ObjectStore;
+use object_store::path::Path as Location;
 use plinth_format::{AccessPath, File, ScanBuilder};
 
 use crate::columns::FileColumns;
@@ -64,12 +68,6 @@ impl PlinthSource {
             handles,
             example: None,
         }
-    }
-
-    /// Lets plans tell how this file, for one, will be read.
-    #[must_use]
-    pub(crate) fn with_example(self, example: Option<File>) -> Self {
-        Self { example, ..self }
     }
 
     /// How the rows of a file are found that pass conjuncts on columns with postings; `None` if there are no such columns, or
@@ -118,7 +116,7 @@ impl FileSource for PlinthSource {
             batch_size: self.batch_size,
             handles: Arc::clone(&self.handles),
             remote: location::remote(&store),
-            table_bytes: config.file_groups.iter().flat_map(FileGroup::files).map(bytes_of).sum(),
+            table_bytes: bytes_of(config),
             metrics: PartitionMetrics::new(&self.metrics, partition),
         }))
     }
@@ -197,12 +195,8 @@ impl FileSource for PlinthSource {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
-        let (answers, predicates) = self.predicates.take(filters, &self.table);
-        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
-        let Some(predicates) = predicates else { return Ok(propagation) };
-        let predicates = Arc::new(predicates.with_mode(crate::config::pushdown_mode(config)?));
-        let source = Self { predicates, ..self.clone() };
-        Ok(propagation.with_updated_node(Arc::new(source) as Arc<dyn FileSource>))
+        let with = |predicates| -> Arc<dyn FileSource> { Arc::new(Self { predicates, ..self.clone() }) };
+        self.predicates.push_down(filters, &self.table, config, with)
     }
 
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
@@ -223,10 +217,40 @@ impl FileSource for PlinthSource {
     }
 }
 
-/// Bytes of a part of a file.
-pub(crate) fn bytes_of(part: &PartitionedFile) -> u64 {
-    let ranged = part.range.as_ref().map(|range| u64::try_from(range.end.saturating_sub(range.start)).unwrap_or(0));
-    ranged.unwrap_or(part.object_meta.size)
+/// Bytes of all parts of files that a scan reads.
+pub(crate) fn bytes_of(config: &FileScanConfig) -> u64 {
+    let of_part = |part: &PartitionedFile| {
+        let ranged = part.range.as_ref().map(|range| u64::try_from(range.end.saturating_sub(range.start)).unwrap_or(0));
+        ranged.unwrap_or(part.object_meta.size)
+    };
+    config.file_groups.iter().flat_map(FileGroup::files).map(of_part).sum()
+}
+
+/// An open file as a part of a plan, with where the engine finds it.
+pub(crate) fn part_of(file: File, location: Location) -> PartitionedFile {
+    let mut part = PartitionedFile::new(String::new(), file.byte_len()).with_extension(file);
+    part.object_meta.location = location;
+    part
+}
+
+/// The plan that scans a table's files of the local file system for some of its columns. It has one partition: the optimizer
+/// has the source divide it.
+pub(crate) fn plan_of(
+    table: &SchemaRef,
+    parts: Vec<PartitionedFile>,
+    statistics: Statistics,
+    columns: Vec<usize>,
+    limit: Option<usize>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let example = parts.first().and_then(|part| part.extension::<File>()).cloned();
+    let source = PlinthSource { example, ..PlinthSource::new(Arc::clone(table)) };
+    let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
+        .with_file_group(FileGroup::new(parts))
+        .with_statistics(statistics)
+        .with_limit(limit)
+        .with_projection_indices(Some(columns))?
+        .build();
+    Ok(DataSourceExec::from_data_source(config))
 }
 
 /// The source of a config, if it is ours.

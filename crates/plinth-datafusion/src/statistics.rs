@@ -2,12 +2,40 @@
 
 use arrow_schema::{DataType, Field, Schema};
 use datafusion_common::stats::{ColumnStatistics, Precision};
-use datafusion_common::{Result, ScalarValue, Statistics};
+use datafusion_common::{DataFusionError, Result, ScalarValue, Statistics};
+use datafusion_expr::Expr;
+use datafusion_session::Session;
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_format::{Exactness, File};
 
 use crate::error::from_format;
 use crate::scalar::to_scalar_value;
+
+/// Statistics of a table over these files, for a plan that reads some columns: of those and of the ones that filters name,
+/// unless the session collects none.
+///
+/// # Errors
+/// If the table lacks a column that is read, or metadata can't be read.
+pub(crate) fn of_scan(
+    files: &[File],
+    table: &Schema,
+    columns: &[usize],
+    filters: &[Expr],
+    session: &dyn Session,
+) -> Result<Statistics> {
+    let width = table.fields().len();
+    if let Some(beyond) = columns.iter().find(|&&column| column >= width) {
+        return Err(DataFusionError::Internal(format!("column {beyond} of a table of {width}")));
+    }
+    let mut wanted = vec![false; width];
+    if session.config_options().execution.collect_statistics {
+        let filtered = filters.iter().flat_map(Expr::column_refs).filter_map(|c| table.index_of(&c.name).ok());
+        for i in columns.iter().copied().chain(filtered) {
+            wanted[i] = true;
+        }
+    }
+    of_files(files, table, |i| wanted[i])
+}
 
 /// Statistics of a table over these files. Rows are always exact; a column's are looked up only if its index is `wanted`,
 /// since each costs its metadata in every file.

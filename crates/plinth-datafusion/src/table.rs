@@ -6,11 +6,6 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use datafusion_catalog::{ScanArgs, ScanResult};
 use datafusion_common::{DataFusionError, Result};
-use datafusion_datasource::PartitionedFile;
-use datafusion_datasource::file_groups::FileGroup;
-use datafusion_datasource::file_scan_config::FileScanConfigBuilder;
-use datafusion_datasource::source::DataSourceExec;
-use datafusion_execution::object_store::ObjectStoreUrl;
 use datafusion_expr::dml::InsertOp;
 use datafusion_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion_physical_plan::ExecutionPlan;
@@ -22,7 +17,7 @@ use plinth_table::{Listed, Snapshot, TableFolder};
 
 use crate::error::from_format;
 use crate::sink::WriteExec;
-use crate::source::PlinthSource;
+use crate::source::{part_of, plan_of};
 use crate::{FileOptions, location, statistics};
 
 /// A table over an ordered list of Plinth files whose columns are united by name; a column that a file lacks is null
@@ -123,37 +118,11 @@ impl PlinthTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let width = self.schema.fields().len();
-        let projection = projection.map_or_else(|| (0..width).collect(), <[usize]>::to_vec);
-        if let Some(beyond) = projection.iter().find(|&&i| i >= width) {
-            return Err(DataFusionError::Internal(format!("column {beyond} of a table of {width}")));
-        }
-        let mut wanted = vec![false; width];
-        if state.config_options().execution.collect_statistics {
-            let filtered =
-                filters.iter().flat_map(Expr::column_refs).filter_map(|c| self.schema.index_of(&c.name).ok());
-            for i in projection.iter().copied().chain(filtered) {
-                wanted[i] = true;
-            }
-        }
+        let columns = projection.map_or_else(|| (0..width).collect(), <[usize]>::to_vec);
         let files: Vec<File> = self.files().map(|(_, file)| file.clone()).collect();
-        let statistics = statistics::of_files(&files, &self.schema, |i| wanted[i])?;
-        let example = files.first().cloned();
-
-        let parts = files.into_iter().zip(&self.locations).map(|(file, location)| {
-            let mut planned = PartitionedFile::new(String::new(), file.byte_len()).with_extension(file);
-            planned.object_meta.location = location.clone();
-            planned
-        });
-        // One partition; the optimizer has the source divide it.
-        let group = FileGroup::new(parts.collect());
-        let source = PlinthSource::new(Arc::clone(&self.schema)).with_example(example);
-        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
-            .with_file_group(group)
-            .with_statistics(statistics)
-            .with_limit(limit)
-            .with_projection_indices(Some(projection))?
-            .build();
-        Ok(DataSourceExec::from_data_source(config))
+        let statistics = statistics::of_scan(&files, &self.schema, &columns, filters, state)?;
+        let parts = files.into_iter().zip(&self.locations).map(|(file, location)| part_of(file, location.clone()));
+        plan_of(&self.schema, parts.collect(), statistics, columns, limit)
     }
 }
 
@@ -168,50 +137,32 @@ impl TableProvider for PlinthTable {
         TableType::Base
     }
 
-    fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
-        &'life0 self,
-        state: &'life1 dyn Session,
-        projection: Option<&'life2 Vec<usize>>,
-        filters: &'life3 [Expr],
+    fn scan<'a: 'e, 'b: 'e, 'c: 'e, 'd: 'e, 'e>(
+        &'a self,
+        state: &'b dyn Session,
+        projection: Option<&'c Vec<usize>>,
+        filters: &'d [Expr],
         limit: Option<usize>,
-    ) -> BoxFuture<'async_trait, Result<Arc<dyn ExecutionPlan>>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        'life3: 'async_trait,
-        Self: 'async_trait,
-    {
+    ) -> BoxFuture<'e, Result<Arc<dyn ExecutionPlan>>> {
         let plan = self.plan(state, projection.map(Vec::as_slice), filters, limit);
         Box::pin(std::future::ready(plan))
     }
 
-    fn scan_with_args<'a, 'life0, 'life1, 'async_trait>(
-        &'life0 self,
-        state: &'life1 dyn Session,
+    fn scan_with_args<'a: 'd, 'b: 'd, 'c: 'd, 'd>(
+        &'b self,
+        state: &'c dyn Session,
         args: ScanArgs<'a>,
-    ) -> BoxFuture<'async_trait, Result<ScanResult>>
-    where
-        'a: 'async_trait,
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        Self: 'async_trait,
-    {
+    ) -> BoxFuture<'d, Result<ScanResult>> {
         let plan = self.plan(state, args.projection(), args.filters().unwrap_or(&[]), args.limit());
         Box::pin(std::future::ready(plan.map(ScanResult::from)))
     }
 
-    fn insert_into<'life0, 'life1, 'async_trait>(
-        &'life0 self,
-        _state: &'life1 dyn Session,
+    fn insert_into<'a: 'c, 'b: 'c, 'c>(
+        &'a self,
+        _state: &'b dyn Session,
         input: Arc<dyn ExecutionPlan>,
         operation: InsertOp,
-    ) -> BoxFuture<'async_trait, Result<Arc<dyn ExecutionPlan>>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        Self: 'async_trait,
-    {
+    ) -> BoxFuture<'c, Result<Arc<dyn ExecutionPlan>>> {
         let plan = match self.folder() {
             Some(folder) => {
                 let (schema, options) = (Arc::clone(&self.schema), self.writer.clone());

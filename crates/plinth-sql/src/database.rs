@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use datafusion::catalog::{SchemaProvider, TableProvider, UrlTableFactory};
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::datasource::TableType;
+use futures::future::BoxFuture;
 use plinth_datafusion::{FileOptions, PlinthTable, StoreTable, Stores, from_format};
 use plinth_rowstore::Table;
 use plinth_table::TableFolder;
@@ -244,27 +244,11 @@ impl SchemaProvider for Database {
     }
 
     // `async_trait`'s signature, written out: the future holds no `Expr` for the compiler to prove `Send` of.
-    fn table<'a, 'b, 'c>(
-        &'a self,
-        name: &'b str,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<Arc<dyn TableProvider>>>> + Send + 'c>>
-    where
-        'a: 'c,
-        'b: 'c,
-        Self: 'c,
-    {
+    fn table<'a: 'c, 'b: 'c, 'c>(&'a self, name: &'b str) -> BoxFuture<'c, Result<Option<Arc<dyn TableProvider>>>> {
         Box::pin(self.open(name))
     }
 
-    fn table_type<'a, 'b, 'c>(
-        &'a self,
-        name: &'b str,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<TableType>>> + Send + 'c>>
-    where
-        'a: 'c,
-        'b: 'c,
-        Self: 'c,
-    {
+    fn table_type<'a: 'c, 'b: 'c, 'c>(&'a self, name: &'b str) -> BoxFuture<'c, Result<Option<TableType>>> {
         let registered = lock(&self.registered).get(name).map(|table| table.table_type());
         let result = match registered {
             Some(table_type) => Ok(Some(table_type)),

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 
 use datafusion::catalog::{TableProvider, UrlTableFactory};
@@ -11,6 +10,7 @@ use datafusion::datasource::file_format::FileFormatFactory;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
+use futures::future::BoxFuture;
 use plinth_datafusion::{FileOptions, PathTables, PlinthFormatFactory, PlinthTable, StoreTable, Stores};
 use plinth_format::{FileSummary, WriterOptions};
 use plinth_ingest::SourceOptions;
@@ -48,15 +48,7 @@ pub(crate) struct Naming(pub(crate) Arc<dyn UrlTableFactory>);
 
 impl UrlTableFactory for Naming {
     // `async_trait`'s signature, written out.
-    fn try_new<'a, 'b, 'c>(
-        &'a self,
-        url: &'b str,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<Arc<dyn TableProvider>>>> + Send + 'c>>
-    where
-        'a: 'c,
-        'b: 'c,
-        Self: 'c,
-    {
+    fn try_new<'a: 'c, 'b: 'c, 'c>(&'a self, url: &'b str) -> BoxFuture<'c, Result<Option<Arc<dyn TableProvider>>>> {
         Box::pin(async move { self.0.try_new(url).await.map_err(|e| naming(url, SqlError::from(e)).into()) })
     }
 }

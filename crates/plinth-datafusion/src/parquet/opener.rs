@@ -9,7 +9,6 @@ use datafusion_datasource::file_stream::{FileOpenFuture, FileOpener};
 use datafusion_datasource::{FileRange, PartitionedFile, TableSchema};
 use datafusion_datasource_parquet::{Int96Coercer, ParquetFileReaderFactory, apply_file_schema_type_coercions};
 use datafusion_physical_expr::projection::ProjectionExprs;
-use datafusion_physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
 use datafusion_physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::{FutureExt, StreamExt};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
@@ -120,9 +119,7 @@ impl ParquetOpener {
             let known = stored.file_metadata().schema_descr() == metadata.file_metadata().schema_descr();
             return if known { Ok(Opened::Theirs) } else { Err(bent(&*source)) };
         };
-        let name = part.object_meta.location.as_ref();
-        let projection = rewrite_input_file_name_in_projection(self.projection.clone(), name)?;
-        let projection = FileProjection::new(&projection, &columns, Arc::clone(&self.output))?;
+        let projection = FileProjection::new(self.projection.clone(), part, &columns, Arc::clone(&self.output))?;
         let predicates = self.predicates.translate(&columns)?;
 
         let metrics = Arc::<ScanMetrics>::default();

@@ -8,7 +8,6 @@ use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{Result, internal_datafusion_err};
 use datafusion_datasource::TableSchema;
 use datafusion_datasource::file::FileSource;
-use datafusion_datasource::file_groups::FileGroup;
 use datafusion_datasource::file_scan_config::FileScanConfig;
 use datafusion_datasource::file_stream::FileOpener;
 use datafusion_datasource_parquet::DefaultParquetFileReaderFactory;
@@ -119,7 +118,7 @@ impl FileSource for ParquetScan {
             io: self.options.io.clone(),
             readers,
             remote: location::remote(&store),
-            table_bytes: config.file_groups.iter().flat_map(FileGroup::files).map(bytes_of).sum(),
+            table_bytes: bytes_of(config),
             partition,
             metrics: PartitionMetrics::new(&self.metrics, partition),
             metrics_set: self.metrics.clone(),
@@ -168,12 +167,8 @@ impl FileSource for ParquetScan {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
-        let (answers, predicates) = self.predicates.take(filters, self.table_schema());
-        let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
-        let Some(predicates) = predicates else { return Ok(propagation) };
-        let predicates = Arc::new(predicates.with_mode(crate::config::pushdown_mode(config)?));
-        let source = Self { predicates, ..self.clone() };
-        Ok(propagation.with_updated_node(Arc::new(source) as Arc<dyn FileSource>))
+        let with = |predicates| -> Arc<dyn FileSource> { Arc::new(Self { predicates, ..self.clone() }) };
+        self.predicates.push_down(filters, self.table_schema(), config, with)
     }
 
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {

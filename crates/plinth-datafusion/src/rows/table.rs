@@ -7,12 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion_common::stats::Precision;
 use datafusion_common::{DataFusionError, Result, Statistics, plan_err};
-use datafusion_datasource::PartitionedFile;
-use datafusion_datasource::file_groups::FileGroup;
-use datafusion_datasource::file_scan_config::FileScanConfigBuilder;
 use datafusion_datasource::memory::MemorySourceConfig;
-use datafusion_datasource::source::DataSourceExec;
-use datafusion_execution::object_store::ObjectStoreUrl;
 use datafusion_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::union::UnionExec;
@@ -24,7 +19,7 @@ use plinth_rowstore::SegmentRows;
 use super::point;
 use super::stores::Stores;
 use crate::error::from_table;
-use crate::source::PlinthSource;
+use crate::source::{part_of, plan_of};
 use crate::{location, statistics, table};
 
 /// A folder's table. Which of its versions is read, [`Stores`] says when a scan is planned: a prepared statement reads what is
@@ -146,34 +141,15 @@ impl StoreTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let width = self.schema.fields().len();
-        let projection = projection.map_or_else(|| (0..width).collect(), Vec::clone);
-        let mut wanted = vec![false; width];
-        if state.config_options().execution.collect_statistics {
-            let filtered = filters.iter().flat_map(Expr::column_refs);
-            let filtered = filtered.filter_map(|column| self.schema.index_of(&column.name).ok());
-            for i in projection.iter().copied().chain(filtered) {
-                if let Some(wanted) = wanted.get_mut(i) {
-                    *wanted = true;
-                }
-            }
-        }
+        let columns = projection.map_or_else(|| (0..width).collect(), Vec::clone);
         let files: Vec<File> = segments.iter().map(|segment| segment.file.clone()).collect();
-        let whole = statistics::of_files(&files, &self.schema, |i| wanted.get(i) == Some(&true))?;
+        let whole = statistics::of_scan(&files, &self.schema, &columns, filters, state)?;
         let statistics = without_deleted(whole, &segments);
-        let source = PlinthSource::new(Arc::clone(&self.schema)).with_example(files.first().cloned());
         let parts = segments.into_iter().zip(files).map(|(segment, file)| {
-            let place = location::from_path(Path::new(file.name()));
-            let mut part = PartitionedFile::new(String::new(), file.byte_len()).with_extension(file);
-            part.object_meta.location = place;
-            part.with_extension(segment)
+            let location = location::from_path(Path::new(file.name()));
+            part_of(file, location).with_extension(segment)
         });
-        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
-            .with_file_group(FileGroup::new(parts.collect()))
-            .with_statistics(statistics)
-            .with_limit(limit)
-            .with_projection_indices(Some(projection))?
-            .build();
-        Ok(DataSourceExec::from_data_source(config))
+        plan_of(&self.schema, parts.collect(), statistics, columns, limit)
     }
 }
 
@@ -204,20 +180,13 @@ impl TableProvider for StoreTable {
         TableType::Base
     }
 
-    fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
-        &'life0 self,
-        state: &'life1 dyn Session,
-        projection: Option<&'life2 Vec<usize>>,
-        filters: &'life3 [Expr],
+    fn scan<'a: 'e, 'b: 'e, 'c: 'e, 'd: 'e, 'e>(
+        &'a self,
+        state: &'b dyn Session,
+        projection: Option<&'c Vec<usize>>,
+        filters: &'d [Expr],
         limit: Option<usize>,
-    ) -> BoxFuture<'async_trait, Result<Arc<dyn ExecutionPlan>>>
-    where
-        'life0: 'async_trait,
-        'life1: 'async_trait,
-        'life2: 'async_trait,
-        'life3: 'async_trait,
-        Self: 'async_trait,
-    {
+    ) -> BoxFuture<'e, Result<Arc<dyn ExecutionPlan>>> {
         Box::pin(std::future::ready(self.plan(state, projection, filters, limit)))
     }
 

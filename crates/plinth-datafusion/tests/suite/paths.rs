@@ -1,13 +1,13 @@
 //! Tables by path, and what is said about paths that are none.
 
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
 use datafusion::common::Result;
 use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
+use futures::future::BoxFuture;
 use plinth_datafusion::{PathTables, PlinthTable};
 
 use crate::data::{batch, options, rows, schema, session, write};
@@ -17,15 +17,7 @@ use crate::data::{batch, options, rows, schema, session, write};
 struct Others(Mutex<Vec<String>>);
 
 impl UrlTableFactory for Others {
-    fn try_new<'a, 'b, 'c>(
-        &'a self,
-        url: &'b str,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<Arc<dyn TableProvider>>>> + Send + 'c>>
-    where
-        'a: 'c,
-        'b: 'c,
-        Self: 'c,
-    {
+    fn try_new<'a: 'c, 'b: 'c, 'c>(&'a self, url: &'b str) -> BoxFuture<'c, Result<Option<Arc<dyn TableProvider>>>> {
         self.0.lock().unwrap().push(url.to_owned());
         let table = MemTable::try_new(schema(), vec![vec![]]);
         Box::pin(std::future::ready(table.map(|table| Some(Arc::new(table) as Arc<dyn TableProvider>))))
