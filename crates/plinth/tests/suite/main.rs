@@ -3,4 +3,5 @@
 
 mod dependencies;
 mod examples;
+mod guide;
 mod house;
