@@ -329,3 +329,24 @@ impl ColumnExpr {
         Expr::IsNull(self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_prefix_is_tight() {
+        let column = Path::from("x");
+        let end = |prefix: &[u8]| match Expr::starts_with(&column, prefix) {
+            Expr::And(both) => match both.last() {
+                Some(Expr::Compare { op: CompareOp::Lt, value: Scalar::Bytes(end), .. }) => Some(end.to_vec()),
+                other => panic!("{other:?}"),
+            },
+            _ => None,
+        };
+        assert_eq!(end(b"abc"), Some(b"abd".to_vec()));
+        assert_eq!(end(&[1, 255, 255]), Some(vec![2]));
+        assert_eq!(end(&[255]), None);
+        assert_eq!(end(b""), None);
+    }
+}

@@ -40,7 +40,7 @@ pub struct Faults {
     pub short: u64,
     /// Percent of the steps of a read that bring nothing: the device was busy.
     pub busy: u64,
-    /// Percent of operations that fail.
+    /// Percent of reads and writes that fail.
     pub erratic: u64,
     /// Whether all syncs of files fail.
     pub syncs_fail: bool,

@@ -105,7 +105,7 @@ impl Source for SimFile {
         let mut state = self.disk.lock();
         let at_once = state.faults.at_once;
         for ((wanted, extent), reply) in memory.into_iter().zip(replies) {
-            let fails = state.begin();
+            let fails = state.begin_transfer();
             let mut read = Read { file: self.file, wanted, extent, done: 0, fails, reply };
             if state.random.chance(at_once) {
                 let moved = loop {

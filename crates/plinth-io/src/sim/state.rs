@@ -32,6 +32,8 @@ pub(super) struct State {
 pub(super) struct Contents {
     pub(super) bytes: Arc<Vec<u8>>,
     synced: Arc<Vec<u8>>,
+    /// What sectors were before they were written again, since the last sync: any of it may be what a crash leaves.
+    earlier: BTreeMap<usize, Vec<Vec<u8>>>,
     /// Sectors that a failed sync gave up: readers still see them, but no later sync writes them.
     given_up: BTreeSet<usize>,
 }
@@ -84,12 +86,17 @@ impl State {
         }
     }
 
+    /// Counts a read or a write; whether it fails.
+    pub(super) fn begin_transfer(&mut self) -> bool {
+        self.begin() || (self.faults.erratic > 0 && self.random.chance(self.faults.erratic))
+    }
+
     /// Counts an operation; whether it fails.
-    pub(super) fn begin(&mut self) -> bool {
+    fn begin(&mut self) -> bool {
         let operation = self.counters.operations;
         self.counters.operations += 1;
         self.gone |= self.faults.vanishing.is_some_and(|from| operation >= from);
-        self.faults.failing == Some(operation) || (self.faults.erratic > 0 && self.random.chance(self.faults.erratic))
+        self.faults.failing == Some(operation)
     }
 
     /// Counts one that is done at once.
@@ -131,7 +138,7 @@ impl State {
     pub(super) fn put(&mut self, name: &str, file: usize, offset: usize, bytes: &[u8]) -> Result<()> {
         self.watched();
         let action = || format!("write {} bytes at {offset}", bytes.len());
-        let fails = self.begin();
+        let fails = self.begin_transfer();
         let healthy = self.health(fails);
         let longer = (offset + bytes.len()).saturating_sub(self.files[file].bytes.len()) as u64;
         let used = || self.names.values().map(|&file| self.files[file].bytes.len() as u64).sum::<u64>();
@@ -147,9 +154,10 @@ impl State {
         let bytes = &bytes[..done];
         if !bytes.is_empty() {
             let contents = &mut self.files[file];
-            (offset / SECTOR..=(offset + done - 1) / SECTOR).for_each(|sector| {
+            for sector in offset / SECTOR..=(offset + done - 1) / SECTOR {
                 contents.given_up.remove(&sector);
-            });
+                contents.remember(sector);
+            }
             let all = Arc::make_mut(&mut contents.bytes);
             all.resize(all.len().max(offset + done), 0);
             all[offset..offset + done].copy_from_slice(bytes);
@@ -166,7 +174,10 @@ impl State {
         let before = self.files[file].clone();
         let mut after = before.clone();
         match &healthy {
-            Ok(()) if before.given_up.is_empty() => after.synced = Arc::clone(&after.bytes),
+            Ok(()) if before.given_up.is_empty() => {
+                after.synced = Arc::clone(&after.bytes);
+                after.earlier.clear();
+            }
             Err(_) if self.gone => {}
             _ => {
                 let synced = Arc::make_mut(&mut after.synced);
@@ -177,6 +188,7 @@ impl State {
                     } else {
                         let range = sector * SECTOR..((sector + 1) * SECTOR).min(before.bytes.len());
                         synced[range.clone()].copy_from_slice(&before.bytes[range]);
+                        after.earlier.remove(&sector);
                     }
                 }
             }
@@ -226,20 +238,41 @@ impl State {
                 if range.is_empty() {
                     continue;
                 }
-                match self.random.below(8) {
-                    0 => after[range].iter_mut().for_each(|byte| *byte = (self.random.below(256) & 0xff) as u8),
-                    1..=4 => after[range.clone()].copy_from_slice(&bytes[range]),
+                let earlier = self.files[i].earlier.get(&sector).filter(|earlier| !earlier.is_empty());
+                match (self.random.below(8), earlier) {
+                    (0, _) => after[range].iter_mut().for_each(|byte| *byte = (self.random.below(256) & 0xff) as u8),
+                    (1, Some(earlier)) => {
+                        let was = &earlier[self.random.index(earlier.len())];
+                        after[range].iter_mut().zip(was).for_each(|(byte, was)| *byte = *was);
+                    }
+                    (1..=4, _) => after[range.clone()].copy_from_slice(&bytes[range]),
                     _ => {}
                 }
             }
             let after = Arc::new(after);
-            self.files[i] = Contents { bytes: Arc::clone(&after), synced: after, given_up: BTreeSet::new() };
+            self.files[i] = Contents { bytes: Arc::clone(&after), synced: after, ..Contents::default() };
         }
         (self.gone, self.faults) = (false, Faults { at_once: self.faults.at_once, ..Faults::default() });
     }
 }
 
 impl Contents {
+    /// Keeps what a sector is, before it is written again, if that is not what was synced.
+    fn remember(&mut self, sector: usize) {
+        /// Of one sector.
+        const MOST: usize = 4;
+        let range = |bytes: &[u8]| sector * SECTOR..((sector + 1) * SECTOR).min(bytes.len());
+        let now = self.bytes.get(range(&self.bytes)).unwrap_or_default();
+        if now.is_empty() || self.synced.get(range(&self.synced)) == Some(now) {
+            return;
+        }
+        let earlier = self.earlier.entry(sector).or_default();
+        if earlier.len() == MOST {
+            earlier.remove(0);
+        }
+        earlier.push(now.to_vec());
+    }
+
     /// The sectors that are not as they were synced.
     fn changed(&self) -> Vec<usize> {
         let of = |bytes: &[u8], sector: usize| -> Vec<u8> {
