@@ -43,6 +43,7 @@ pub fn put_terminated(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// The bytes up to the end that [`put_terminated`] wrote, each 00 still as 00 ff, and what follows it.
+#[inline]
 pub fn split_terminated(key: &[u8]) -> (&[u8], &[u8]) {
     let mut at = 0;
     // A zero of the value has another byte than zero behind it.

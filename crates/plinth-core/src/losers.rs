@@ -22,6 +22,7 @@ impl Losers {
     }
 
     /// The smallest player, if there are any.
+    #[inline]
     pub fn winner(&self) -> Option<usize> {
         self.tree.first().copied().filter(|&winner| winner < self.players)
     }

@@ -10,7 +10,8 @@ pub enum Level {
     /// 128-bit vectors, which every x86-64 has.
     Sse2,
     /// 256-bit vectors of x86-64, with the bit instructions that came with them (BMI1, BMI2, LZCNT, POPCNT)
-    /// and carry-less multiplication.
+    /// and carry-less multiplication. Where one of them is masked (by a virtual machine, say), kernels that would do without it
+    /// take the level below, too: one question for all.
     Avx2,
     /// 128-bit vectors, which every 64-bit ARM has.
     Neon,

@@ -1,11 +1,12 @@
 //! Sorting by the exact type of what is sorted.
 //!
-//! A comparison that is compiled in costs a fraction of one that is called, so [`sort`] is compiled for each type. On one thread that is all there is to gain, and the standard library sorts
-//! (ipnsort). With threads (those of the caller's rayon pool), what is sorted already, backwards, or made of long runs is
-//! found out first and costs a pass or a merge (driftsort). Everything else is scattered once into buckets by the leading
-//! bits that differ: each thread scatters a part of the input into a buffer of its own, and gathers and sorts some of the
-//! buckets, which then fit a core's cache. Nothing is merged, and no thread waits for a lock. A bucket that holds most of the
-//! input says that its values hardly differ; then the scatter is not worth making.
+//! A comparison that is compiled in costs a fraction of one that is called, so [`sort`] is compiled for each type. On
+//! one thread that is all there is to gain, and the standard library sorts (ipnsort). With threads (those of the
+//! caller's rayon pool), what is sorted already, backwards, or made of long runs is found out first and costs a pass or
+//! a merge (driftsort). Everything else is scattered once into buckets by the leading bits that differ: each thread
+//! scatters a part of the input into a buffer of its own, and gathers and sorts some of the buckets, which then fit a
+//! core's cache. Nothing is merged, and no thread waits for a lock. A bucket that holds most of the input says that its
+//! values hardly differ; then the scatter is not worth making.
 //!
 //! Sorts are not stable; who needs that compares rows last, as pairs do.
 

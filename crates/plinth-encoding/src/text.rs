@@ -46,8 +46,12 @@ pub fn compact_wasteful(array: &ArrayRef, most: usize, held: impl Fn(&Buffer) ->
 /// # Errors
 /// If that gives another type or another number of rows.
 pub fn compact_batch(batch: &RecordBatch, compact: impl Fn(&ArrayRef) -> ArrayRef) -> Result<RecordBatch> {
+    let columns: Vec<ArrayRef> = batch.columns().iter().map(compact).collect();
+    if columns.iter().zip(batch.columns()).all(|(after, before)| Arc::ptr_eq(after, before)) {
+        return Ok(batch.clone());
+    }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(batch.schema(), batch.columns().iter().map(compact).collect(), &options)
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
         .map_err(|error| EncodingError::invalid(error.to_string()))
 }
 

@@ -56,7 +56,6 @@ impl Blooms {
         if let Some(&known) = self.answers.borrow().get(&(id, group)) {
             return known;
         }
-        let Some(needles) = set.members() else { return false };
         let leaf = column.leaf();
         let filter = self
             .known
@@ -65,7 +64,8 @@ impl Blooms {
             .or_insert_with(|| read(file, &self.metrics, group, leaf))
             .clone();
         let physical = file.metadata.file_metadata().schema_descr().column(leaf).physical_type();
-        let answer = filter.is_some_and(|filter| {
+        // The list of values is made only where there is a filter to ask.
+        let answer = filter.and_then(|filter| Some((filter, set.members()?))).is_some_and(|(filter, needles)| {
             needles.iter().all(|needle| may_hold(&filter, needle, physical, &column.data_type) == Some(false))
         });
         self.answers.borrow_mut().insert((id, group), answer);

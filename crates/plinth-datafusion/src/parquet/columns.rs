@@ -160,12 +160,12 @@ impl ParquetColumns {
     /// The file's number of a row group.
     pub(super) fn group(&self, group: usize) -> Result<usize> {
         let found = self.groups.get(group).copied();
-        found.ok_or_else(|| FormatError::InvalidArgument(format!("there is no row group {group}")))
+        found.ok_or_else(|| FormatError::internal(format!("there is no row group {group}")))
     }
 
     pub(super) fn column(&self, column: ColumnId) -> Result<&Arc<Resolved>> {
         let found = self.columns.get(column);
-        found.ok_or_else(|| FormatError::InvalidArgument(format!("there is no column {column}")))
+        found.ok_or_else(|| FormatError::internal(format!("there is no column {column}")))
     }
 
     fn group_rows(&self, group: usize) -> Result<usize> {
@@ -181,10 +181,7 @@ impl ParquetColumns {
         let rows = self.group_rows(at.group)?;
         let start = at.block.saturating_mul(BLOCK_ROWS);
         if start >= rows {
-            return Err(FormatError::InvalidArgument(format!(
-                "there is no block {} of row group {}",
-                at.block, at.group
-            )));
+            return Err(FormatError::internal(format!("there is no block {} of row group {}", at.block, at.group)));
         }
         Ok(start..rows.min(start + BLOCK_ROWS))
     }
