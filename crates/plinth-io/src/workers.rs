@@ -69,7 +69,7 @@ impl ReadRequest {
         let end = wanted.lead + wanted.len;
         let whole = page_end(end, extent.len());
         let read = match read_at(&file, &mut extent[..whole], offset) {
-            // Direct reads want alignments that no system call tells, and one that is cut short within a page can't go on.
+            // Direct reads want alignments that many kernels and file systems do not tell, and one that is cut short within a page can't go on.
             Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => read_at(&cached, &mut extent[..end], offset),
             Ok(read) if read < end => read_at(&cached, &mut extent[..end], offset),
             read => read,

@@ -1,7 +1,7 @@
 //! Integers as bytes, compressed with Zstandard: for values of which few are frequent, or that repeat in no plain pattern.
 //!
 //! After the tag: the reference, `width` bytes; the bytes `w` of each integer, one of 1, 2, 4, 8 and at most `width`
-//! (`u8`); a section as [`crate::strings::zstd`] describes, of `len * w` bytes: each value less the reference, in `w` bytes.
+//! (`u8`); a section as [`crate::frame`] describes, of `len * w` bytes: each value less the reference, in `w` bytes.
 
 use crate::bitpack::Lane;
 use crate::encoding::Effort;

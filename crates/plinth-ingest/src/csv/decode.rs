@@ -192,6 +192,7 @@ impl ChunkSampler<Chunk, Objects> for Sampler {
         }
         let mut records = Records::new(chunk, framing.record, framing.level);
         let (mut taken, mut plain) = (0, String::new());
+        // Ends of records are ends of fields, or the decoder fails by name; a sample has no one to tell.
         while taken < limit && records.next(window, names.len()).unwrap_or(false) {
             let most = usize::try_from(limit - taken).unwrap_or(usize::MAX);
             let rows = || window.rows.iter().take(most);

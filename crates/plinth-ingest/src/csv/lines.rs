@@ -86,7 +86,7 @@ impl Lines<'_> {
         let len = end - self.start;
         let head = self.text.as_bytes().get(self.start..).and_then(<[u8]>::first_chunk::<16>);
         match (head, MASKS.get(len)) {
-            // Which of the next bytes belong to the line is told by its length: to copy so many is a jump that can not be predicted.
+            // Which of the next bytes belong to the line is told by its length: to copy so many is a jump that cannot be predicted.
             (Some(head), Some(mask)) if (1..=self.longest).contains(&len) => {
                 self.views.push(u128::from_le_bytes(*head) << 32 & mask | len as u128);
             }

@@ -26,7 +26,7 @@ const SHOWN: usize = 512;
 /// Bytes of the longest line end.
 const LINE_END: usize = 2;
 
-/// Why a step of the framer stops that another state is for.
+/// Error of a step that is taken in another state than its own.
 const OUT_OF_STATE: &str = "the framer of JSON is not in the state that its step is for";
 
 /// What is in a chunk.

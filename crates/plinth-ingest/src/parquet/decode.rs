@@ -214,11 +214,10 @@ impl<'a> Adapter<'a> {
             let array = match self.plan.columns.get(at).copied().flatten() {
                 None => new_null_array(field.data_type(), batch.num_rows()),
                 Some(place) => {
-                    let (array, meaning) = batch
-                        .columns()
-                        .get(place)
-                        .zip(self.plan.meaning.fields().get(place))
-                        .ok_or(IngestError::internal("a batch of Parquet lacks a column of its file"))?;
+                    let (array, meaning) =
+                        batch.columns().get(place).zip(self.plan.meaning.fields().get(place)).ok_or_else(|| {
+                            IngestError::damaged(&self.plan.file.path, "it changed while it was read")
+                        })?;
                     let array =
                         as_meant(array, self.meaning(field, meaning), true).map_err(|e| self.value_error(field, &e))?;
                     self.convert(at, field, &array)?

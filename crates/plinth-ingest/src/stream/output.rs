@@ -166,8 +166,12 @@ impl<'a> ChunkOutput<'a> {
         let build = scope(Stage::Build);
         let rows = self.keep.len();
         let keep = self.keep.finish();
-        let batch = finish().and_then(|columns| kept(&self.plan.schema, columns, rows, keep));
-        let batch = batch.map_err(|e| IngestError::damaged(self.path, e.to_string()))?;
+        let damaged = |e: ArrowError| IngestError::damaged(self.path, e.to_string());
+        let columns = finish().map_err(damaged)?;
+        if columns.len() != self.plan.schema.fields().len() {
+            return Err(IngestError::internal("a batch has another number of columns than its schema"));
+        }
+        let batch = kept(&self.plan.schema, columns, rows, keep).map_err(damaged)?;
         build.rows(batch.num_rows() as u64);
         drop(build);
         self.give_batch(Some(batch), unknown);
@@ -196,10 +200,6 @@ fn kept(
 ) -> Result<RecordBatch, ArrowError> {
     let rows = keep.as_ref().map_or(rows, |keep| rows - keep.null_count());
     let keep = keep.map(|keep| BooleanArray::new(keep.into_inner(), None));
-    if columns.len() != schema.fields().len() {
-        let what = format!("internal error: {} columns where the schema has {}", columns.len(), schema.fields().len());
-        return Err(ArrowError::SchemaError(what));
-    }
     let finish = |(column, field): (ArrayRef, &arrow_schema::FieldRef)| {
         let kept = match &keep {
             None => column,

@@ -50,7 +50,7 @@ fn engine() -> Result<(), Box<dyn Error>> {
 }
 
 #[rustfmt::skip]
-fn writing(batch: &RecordBatch) -> Result<(), Box<dyn Error>> {
+fn writing(batch: RecordBatch) -> Result<(), Box<dyn Error>> {
     let mut writer = plinth::Writer::create("numbers.plinth", &batch.schema(), plinth::WriterOptions::default())?;
     writer.write(&batch)?;
     let summary = writer.finish()?;
@@ -59,7 +59,7 @@ fn writing(batch: &RecordBatch) -> Result<(), Box<dyn Error>> {
 }
 
 #[rustfmt::skip]
-fn rows(schema: &SchemaRef, rows: RecordBatch) -> Result<(), Box<dyn Error>> {
+fn rows(schema: SchemaRef, rows: RecordBatch) -> Result<(), Box<dyn Error>> {
     use plinth::rowstore::{Key, Table, TableOptions};
 
     let table = Table::create("people", &schema, &["id"], TableOptions::default())?;

@@ -107,9 +107,9 @@ fn names_are_bounded_at_the_top_level_and_in_all() {
     assert!(is_wide(&top) && top.memory() < 1_000);
     // A tree of objects none of which is wide.
     let inner = (0..STRUCT_FIELDS).map(|key| format!("\"{key}\":0")).collect::<Vec<_>>().join(",");
-    let reader = (0..STRUCT_FIELDS).map(|key| format!("\"{key}\":{{{inner}}}")).collect::<Vec<_>>().join(",");
+    let outer = (0..STRUCT_FIELDS).map(|key| format!("\"{key}\":{{{inner}}}")).collect::<Vec<_>>().join(",");
     let mut tree = Samples::default();
-    look(&mut tree, &format!("{{\"a\":{{{reader}}},\"b\":[[{{{reader}}}]]}}"));
+    look(&mut tree, &format!("{{\"a\":{{{outer}}},\"b\":[[{{{outer}}}]]}}"));
     assert!(tree.memory() <= MEMORY, "{}", tree.memory());
     // Few names, but long ones.
     let mut long = Samples::default();
