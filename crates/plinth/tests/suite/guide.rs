@@ -87,9 +87,10 @@ fn index(table: &plinth::rowstore::Table) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The lines of a text without what leads them in: indentation, and the marks of documentation.
+/// The lines of a text without what leads them in: indentation, and the marks of documentation, whose hidden lines are left out.
 fn plain(text: &str) -> String {
-    text.lines().map(|line| line.trim_start_matches("//!").trim()).collect::<Vec<_>>().join("\n")
+    let lines = text.lines().map(|line| line.trim_start_matches("//!").trim());
+    lines.filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
