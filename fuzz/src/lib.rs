@@ -6,6 +6,8 @@
 pub mod data;
 #[path = "../../crates/plinth-format/tests/suite/forge.rs"]
 pub mod forge;
+// Its own tests, which are not compiled here, use more.
+#[allow(unused_imports)]
 #[path = "../../crates/plinth-format/tests/suite/fuzz_lite.rs"]
 pub mod fuzz_lite;
 #[path = "../../crates/plinth-encoding/tests/conformance/model.rs"]
