@@ -69,11 +69,13 @@ fn options_are_those_of_an_import() {
 fn without_a_text_for_null_an_empty_field_is_text() {
     let dir = Dir::new();
     std::fs::write(dir.path("n.csv"), "a,b\nx,1\n,2\n").unwrap();
-    let count = |args: &str| sql(&dir, &format!("SELECT count(a), count(*) FROM read_csv('n.csv'{args})")).ok().stdout;
-    assert_eq!(count(""), "count(a),count(*)\n1,2\n");
-    assert_eq!(count(", null => 'x'"), "count(a),count(*)\n1,2\n");
-    assert_eq!(count(", null => ['', 'x']"), "count(a),count(*)\n0,2\n");
-    assert_eq!(count(", null => []"), "count(a),count(*)\n2,2\n");
+    let count = |args: &str| {
+        sql(&dir, &format!("SELECT count(a) AS a, count(*) AS n FROM read_csv('n.csv'{args})")).ok().stdout
+    };
+    assert_eq!(count(""), "a,n\n1,2\n");
+    assert_eq!(count(", null => 'x'"), "a,n\n1,2\n");
+    assert_eq!(count(", null => ['', 'x']"), "a,n\n0,2\n");
+    assert_eq!(count(", null => []"), "a,n\n2,2\n");
 }
 
 #[test]
