@@ -57,6 +57,9 @@ impl Blooms {
             return known;
         }
         let leaf = column.leaf();
+        // Neither is a list of values made nor a filter read where the other is missing.
+        let chunk = file.metadata.row_group(group).column(leaf);
+        let Some(needles) = chunk.bloom_filter_offset().and_then(|_| set.members()) else { return false };
         let filter = self
             .known
             .borrow_mut()
@@ -64,8 +67,7 @@ impl Blooms {
             .or_insert_with(|| read(file, &self.metrics, group, leaf))
             .clone();
         let physical = file.metadata.file_metadata().schema_descr().column(leaf).physical_type();
-        // The list of values is made only where there is a filter to ask.
-        let answer = filter.and_then(|filter| Some((filter, set.members()?))).is_some_and(|(filter, needles)| {
+        let answer = filter.is_some_and(|filter| {
             needles.iter().all(|needle| may_hold(&filter, needle, physical, &column.data_type) == Some(false))
         });
         self.answers.borrow_mut().insert((id, group), answer);

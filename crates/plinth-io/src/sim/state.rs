@@ -238,7 +238,7 @@ impl State {
                 if range.is_empty() {
                     continue;
                 }
-                let earlier = self.files[i].earlier.get(&sector).filter(|earlier| !earlier.is_empty());
+                let earlier = self.files[i].earlier.get(&sector);
                 match (self.random.below(8), earlier) {
                     (0, _) => after[range].iter_mut().for_each(|byte| *byte = (self.random.below(256) & 0xff) as u8),
                     (1, Some(earlier)) => {
