@@ -46,14 +46,14 @@ impl Rule {
 
 /// Keys of at most eight bytes as numbers: the key read big-endian, so numbers order as keys do.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     rule: Rule,
     width: usize,
 }
 
 impl Numbers {
     /// For fixed widths of one to eight bytes.
-    pub(super) fn of(physical: Physical) -> Option<Self> {
+    pub(crate) fn of(physical: Physical) -> Option<Self> {
         let width = key_width(physical).filter(|width| (1..=8).contains(width))?;
         Some(Self { rule: Rule::of(physical), width })
     }
@@ -98,7 +98,7 @@ impl Numbers {
     }
 
     /// The numbers of little-endian values; a last part shorter than a value is ignored.
-    pub(super) fn read(self, values: &[u8], out: &mut Vec<u64>) {
+    pub(crate) fn read(self, values: &[u8], out: &mut Vec<u64>) {
         match self.width {
             1 => out.extend(values.iter().map(|&v| self.number(u64::from(v)))),
             2 => out.extend(values.as_chunks().0.iter().map(|&v| self.number(u64::from(u16::from_le_bytes(v))))),
@@ -134,7 +134,7 @@ impl Numbers {
     }
 
     /// The number of a key of this width.
-    pub(super) fn of_key(self, key: &[u8]) -> u64 {
+    pub(crate) fn of_key(self, key: &[u8]) -> u64 {
         super::wire::prefix8(&key[..key.len().min(self.width)]) >> (64 - 8 * self.width)
     }
 

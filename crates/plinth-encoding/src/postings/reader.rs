@@ -278,6 +278,14 @@ pub struct Cost {
     pub reads: u64,
 }
 
+impl std::ops::Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { rows: self.rows + other.rows, bytes: self.bytes + other.bytes, reads: self.reads + other.reads }
+    }
+}
+
 impl Reclaim for Postings {
     fn reclaim(&self, bytes: u64) -> u64 {
         let mut given = 0;

@@ -18,6 +18,8 @@ use crate::physical::IntKind;
 use crate::wire::{Reader, narrow, put_varint, wide};
 
 const ESCAPE: u8 = 255;
+/// Codes that are expanded in one go.
+const STEP: usize = 8;
 /// Bytes of values that a symbol table is trained on.
 const TRAINING: usize = 32 << 10;
 
@@ -126,12 +128,38 @@ impl Fsst {
     }
 }
 
+/// Whether one of eight codes is the escape.
+fn has_escape(codes: u64) -> bool {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    // A byte of ones is a zero of the complement, which a subtraction borrows through.
+    (!codes).wrapping_sub(LOW) & codes & (LOW << 7) != 0
+}
+
 /// Decompresses `codes` into `out`, of which the last eight bytes are room to spare; the bytes it made, or nothing if the
 /// codes are wrong or make more than fits.
 fn expand(codes: &[u8], table: &[u64; 256], lengths: &[u8; 256], out: &mut [u8]) -> Option<usize> {
     let mut at = 0;
     let mut rest = codes;
-    while let Some((&code, tail)) = rest.split_first() {
+    loop {
+        // Eight codes while there is room for as many of the longest symbols: a store and an addition each.
+        while let Some((eight, tail)) = rest.split_first_chunk::<STEP>()
+            && !has_escape(u64::from_le_bytes(*eight))
+            && let Some(room) = out.get_mut(at..).and_then(|room| room.first_chunk_mut::<{ 8 * STEP }>())
+        {
+            let (mut used, mut unknown) = (0, false);
+            for &code in eight {
+                *room.get_mut(used..)?.first_chunk_mut::<8>()? = table[usize::from(code)].to_le_bytes();
+                let len = lengths[usize::from(code)];
+                unknown |= len == 0;
+                used += usize::from(len);
+            }
+            if unknown {
+                return None;
+            }
+            at += used;
+            rest = tail;
+        }
+        let Some((&code, tail)) = rest.split_first() else { break };
         rest = tail;
         if code != ESCAPE {
             let slot = out.get_mut(at..)?.first_chunk_mut::<8>()?;
