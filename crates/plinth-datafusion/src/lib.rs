@@ -32,6 +32,7 @@ mod functions;
 mod guard;
 mod handles;
 mod honest;
+mod kept;
 mod location;
 mod metrics;
 mod opener;

@@ -13,12 +13,12 @@ use plinth_rowstore::{Table, TableOptions};
 use plinth_table::TableFolder;
 
 use crate::foreign::ForeignTable;
+use crate::kept::{KeptTables, Named};
 use crate::rows::{StoreTable, Stores};
-use crate::table::PlinthTable;
 use crate::{EXTENSION, FileOptions, location};
 
 /// Resolves paths in FROM clauses: a `.plinth` file, a folder of them, or a pattern that matches them becomes a
-/// [`PlinthTable`], a folder that can be written to a [`StoreTable`], text a [`ForeignTable`]; the other formats it knows, folders in folders and objects elsewhere go to another
+/// [`PlinthTable`](crate::PlinthTable), which stays open for the next statement that names it; a folder that can be written to a [`StoreTable`], text a [`ForeignTable`]; the other formats it knows, folders in folders and objects elsewhere go to another
 /// factory; what is missing or unknown is an error that says so.
 ///
 /// A name that does not look like a path (no separator, no dot, no wildcard, no scheme) and is neither a file nor a folder
@@ -30,6 +30,7 @@ pub struct PathTables {
     options: FileOptions,
     text: SourceOptions,
     stores: Arc<Stores>,
+    kept: KeptTables,
 }
 
 impl PathTables {
@@ -37,7 +38,8 @@ impl PathTables {
     pub fn new(others: Arc<dyn UrlTableFactory>) -> Self {
         let extensions = ["parquet", "csv", "tsv", "json", "ndjson", "jsonl"].map(str::to_owned).to_vec();
         let stores = Arc::new(Stores::new(TableOptions::default()));
-        Self { others, extensions, options: FileOptions::default(), text: SourceOptions::default(), stores }
+        let (options, text) = (FileOptions::default(), SourceOptions::default());
+        Self { others, extensions, options, text, stores, kept: KeptTables::default() }
     }
 
     /// Says which writable tables are open.
@@ -228,8 +230,8 @@ impl UrlTableFactory for PathTables {
     fn try_new<'a: 'c, 'b: 'c, 'c>(&'a self, url: &'b str) -> BoxFuture<'c, Result<Option<Arc<dyn TableProvider>>>> {
         Box::pin(async move {
             let table: Arc<dyn TableProvider> = match self.resolve(url)? {
-                Target::Files(files) => Arc::new(PlinthTable::open_with(files, &self.options)?),
-                Target::Folder(folder) => Arc::new(PlinthTable::open_folder_with(folder, None, &self.options)?),
+                Target::Files(files) => self.kept.open(Named::Files(files), &self.options)?,
+                Target::Folder(folder) => self.kept.open(Named::Folder(folder), &self.options)?,
                 Target::Store(folder) => Arc::new(StoreTable::open(&self.stores, &folder)?),
                 Target::Text(files) => Arc::new(ForeignTable::open(files, self.text.clone())?),
                 Target::Others => return self.others.try_new(url).await,

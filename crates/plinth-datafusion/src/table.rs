@@ -50,10 +50,17 @@ impl PlinthTable {
     /// # Errors
     /// As [`PlinthTable::open`].
     pub fn open_with(paths: Vec<PathBuf>, options: &FileOptions) -> Result<Self> {
+        Self::open_files(paths, None, options)
+    }
+
+    /// As [`PlinthTable::open_with`]. What `before`, an earlier table of files, has open already is not opened again.
+    pub(crate) fn open_files(paths: Vec<PathBuf>, before: Option<&Self>, options: &FileOptions) -> Result<Self> {
         if paths.is_empty() {
             return Err(DataFusionError::Plan("a table needs at least one Plinth file".to_owned()));
         }
-        Ok(Self::of(Snapshot::of_paths(paths, &options.open).map_err(from_format)?, None, options))
+        let before = before.map(|before| &before.snapshot);
+        let snapshot = Listed::all(paths).and_then(|listed| Snapshot::open_with(listed, before, &options.open));
+        Ok(Self::of(snapshot.map_err(from_format)?, None, options))
     }
 
     /// Opens the files of a folder. What `before`, an earlier table of that folder, has open already is not opened again.
