@@ -29,6 +29,7 @@ use tokio::task::JoinSet;
 use crate::error::{from_format, from_join};
 use crate::location;
 use crate::profile::spawn_blocking;
+use crate::source::in_order_of_rows;
 
 /// Batches that may wait between the engine and the writer, besides one a partition.
 const IN_FLIGHT: usize = 2;
@@ -65,7 +66,8 @@ fn partitions(
     schema: &SchemaRef,
     context: &TaskContext,
 ) -> Result<Vec<SendableRecordBatchStream>> {
-    // Scans let partitions take files from each other, which would mix the rows of neighbours.
+    // Partitions of a scan take pieces of files in turn and from each other, which would mix the rows of neighbours.
+    let plan = &in_order_of_rows(Arc::clone(plan))?;
     let mut config = context.session_config().clone();
     config.options_mut().execution.enable_file_stream_work_stealing = false;
     let context = Arc::new(TaskContext::new(

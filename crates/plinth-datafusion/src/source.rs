@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{DataFusionError, Result, Statistics};
 use datafusion_datasource::file::FileSource;
 use datafusion_datasource::file_groups::{FileGroup, FileGroupPartitioner};
@@ -32,7 +32,7 @@ use crate::location;
 use crate::metrics::PartitionMetrics;
 use crate::opener::PlinthOpener;
 use crate::predicates::Predicates;
-use crate::split::split;
+use crate::split::{in_order, one_after_the_other, split};
 
 /// Reads Plinth files for a [`FileScanConfig`].
 ///
@@ -190,6 +190,10 @@ impl FileSource for PlinthSource {
         }))
     }
 
+    fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
+        in_order(files)
+    }
+
     fn try_pushdown_filters(
         &self,
         filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -251,6 +255,23 @@ pub(crate) fn plan_of(
         .with_projection_indices(Some(columns))?
         .build();
     Ok(DataSourceExec::from_data_source(config))
+}
+
+/// A plan whose scans have the rows of one partition behind those of the one before.
+pub(crate) fn in_order_of_rows(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let scan = |plan: Arc<dyn ExecutionPlan>| {
+        let config =
+            plan.downcast_ref::<DataSourceExec>().and_then(DataSourceExec::downcast_to_file_source::<PlinthSource>);
+        Ok(match config {
+            Some((config, _)) if config.file_groups.len() > 1 => {
+                let mut config = config.clone();
+                config.file_groups = one_after_the_other(&config.file_groups);
+                Transformed::yes(DataSourceExec::from_data_source(config) as Arc<dyn ExecutionPlan>)
+            }
+            _ => Transformed::no(plan),
+        })
+    };
+    plan.transform_up(scan).map(|transformed| transformed.data)
 }
 
 /// The source of a config, if it is ours.

@@ -1,13 +1,23 @@
-//! Dividing a scan among partitions.
+//! Dividing a scan into pieces that its partitions take from one queue.
 
 use datafusion_datasource::file_groups::FileGroup;
 use datafusion_datasource::{FileRange, PartitionedFile};
 use plinth_format::File;
+use plinth_rowstore::SegmentRows;
 
-/// Divides parts of files among `target` partitions so that each gets whole row groups, in order, and about as many rows
-/// as the others. `None` if there are no row groups, or a file is not open (`opened` says).
+/// A piece takes one part in so many of a partition's share of what is left: a partition that is done early finds work that
+/// another had not begun, and what is left for the last to finish is little.
+const PART: u64 = 2;
+
+/// A piece's place in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place(usize);
+
+/// Divides parts of files among `target` partitions in pieces of whole row groups, in order: large ones first, ever smaller ones
+/// towards the end, dealt out in turn. The engine lets a partition that has nothing left to do take pieces of the others, in the
+/// [order](in_order) of the rows. `None` if there are no row groups, or a file is not open (`opened` says).
 ///
-/// A part of a file is a byte range, because that is what plans carry and engines divide; a row group belongs to the range
+/// A piece of a file is a byte range, because that is what plans carry and engines divide; a row group belongs to the range
 /// its first byte lies in, so any ranges that tile a file tile its row groups.
 pub(crate) fn split(
     groups: &[FileGroup],
@@ -19,37 +29,69 @@ pub(crate) fn split(
         .flat_map(FileGroup::iter)
         .map(|part| opened(part).map(|file| (part, file)))
         .collect::<Option<_>>()?;
-    let rows: u64 = parts.iter().flat_map(|(part, file)| row_groups(part, file)).map(|(_, rows)| rows).sum();
-    let target = u64::try_from(target.max(1)).ok()?;
-    let share = rows.div_ceil(target).max(1);
-
-    let mut partitions: Vec<Vec<PartitionedFile>> = Vec::new();
-    let mut current = None;
-    let mut before = 0;
+    let mut left: u64 = parts.iter().flat_map(|(part, file)| row_groups(part, file)).map(|(_, rows)| rows).sum();
+    let target = target.max(1);
+    let partitions = u64::try_from(target).ok()?;
+    let mut pieces = Vec::new();
     for (part, file) in &parts {
         let (start, end) = part.range();
-        let mut pieces: Vec<(u64, u64)> = Vec::new();
-        for (group, rows) in row_groups(part, file) {
-            // By the middle of the row group, so no partition gets two where its neighbour gets none.
-            let partition = ((before + rows / 2) / share).min(target - 1);
-            before += rows;
-            if pieces.last().is_none_or(|&(last, _)| last != partition) {
-                let from = if pieces.is_empty() { start } else { start_of(file, start, end, group) };
-                pieces.push((partition, from));
+        // What an index finds is looked up once a piece.
+        let evenly = partitions == 1 || part.extension::<SegmentRows>().is_some_and(SegmentRows::is_indexed);
+        let even = row_groups(part, file).map(|(_, rows)| rows).sum::<u64>().div_ceil(partitions);
+        let mut here = row_groups(part, file).peekable();
+        let mut from = start;
+        while here.peek().is_some() {
+            let wanted = if evenly { even } else { left / (PART * partitions) };
+            let mut rows = 0;
+            // One row group at least, and the next if most of it is wanted.
+            while let Some(&(_, more)) = here.peek()
+                && (rows == 0 || rows + more / 2 <= wanted)
+            {
+                rows += more;
+                here.next();
             }
-        }
-        for (i, &(partition, from)) in pieces.iter().enumerate() {
-            let to = pieces.get(i + 1).map_or(end, |&(_, next)| next);
-            let mut piece = PartitionedFile::clone(part);
+            left = left.saturating_sub(rows);
+            let to = here.peek().map_or(end, |&(next, _)| start_of(file, start, end, next));
+            let mut piece = PartitionedFile::clone(part).with_extension(Place(pieces.len()));
             piece.range = Some(FileRange { start: i64::try_from(from).ok()?, end: i64::try_from(to).ok()? });
-            if current != Some(partition) {
-                current = Some(partition);
-                partitions.push(Vec::new());
-            }
-            partitions.last_mut()?.push(piece);
+            pieces.push(piece);
+            from = to;
         }
     }
+    let mut partitions: Vec<Vec<PartitionedFile>> = vec![Vec::new(); target.min(pieces.len())];
+    for (at, piece) in pieces.into_iter().enumerate() {
+        let partition = at % partitions.len();
+        partitions.get_mut(partition)?.push(piece);
+    }
     (!partitions.is_empty()).then(|| partitions.into_iter().map(FileGroup::new).collect())
+}
+
+/// Pieces of all partitions in the order in which they are to be taken.
+pub(crate) fn in_order(mut pieces: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
+    pieces.sort_by_key(|piece| piece.extension::<Place>().copied());
+    pieces
+}
+
+/// Deals the pieces out again, so that the rows of one partition follow those of the one before: for what keeps the order of rows,
+/// and lets no partition take what another was given.
+pub(crate) fn one_after_the_other(groups: &[FileGroup]) -> Vec<FileGroup> {
+    let pieces = in_order(groups.iter().flat_map(FileGroup::iter).cloned().collect());
+    let bytes = |piece: &PartitionedFile| {
+        let (start, end) = piece.range();
+        end.saturating_sub(start).max(1)
+    };
+    let whole: u64 = pieces.iter().map(bytes).sum();
+    let last = groups.len().saturating_sub(1);
+    let share = whole.div_ceil(u64::try_from(last + 1).unwrap_or(u64::MAX)).max(1);
+    let mut partitions: Vec<Vec<PartitionedFile>> = vec![Vec::new(); last + 1];
+    let mut before = 0;
+    for piece in pieces {
+        // By the middle of the piece, so that no partition gets two where its neighbour gets none.
+        let partition = usize::try_from((before + bytes(&piece) / 2) / share).unwrap_or(last).min(last);
+        before += bytes(&piece);
+        partitions[partition].push(piece);
+    }
+    partitions.into_iter().filter(|pieces| !pieces.is_empty()).map(FileGroup::new).collect()
 }
 
 /// The row groups of a part: their index in the file and their rows.
@@ -70,3 +112,7 @@ fn start_of(file: &File, start: u64, end: u64, group: usize) -> u64 {
     }
     low
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests;
