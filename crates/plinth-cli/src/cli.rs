@@ -449,6 +449,9 @@ pub(crate) struct VerifyArgs {
     /// Files, or folders of writable tables
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Compare what files say of their values with these, as FORMAT.md wants it: for files that another program wrote
+    #[arg(long)]
+    pub(crate) format: bool,
     #[command(flatten)]
     pub(crate) threads: ThreadArgs,
 }

@@ -147,6 +147,7 @@ fn to_json(report: &FileReport) -> serde_json::Value {
                 "value_bytes": c.value_bytes,
                 "block_bytes": c.block_bytes,
                 "dictionary_bytes": c.dictionary_bytes,
+                "dictionaries": c.dictionaries,
                 "dictionary_values": c.dictionary_values,
                 "index_bytes": c.index_bytes,
                 "metadata_bytes": c.metadata_bytes,
@@ -186,10 +187,11 @@ mod tests {
             blocks: 3,
             value_bytes: 10_000,
             block_bytes: 100,
+            dictionaries: 2,
             dictionary_bytes: 800,
             dictionary_values: Some(12),
             index_bytes: 0,
-            note: Some("dictionary given up at row group 3: more than 8 values".into()),
+            note: Some("no dictionary after row group 3".into()),
             metadata_bytes: 100,
             encodings: vec![encoding("for", 2, 90), encoding("constant", 1, 10), encoding("runs", 1, 0)],
             min_max: Some(("a".into(), "a value that is rather long".into())),
@@ -213,7 +215,7 @@ mod tests {
         assert!(text.contains("25.0 %") && text.contains("80.0 %") && text.contains("10.0x"), "{text}");
         assert!(text.contains("alignment and the rest  200 B"), "{text}");
         assert!(text.contains("a .. a value that …"), "{text}");
-        assert!(text.ends_with("note: URL: dictionary given up at row group 3: more than 8 values"), "{text}");
+        assert!(text.ends_with("note: URL: no dictionary after row group 3"), "{text}");
     }
 
     #[test]

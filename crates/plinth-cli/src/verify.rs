@@ -1,12 +1,13 @@
 //! `plinth verify`: is every byte what was written?
 
 use std::io::Write;
+use std::path::Path;
 
 use plinth_format::File;
 use plinth_rowstore::Table;
 
 use crate::cli::VerifyArgs;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::progress::Progress;
 use crate::{screen, store, units};
 
@@ -15,6 +16,10 @@ pub(crate) fn run(args: &VerifyArgs) -> Result {
     let threads = args.threads.threads();
     for path in &args.files {
         let (progress, bytes, rows);
+        if args.format {
+            conformance(path, threads)?;
+            continue;
+        }
         if Table::is_table(path) {
             progress = Progress::new(0, false);
             (bytes, rows) = store::verify(path, threads)?;
@@ -36,5 +41,27 @@ pub(crate) fn run(args: &VerifyArgs) -> Result {
             units::rate(bytes, elapsed)
         )?;
     }
+    Ok(())
+}
+
+/// Whether a file is as FORMAT.md wants it.
+fn conformance(path: &Path, threads: usize) -> Result {
+    if Table::is_table(path) {
+        let what = format!("{}: --format looks at files; name the table's, which end in .plinth", path.display());
+        return Err(Failure::new(what));
+    }
+    let found = File::open(path)?.conformance(threads)?;
+    let name = path.display().to_string();
+    let (name, mut out) = (screen::spelled(&name), std::io::stdout());
+    for departure in &found {
+        writeln!(out, "{name}: {}", screen::spelled(departure))?;
+    }
+    if !found.is_empty() {
+        return Err(Failure::new(format!(
+            "{name}: departs from the format in {}",
+            units::counted(found.len() as u64, "place")
+        )));
+    }
+    writeln!(out, "{name}: as the format wants it")?;
     Ok(())
 }

@@ -6,10 +6,14 @@ use datafusion_common::{DataFusionError, Result, ScalarValue, Statistics};
 use datafusion_expr::Expr;
 use datafusion_session::Session;
 use plinth_encoding::expr::{Path, Scalar};
+use plinth_encoding::sketch::Sketch;
 use plinth_format::{Exactness, File};
 
 use crate::error::from_format;
 use crate::scalar::to_scalar_value;
+
+/// Files of a table whose sketches are read to tell how many values differ in all of them.
+const SKETCHED_FILES: usize = 32;
 
 /// Statistics of a table over these files, for a plan that reads some columns: of those and of the ones that filters name,
 /// unless the session collects none.
@@ -67,6 +71,7 @@ fn of_column(files: &[File], field: &Field) -> Result<ColumnStatistics> {
     let mut min = Bound::Nothing;
     let mut max = Bound::Nothing;
     let mut distinct = Distinct::default();
+    let sketched = (2..=SKETCHED_FILES).contains(&files.len());
     for file in files {
         let Some((_, stored)) = file.schema().column_with_name(field.name()) else {
             nulls += file.num_rows();
@@ -83,6 +88,9 @@ fn of_column(files: &[File], field: &Field) -> Result<ColumnStatistics> {
             max = max.meet(wide(known.max), |new, old| less(old, new));
         }
         distinct.add(known.distinct_count);
+        if sketched && from == to {
+            distinct.merge(file.sketch(&path).map_err(from_format)?);
+        }
     }
     let (min, max) = (min.value(field.data_type()), max.value(field.data_type()));
     // With NaN at either end the engine's comparisons and ours may not mean the same.
@@ -181,25 +189,38 @@ fn less(a: &Scalar, b: &Scalar) -> Option<bool> {
     }
 }
 
-/// Distinct values: exact in one file, at least the most of any file in several.
+/// Distinct values: those of the only file; of several at least the most of any, and what their sketches make together.
 #[derive(Default)]
 struct Distinct {
     files: usize,
-    most: Option<u64>,
+    most: Option<(u64, Exactness)>,
     unknown: bool,
+    sketch: Option<Sketch>,
 }
 
 impl Distinct {
-    fn add(&mut self, count: Option<u64>) {
+    fn add(&mut self, count: Option<(u64, Exactness)>) {
         self.files += 1;
         self.unknown |= count.is_none();
-        self.most = self.most.max(count);
+        if self.most.is_none_or(|(most, _)| count.is_some_and(|(count, _)| count > most)) {
+            self.most = count;
+        }
+    }
+
+    fn merge(&mut self, sketch: Option<&Sketch>) {
+        match (&mut self.sketch, sketch) {
+            (Some(all), Some(sketch)) => all.merge(sketch),
+            (all, Some(sketch)) => *all = Some(sketch.clone()),
+            (_, None) => {}
+        }
     }
 
     fn value(&self) -> Precision<usize> {
         match (self.most, self.files, self.unknown) {
-            (Some(most), 1, _) => exact(most),
-            (Some(most), _, false) => Precision::Inexact(size(most)),
+            (Some((count, Exactness::Exact)), 1, _) => exact(count),
+            (Some((most, _)), _, false) => {
+                Precision::Inexact(size(most.max(self.sketch.as_ref().map_or(0, Sketch::estimate))))
+            }
             _ => Precision::Absent,
         }
     }

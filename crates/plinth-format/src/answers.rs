@@ -47,23 +47,30 @@ pub(crate) struct FunctionCache(Mutex<Vec<CachedAnswers>>);
 #[derive(Debug)]
 struct CachedAnswers {
     function: Weak<dyn ColumnFunction>,
-    stream: usize,
+    /// A stream, and which of its dictionaries.
+    of: (usize, usize),
     answers: Arc<SharedAnswers>,
 }
 
 impl FunctionCache {
-    pub(crate) fn entry(&self, function: &Arc<dyn ColumnFunction>, stream: usize) -> Arc<SharedAnswers> {
+    pub(crate) fn entry(
+        &self,
+        function: &Arc<dyn ColumnFunction>,
+        stream: usize,
+        dictionary: usize,
+    ) -> Arc<SharedAnswers> {
+        let of = (stream, dictionary);
         let mut entries = lock(&self.0);
         entries.retain(|entry| entry.function.strong_count() > 0);
         let same = |entry: &&CachedAnswers| {
             let same = |known: Arc<dyn ColumnFunction>| Arc::ptr_eq(&known, function) || known.same_as(&**function);
-            entry.stream == stream && entry.function.upgrade().is_some_and(same)
+            entry.of == of && entry.function.upgrade().is_some_and(same)
         };
         if let Some(entry) = entries.iter().find(same) {
             return Arc::clone(&entry.answers);
         }
         let answers = Arc::<SharedAnswers>::default();
-        entries.push(CachedAnswers { function: Arc::downgrade(function), stream, answers: Arc::clone(&answers) });
+        entries.push(CachedAnswers { function: Arc::downgrade(function), of, answers: Arc::clone(&answers) });
         answers
     }
 }

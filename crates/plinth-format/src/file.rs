@@ -10,6 +10,7 @@ use arrow_schema::SchemaRef;
 use plinth_encoding::dictionary::{BlockSource, Dictionary};
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_encoding::postings::Postings;
+use plinth_encoding::sketch::Sketch;
 use plinth_encoding::{EncodingError, Physical};
 use plinth_io::{BackingStore, BlockCache, BlockKey, Io, LocalFile, Source};
 use plinth_profile::{Stage, scope};
@@ -19,8 +20,8 @@ use crate::answers::FunctionCache;
 use crate::error::{FormatError, Result};
 use crate::footer::{Footer, TAIL_LEN, read_tail};
 use crate::groups::Groups;
-use crate::meta::{Section, Shape, StreamMeta};
-use crate::statistics::{ColumnStatistics, Exactness};
+use crate::meta::{DictionaryMeta, Extra, Section, Shape, StreamMeta};
+use crate::statistics::{ColumnDetails, ColumnStatistics, Exactness};
 use crate::types::{Logical, Node};
 use crate::wire::verify;
 
@@ -82,6 +83,13 @@ pub(crate) struct Stream {
     pub(crate) physical: Physical,
     pub(crate) one_value_a_row: bool,
     meta: OnceLock<Arc<StreamMeta>>,
+    dictionaries: OnceLock<Vec<Opened>>,
+    sketch: OnceLock<Option<Sketch>>,
+}
+
+/// One of a stream's dictionaries, as far as it was opened.
+#[derive(Debug, Default)]
+struct Opened {
     dictionary: OnceLock<Arc<Dictionary>>,
     postings: OnceLock<Arc<Postings>>,
 }
@@ -220,15 +228,49 @@ impl File {
         let zone = meta.zone.as_ref().filter(|_| node.is_leaf());
         let bound =
             |value: &Scalar, exact: bool| (value.clone(), if exact { Exactness::Exact } else { Exactness::Bound });
-        let all_coded = meta.chunks.iter().all(|chunk| chunk.coded);
         Ok(ColumnStatistics {
             null_count: meta.nulls,
             min: zone.map(|zone| bound(&zone.bounds.min, zone.exact.0)),
             max: zone.map(|zone| bound(&zone.bounds.max, zone.exact.1)),
-            distinct_count: meta.dictionary.as_ref().filter(|_| all_coded).map(|d| u64::from(d.values)),
+            distinct_count: meta.distinct.filter(|_| node.is_leaf()).map(|distinct| {
+                let exact = meta.only_dictionary().is_some();
+                (distinct, if exact { Exactness::Exact } else { Exactness::Bound })
+            }),
+            sum: meta.sum.filter(|_| node.is_leaf()),
+            order: meta.order,
             stored_bytes,
             value_bytes,
         })
+    }
+
+    /// What is told of a column or struct field beside its [statistics](File::statistics). Reads it each time.
+    ///
+    /// # Errors
+    /// If there is no such column, or it can't be read or is damaged.
+    pub fn details(&self, column: &Path) -> Result<ColumnDetails> {
+        self.stream_details(self.0.node(column)?.0.stream)
+    }
+
+    pub(crate) fn stream_details(&self, stream: usize) -> Result<ColumnDetails> {
+        let meta = self.0.stream_meta(stream)?;
+        let details = meta.extras.iter().find(|(kind, _)| *kind == Extra::Details as u64);
+        let Some((_, section)) = details else { return Ok(ColumnDetails::default()) };
+        let place = format!("column {:?}: details", self.0.stream(stream).name);
+        let bytes = self.0.section(section, &place)?;
+        ColumnDetails::read(&bytes, meta).map_err(|e| FormatError::at(self.name(), place, e))
+    }
+
+    /// The sketch of a column's or struct field's distinct values, if it has one. Read when it is first asked for.
+    ///
+    /// # Errors
+    /// As [`File::details`].
+    pub fn sketch(&self, column: &Path) -> Result<Option<&Sketch>> {
+        let known = &self.0.streams[self.0.node(column)?.0.stream].sketch;
+        if let Some(sketch) = known.get() {
+            return Ok(sketch.as_ref());
+        }
+        let sketch = self.details(column)?.sketch;
+        Ok(known.get_or_init(|| sketch).as_ref())
     }
 
     /// Metadata bytes read so far through this handle and its clones, the footer included.
@@ -249,8 +291,8 @@ fn add_streams(node: &Node, name: String, one_value_a_row: bool, streams: &mut V
         physical: node.physical(),
         one_value_a_row,
         meta: OnceLock::new(),
-        dictionary: OnceLock::new(),
-        postings: OnceLock::new(),
+        dictionaries: OnceLock::new(),
+        sketch: OnceLock::new(),
     });
     for child in &node.children {
         let name = if list { format!("{name}[]") } else { format!("{name}.{}", child.name) };
@@ -345,16 +387,26 @@ impl Inner {
         Ok(known.meta.get_or_init(|| Arc::new(meta)))
     }
 
-    /// A stream's dictionary, if it has one.
-    pub(crate) fn dictionary(&self, stream: usize) -> Result<Option<&Arc<Dictionary>>> {
+    /// What is known of one of a stream's dictionaries.
+    fn opened(&self, stream: usize, dictionary: usize) -> Result<(&DictionaryMeta, &Opened)> {
+        let dictionaries = &self.stream_meta(stream)?.dictionaries;
         let known = &self.streams[stream];
-        if let Some(dictionary) = known.dictionary.get() {
-            return Ok(Some(dictionary));
+        let opened = known.dictionaries.get_or_init(|| dictionaries.iter().map(|_| Opened::default()).collect());
+        dictionaries.get(dictionary).zip(opened.get(dictionary)).ok_or_else(|| {
+            FormatError::internal(format!("column {:?} was asked for dictionary {dictionary}", known.name))
+        })
+    }
+
+    /// One of a stream's dictionaries.
+    pub(crate) fn dictionary(&self, stream: usize, dictionary: usize) -> Result<&Arc<Dictionary>> {
+        let known = &self.streams[stream];
+        let (meta, opened) = self.opened(stream, dictionary)?;
+        if let Some(dictionary) = opened.dictionary.get() {
+            return Ok(dictionary);
         }
-        let Some(meta) = &self.stream_meta(stream)?.dictionary else { return Ok(None) };
         let scope = scope(Stage::Metadata.of("dictionary"));
         scope.bytes(u64::from(meta.index.len));
-        let place = format!("column {:?}: dictionary", known.name);
+        let place = self.dictionary_place(stream, dictionary);
         let index = self.section(&meta.index, &format!("{place} index"))?;
         let blocks =
             DictionaryBlocks { source: Arc::clone(&self.source), place: place.clone(), sections: meta.blocks.clone() };
@@ -363,17 +415,25 @@ impl Inner {
         if dictionary.len() != meta.values as usize || dictionary.blocks() != meta.blocks.len() {
             return Err(fail(EncodingError::corrupt("its index does not fit the column's metadata")));
         }
-        Ok(Some(known.dictionary.get_or_init(|| dictionary.within(self.io.budget()))))
+        Ok(opened.dictionary.get_or_init(|| dictionary.within(self.io.budget())))
     }
 
-    /// A stream's postings, if it has some.
-    pub(crate) fn postings(&self, stream: usize) -> Result<Option<&Arc<Postings>>> {
+    /// How messages name one of a stream's dictionaries: by its number where there are several.
+    pub(crate) fn dictionary_place(&self, stream: usize, dictionary: usize) -> String {
         let known = &self.streams[stream];
-        if let Some(postings) = known.postings.get() {
+        let several = known.meta.get().is_some_and(|meta| meta.dictionaries.len() > 1);
+        let number = if several { format!(" {dictionary}") } else { String::new() };
+        format!("column {:?}: dictionary{number}", known.name)
+    }
+
+    /// The postings of one of a stream's dictionaries, if it has some.
+    pub(crate) fn postings(&self, stream: usize, dictionary: usize) -> Result<Option<&Arc<Postings>>> {
+        let known = &self.streams[stream];
+        let (dictionary, opened) = self.opened(stream, dictionary)?;
+        if let Some(postings) = opened.postings.get() {
             return Ok(Some(postings));
         }
-        let meta = self.stream_meta(stream)?;
-        let (Some(dictionary), Some(at)) = (&meta.dictionary, &meta.postings) else { return Ok(None) };
+        let Some(at) = &dictionary.postings else { return Ok(None) };
         let _open = scope(Stage::Metadata.of("postings"));
         let place = format!("column {:?}: postings", known.name);
         let directory = self.section(&at.directory, &format!("{place}: directory"))?;
@@ -384,7 +444,7 @@ impl Inner {
         if postings.directory().bytes() != at.bytes {
             return Err(fail(EncodingError::corrupt("the directory does not fit the column's metadata")));
         }
-        Ok(Some(known.postings.get_or_init(|| postings.within(self.io.budget()))))
+        Ok(Some(opened.postings.get_or_init(|| postings.within(self.io.budget()))))
     }
 
     /// Rows before a row group; of one beyond the last, all rows.
@@ -435,13 +495,22 @@ impl StreamMeta {
 
     /// Bytes of its postings.
     pub(crate) fn postings_bytes(&self) -> u64 {
-        self.postings.as_ref().map_or(0, |postings| postings.bytes + u64::from(postings.directory.len))
+        let postings = self.dictionaries.iter().filter_map(|dictionary| dictionary.postings.as_ref());
+        postings.map(|postings| postings.bytes + u64::from(postings.directory.len)).sum()
     }
 
-    /// Bytes of its dictionary.
+    /// Bytes of its dictionaries.
     pub(crate) fn dictionary_bytes(&self) -> u64 {
-        self.dictionary.as_ref().map_or(0, |dictionary| {
-            dictionary.blocks.iter().chain([&dictionary.index]).map(|section| u64::from(section.len)).sum()
-        })
+        let sections =
+            self.dictionaries.iter().flat_map(|dictionary| dictionary.blocks.iter().chain([&dictionary.index]));
+        sections.map(|section| u64::from(section.len)).sum()
+    }
+
+    /// The dictionary that all of its values are in, if there is such a one.
+    pub(crate) fn only_dictionary(&self) -> Option<&DictionaryMeta> {
+        match self.dictionaries.as_slice() {
+            [only] if self.chunks.iter().all(|chunk| chunk.dictionary.is_some()) => Some(only),
+            _ => None,
+        }
     }
 }

@@ -15,17 +15,18 @@ pub(crate) const HEADER_MAGIC: [u8; 8] = *b"PLINTH\r\n";
 /// The last eight bytes of every file.
 pub(crate) const TAIL_MAGIC: [u8; 8] = *b"\nplinth\0";
 
-/// Version 0 is disposable: it changes as we learn.
-pub(crate) const VERSION: u32 = 0;
+/// Files of this version are read for ever; those of version 0, which changed from one release to the next, are not.
+pub(crate) const VERSION: u32 = 1;
 
-/// Which of the disposable layouts this is; older ones are refused.
-pub(crate) const REVISION: u32 = 3;
+/// The features of the format that a file may need its reader to know, one bit each: none so far. What a reader may do without
+/// takes no bit, for it stands where readers leave alone what they do not know.
+pub(crate) const FEATURES: u32 = 0;
 
 /// Bytes before the first block.
 pub(crate) const HEADER_LEN: u64 = 64;
 
 /// Bytes of the tail: footer offset (8), footer length (4), footer checksum (8), file length (8), version (4),
-/// revision (4), checksum of these (8), magic (8).
+/// features (4), checksum of these (8), magic (8).
 pub(crate) const TAIL_LEN: usize = 52;
 
 /// Most rows of a block.
@@ -106,7 +107,7 @@ pub(crate) fn write_tail(footer: &Section) -> Vec<u8> {
     out.u64(footer.checksum);
     out.u64(footer.offset + u64::from(footer.len) + TAIL_LEN as u64);
     out.u32(VERSION);
-    out.u32(REVISION);
+    out.u32(FEATURES);
     let mut bytes = out.finish();
     bytes.extend_from_slice(&checksum(&bytes).to_le_bytes());
     bytes.extend_from_slice(&TAIL_MAGIC);
@@ -124,7 +125,7 @@ pub(crate) fn read_tail(file: &str, tail: &[u8], file_len: u64) -> Result<Sectio
         let footer = Section { offset: wire.u64()?, len: wire.u32()?, checksum: wire.u64()? };
         Ok::<_, EncodingError>((footer, wire.u64()?, wire.u32()?, wire.u32()?, wire.u64()?))
     })();
-    let (footer, written_len, version, revision, sum) = fields.map_err(|e| FormatError::at(file, "tail", e))?;
+    let (footer, written_len, version, features, sum) = fields.map_err(|e| FormatError::at(file, "tail", e))?;
     if checksum(&tail[..TAIL_LEN - 16]) != sum {
         return Err(corrupt("the tail's checksum does not match: the file is damaged; restore it from where it came"));
     }
@@ -133,8 +134,18 @@ pub(crate) fn read_tail(file: &str, tail: &[u8], file_len: u64) -> Result<Sectio
             format!("written by a newer Plinth (format version {version}, this one reads {VERSION}); update Plinth");
         return Err(FormatError::Version { file: file.to_owned(), what });
     }
-    if revision != REVISION {
-        let what = "written by a pre-release whose format has changed since; import it again".to_owned();
+    if version < VERSION {
+        let what = "written by a Plinth from before version 1 of the format, which has changed since; import the data again, or \
+                    export it to Parquet with the Plinth that wrote it, and import that";
+        return Err(FormatError::Version { file: file.to_owned(), what: what.to_owned() });
+    }
+    let unknown: Vec<String> =
+        (0..u32::BITS).filter(|bit| (features & !FEATURES) >> bit & 1 == 1).map(|bit| bit.to_string()).collect();
+    if !unknown.is_empty() {
+        let what = format!(
+            "needs features of the format that this Plinth does not know ({}); update Plinth",
+            unknown.join(", ")
+        );
         return Err(FormatError::Version { file: file.to_owned(), what });
     }
     let end = footer.offset.checked_add(u64::from(footer.len)).and_then(|end| end.checked_add(TAIL_LEN as u64));

@@ -7,6 +7,7 @@ mod access;
 mod answers;
 mod assemble;
 mod codec;
+mod conformance;
 mod error;
 mod file;
 mod footer;
@@ -32,5 +33,5 @@ pub use scan::{
     AccessPath, AdaptiveStats, Chunk, ConjunctReport, DynamicFilter, PushdownMode, Scan, ScanBuilder, ScanColumn,
     ScanMetrics,
 };
-pub use statistics::{ColumnStatistics, Exactness};
+pub use statistics::{ColumnDetails, ColumnStatistics, Exactness};
 pub use writer::{Charge, FileSummary, Writer, WriterOptions};

@@ -13,9 +13,9 @@
 //! # }
 //! ```
 //!
-//! The dictionary turns the question into a set of codes. What rows hold them is read from postings, if the column has some,
+//! The dictionaries turn the question into sets of codes. What rows hold them is read from postings, if the column has some,
 //! or the codes of all rows are tested as they are packed, whichever costs less ([`Access`]). Rows whose values are not in
-//! the dictionary, because it was given up before they came, are looked through by a scan.
+//! a dictionary, because it was given up before they came, are looked through by a scan.
 
 mod rows;
 
@@ -40,7 +40,8 @@ use crate::assemble::leaf;
 use crate::error::{FormatError, Result};
 use crate::file::File;
 use crate::scan::ScanBuilder;
-use crate::scan::postings::{pays, scan_cost};
+use crate::scan::postings::{cost, pays, scan_cost};
+use crate::scan::source::ColumnCodes;
 use crate::types::Node;
 pub use rows::Rows;
 
@@ -74,11 +75,18 @@ pub struct Dictionary(Arc<Asked>);
 #[derive(Debug)]
 struct Asked {
     column: Column,
-    values: Arc<Values>,
-    postings: Option<Arc<Postings>>,
-    /// Row groups whose values are not in the dictionary.
+    /// One after the other in the file: at least one.
+    dictionaries: Vec<Listed>,
+    /// Row groups whose values are in none of these.
     elsewhere: Vec<Range<usize>>,
     access: Access,
+}
+
+/// One of a column's dictionaries.
+#[derive(Clone, Debug)]
+struct Listed {
+    values: Arc<Values>,
+    postings: Option<Arc<Postings>>,
 }
 
 /// The values that match a question, and the rows that hold them.
@@ -86,7 +94,7 @@ struct Asked {
 pub struct Matches {
     of: Arc<Asked>,
     question: Question,
-    codes: Codes,
+    codes: ColumnCodes,
 }
 
 #[derive(Clone, Debug)]
@@ -121,8 +129,11 @@ impl Column {
     /// If they can't be read or are damaged.
     pub fn index(&self) -> Result<Option<IndexReport>> {
         let bytes = self.file.0.stream_meta(self.node.stream)?.postings_bytes();
-        let postings = self.file.0.postings(self.node.stream)?;
-        Ok(postings.map(|postings| IndexReport { rows: postings.rows(), bytes }))
+        let mut rows = None;
+        for Listed { postings, .. } in self.listed()? {
+            rows = postings.map(|postings| rows.unwrap_or(0) + postings.rows()).or(rows);
+        }
+        Ok(rows.map(|rows| IndexReport { rows, bytes }))
     }
 
     /// Its distinct values.
@@ -130,7 +141,8 @@ impl Column {
     /// # Errors
     /// If it has no dictionary, or that can't be read or is damaged.
     pub fn dictionary(&self) -> Result<Dictionary> {
-        let Some(values) = self.file.0.dictionary(self.node.stream)? else {
+        let dictionaries = self.listed()?;
+        if dictionaries.is_empty() {
             let why = match self.file.0.stream_meta(self.node.stream)?.note.as_str() {
                 "" => "its values did not call for one",
                 note => note,
@@ -141,17 +153,26 @@ impl Column {
                 self.path
             );
             return Err(FormatError::InvalidArgument(what));
-        };
+        }
         let chunks = &self.file.0.stream_meta(self.node.stream)?.chunks;
         let mut elsewhere: Vec<Range<usize>> = Vec::new();
-        for group in (0..chunks.len()).filter(|&group| !chunks[group].coded) {
+        for group in (0..chunks.len()).filter(|&group| chunks[group].dictionary.is_none()) {
             match elsewhere.last_mut() {
                 Some(last) if last.end == group => last.end += 1,
                 _ => elsewhere.push(group..group + 1),
             }
         }
-        let (values, postings) = (Arc::clone(values), self.file.0.postings(self.node.stream)?.cloned());
-        Ok(Dictionary(Arc::new(Asked { column: self.clone(), values, postings, elsewhere, access: Access::Auto })))
+        Ok(Dictionary(Arc::new(Asked { column: self.clone(), dictionaries, elsewhere, access: Access::Auto })))
+    }
+
+    /// Its dictionaries, opened.
+    fn listed(&self) -> Result<Vec<Listed>> {
+        let (file, stream) = (&self.file.0, self.node.stream);
+        let open = |at| {
+            let (values, postings) = (Arc::clone(file.dictionary(stream, at)?), file.postings(stream, at)?.cloned());
+            Ok(Listed { values, postings })
+        };
+        (0..file.stream_meta(stream)?.dictionaries.len()).map(open).collect()
     }
 }
 
@@ -159,19 +180,20 @@ impl Dictionary {
     /// How to find rows (default: what costs less).
     #[must_use]
     pub fn access(self, access: Access) -> Self {
-        let Asked { column, values, postings, elsewhere, .. } = &*self.0;
-        let (column, values, postings) = (column.clone(), Arc::clone(values), postings.clone());
-        Self(Arc::new(Asked { column, values, postings, elsewhere: elsewhere.clone(), access }))
+        let Asked { column, dictionaries, elsewhere, .. } = &*self.0;
+        let (column, dictionaries, elsewhere) = (column.clone(), dictionaries.clone(), elsewhere.clone());
+        Self(Arc::new(Asked { column, dictionaries, elsewhere, access }))
     }
 
-    /// Distinct values in it.
+    /// Values in it: of a column whose first dictionary was full, those of all of its dictionaries, of which several may have
+    /// the same.
     pub fn len(&self) -> usize {
-        self.0.values.len()
+        self.0.dictionaries.iter().map(|listed| listed.values.len()).sum()
     }
 
     /// Whether it has no values.
     pub fn is_empty(&self) -> bool {
-        self.0.values.is_empty()
+        self.len() == 0
     }
 
     /// The value that equals this one, in the physical terms of the column.
@@ -182,12 +204,12 @@ impl Dictionary {
         let value = value.into();
         let physical = self.0.column.node.physical();
         let codes = match keys::from_scalar(physical, &value) {
-            Some(key) => {
-                let found = self.0.values.find(&key).map_err(|e| self.0.fail(e))?;
-                found.map_or_else(Codes::default, |code| Codes::run(code..code + 1))
-            }
+            Some(key) => self.0.codes(|values| {
+                let found = values.find(&key)?;
+                Ok(found.map_or_else(Codes::default, |code| Codes::run(code..code + 1)))
+            })?,
             // No value of the type, or not even of its kind.
-            None => self.0.test(CompareOp::Eq, &value).map(|_| Codes::default())?,
+            None => self.0.test(CompareOp::Eq, &value).map(|_| ColumnCodes::default())?,
         };
         Ok(self.matching(Question::Equals(value), codes))
     }
@@ -199,7 +221,7 @@ impl Dictionary {
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Matches> {
         self.0.must_hold_bytes("has no prefixes")?;
         let prefix = prefix.as_ref();
-        let codes = Codes::run(self.0.values.prefix(prefix).map_err(|e| self.0.fail(e))?);
+        let codes = self.0.codes(|values| values.prefix(prefix).map(Codes::run))?;
         Ok(self.matching(Question::Prefix(prefix.into()), codes))
     }
 
@@ -209,9 +231,10 @@ impl Dictionary {
     /// As [`Dictionary::equals`].
     pub fn range(&self, range: impl RangeBounds<Scalar>) -> Result<Matches> {
         let (from, to) = (range.start_bound().cloned(), range.end_bound().cloned());
-        let mut codes = Codes::run(0..self.0.end());
+        let mut codes = self.0.codes(|values| Ok(Codes::run(0..end(values))))?;
         for (op, value) in bounds(&from, &to) {
-            codes = codes.and(&self.0.codes(&self.0.test(op, value)?)?);
+            let test = self.0.test(op, value)?;
+            codes = codes.and(&self.0.codes(|values| Ok(Codes::of(&values.translate(&test)?, end(values))))?);
         }
         Ok(self.matching(Question::Range(from, to), codes))
     }
@@ -231,17 +254,23 @@ impl Dictionary {
     /// # Errors
     /// If it fails on one of the values, or the dictionary can't be read or is damaged.
     pub fn function(&self, function: Function) -> Result<Matches> {
-        let Asked { column, values, .. } = &*self.0;
-        let answers = answers(&column.node, values, &function).map_err(|e| self.0.fail(e))?;
-        let mask = match answers {
-            Ok(mask) => mask,
-            Err(what) => return Err(FormatError::Function(what)),
-        };
-        let codes = Codes::of(&ValueSet::of_codes(mask.is_true), self.0.end());
+        let mut failed = None;
+        let codes = self.0.codes(|values| {
+            Ok(match answers(&self.0.column.node, values, &function)? {
+                Ok(mask) => Codes::of(&ValueSet::of_codes(mask.is_true), end(values)),
+                Err(what) => {
+                    failed = Some(what);
+                    Codes::default()
+                }
+            })
+        })?;
+        if let Some(what) = failed {
+            return Err(FormatError::Function(what));
+        }
         Ok(self.matching(Question::Function(function), codes))
     }
 
-    fn matching(&self, question: Question, codes: Codes) -> Matches {
+    fn matching(&self, question: Question, codes: ColumnCodes) -> Matches {
         Matches { of: Arc::clone(&self.0), question, codes }
     }
 }
@@ -261,13 +290,14 @@ fn bounds<'a>(from: &'a Bound<Scalar>, to: &'a Bound<Scalar>) -> impl Iterator<I
     from.into_iter().chain(to)
 }
 
+/// How many values a dictionary has.
+fn end(values: &Values) -> u32 {
+    u32::try_from(values.len()).unwrap_or(u32::MAX)
+}
+
 impl Asked {
     fn fail(&self, error: EncodingError) -> FormatError {
         FormatError::at(self.column.file.name(), format!("column {}: dictionary", self.column.path), error)
-    }
-
-    fn end(&self) -> u32 {
-        u32::try_from(self.values.len()).unwrap_or(u32::MAX)
     }
 
     fn test(&self, op: CompareOp, value: &Scalar) -> Result<ValueSet> {
@@ -275,9 +305,21 @@ impl Asked {
             .map_err(|e| FormatError::InvalidArgument(format!("column {}: {e}", self.column.path)))
     }
 
-    fn codes(&self, test: &ValueSet) -> Result<Codes> {
-        let test = self.values.translate(test).map_err(|e| self.fail(e))?;
-        Ok(Codes::of(&test, self.end()))
+    /// The codes that each dictionary has for a question.
+    fn codes(&self, mut ask: impl FnMut(&Values) -> plinth_encoding::Result<Codes>) -> Result<ColumnCodes> {
+        let codes = self.dictionaries.iter().map(|listed| ask(&listed.values).map_err(|e| self.fail(e)));
+        Ok(ColumnCodes(codes.collect::<Result<_>>()?))
+    }
+
+    /// The postings of those dictionaries that have some of the codes; `None` if one has none.
+    fn listed<'a>(&'a self, codes: &'a ColumnCodes) -> Option<Vec<(&'a Postings, &'a Codes)>> {
+        let asked =
+            self.dictionaries.iter().zip(&codes.0).map(|(listed, codes)| Some((&**listed.postings.as_ref()?, codes)));
+        let listed: Option<Vec<_>> = asked.collect();
+        listed.map(|mut listed| {
+            listed.retain(|(_, codes)| !codes.is_empty());
+            listed
+        })
     }
 
     fn must_hold_bytes(&self, what: &str) -> Result<()> {
@@ -292,23 +334,26 @@ impl Asked {
 }
 
 impl Matches {
-    /// The codes of the values that match, in the dictionary.
-    pub fn codes(&self) -> &Codes {
+    /// The codes of the values that match, in each of the dictionaries.
+    pub fn codes(&self) -> &ColumnCodes {
         &self.codes
     }
 
-    /// The values that match, in order: those of the dictionary, and those of rows that came after it was given up.
+    /// The values that match, in order: those of the dictionaries, and those of rows that came after it was given up.
     ///
     /// # Errors
     /// If the file can't be read or is damaged.
     pub fn values(&self) -> Result<ArrayRef> {
-        let Asked { column, values, elsewhere, .. } = &*self.of;
-        let codes: Vec<u32> = self.codes.iter().collect();
-        let gathered = values.gather(&codes).map_err(|e| self.of.fail(e))?;
-        let gathered = ColumnValues { len: codes.len(), values: gathered, nulls: None };
-        let known = leaf(&column.node, gathered).map_err(|e| self.of.fail(e))?;
-        if elsewhere.is_empty() {
-            return Ok(known);
+        let Asked { column, dictionaries, elsewhere, .. } = &*self.of;
+        let gather = |(listed, codes): (&Listed, &Codes)| {
+            let codes: Vec<u32> = codes.iter().collect();
+            let values = listed.values.gather(&codes)?;
+            leaf(&column.node, ColumnValues { len: codes.len(), values, nulls: None })
+        };
+        let known = dictionaries.iter().zip(&self.codes.0).map(|asked| gather(asked).map_err(|e| self.of.fail(e)));
+        let known = known.collect::<Result<Vec<_>>>()?;
+        if let ([only], true) = (known.as_slice(), elsewhere.is_empty()) {
+            return Ok(Arc::clone(only));
         }
         let converter = RowConverter::new(vec![SortField::new(column.data_type())]).map_err(|e| arrow(&e))?;
         let mut distinct = std::collections::BTreeSet::new();
@@ -317,7 +362,7 @@ impl Matches {
             distinct.extend(rows.iter().map(|row| row.owned()));
             Ok(())
         };
-        add(known)?;
+        known.into_iter().try_for_each(&mut add)?;
         for groups in elsewhere {
             for batch in self.scan().project(vec![column.path.clone()]).row_groups(groups.clone()).build()? {
                 add(Arc::clone(batch?.column(0)))?;
@@ -327,12 +372,13 @@ impl Matches {
         columns.into_iter().next().ok_or_else(|| FormatError::InvalidArgument("no values".into()))
     }
 
-    /// How many values match: those of the dictionary, and those of rows that came after it was given up.
+    /// How many values match: those of the dictionaries, and those of rows that came after it was given up.
     ///
     /// # Errors
     /// As [`Matches::values`].
     pub fn distinct(&self) -> Result<u64> {
-        if self.of.elsewhere.is_empty() { Ok(self.codes.len()) } else { Ok(self.values()?.len() as u64) }
+        let only = self.of.elsewhere.is_empty() && self.of.dictionaries.len() == 1;
+        if only { Ok(self.codes.len()) } else { Ok(self.values()?.len() as u64) }
     }
 
     /// How many rows hold one of the values.
@@ -340,12 +386,16 @@ impl Matches {
     /// # Errors
     /// If the file can't be read or is damaged, or postings are asked for where there are none.
     pub fn count(&self) -> Result<u64> {
-        let Asked { postings, access, .. } = &*self.of;
+        let (access, listed) = (self.of.access, self.of.listed(&self.codes));
         // The directory knows how many rows adjacent codes have.
-        let known = *access == Access::Auto && postings.is_some() && self.codes.runs().len() <= FEW_RUNS;
+        let runs = self.codes.0.iter().map(|codes| codes.runs().len()).sum::<usize>();
+        let known = access == Access::Auto && listed.is_some() && runs <= FEW_RUNS;
         let by = if known { Access::Postings } else { self.choose()? };
-        let (Access::Postings, Some(postings)) = (by, postings) else { return self.count_in(0..usize::MAX) };
-        let mut count = postings.count(&self.codes).map_err(|e| self.of.fail(e))?;
+        let (Access::Postings, Some(listed)) = (by, listed) else { return self.count_in(0..usize::MAX) };
+        let mut count = 0;
+        for (postings, codes) in listed {
+            count += postings.count(codes).map_err(|e| self.of.fail(e))?;
+        }
         for groups in &self.of.elsewhere {
             count += self.count_in(groups.clone())?;
         }
@@ -375,8 +425,8 @@ impl Matches {
     /// # Errors
     /// If postings are asked for where there are none.
     pub fn choose(&self) -> Result<Access> {
-        let Asked { column, postings, access, .. } = &*self.of;
-        match (access, postings) {
+        let Asked { column, access, .. } = &*self.of;
+        match (access, self.of.listed(&self.codes)) {
             (Access::Postings, None) => {
                 let (file, path) = (column.file.name(), &column.path);
                 let what =
@@ -385,8 +435,8 @@ impl Matches {
             }
             (Access::Scan, _) | (_, None) => Ok(Access::Scan),
             (Access::Postings, Some(_)) => Ok(Access::Postings),
-            (Access::Auto, Some(postings)) => {
-                let cost = postings.cost(&self.codes);
+            (Access::Auto, Some(listed)) => {
+                let cost = cost(&listed);
                 // Whatever a scan costs, so little costs less.
                 if cost.bytes <= SMALL {
                     return Ok(Access::Postings);

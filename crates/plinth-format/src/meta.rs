@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use plinth_encoding::expr::Scalar;
+use plinth_encoding::summary::Order;
 use plinth_encoding::{Bounds, Encoding, EncodingError, Result};
 
 use crate::wire::{WireReader, WireWriter};
@@ -22,6 +23,12 @@ pub(crate) const MOST_BLOCK_BYTES: u64 = 1 << 31;
 
 /// A block's entry takes at least: length, nulls, encoding, checksum, zone.
 pub(crate) const BLOCK_ENTRY: u64 = 12;
+
+/// A dictionary's entry takes at least: its values, its index, the number of its blocks, whether it has postings.
+const DICTIONARY_ENTRY: usize = 13;
+
+/// A further section's entry takes at least: its kind, its place.
+const EXTRA_ENTRY: usize = 11;
 
 /// Bytes of a zone map's text bounds before they are cut.
 const BLOCK_BOUND_BYTES: usize = 32;
@@ -133,8 +140,8 @@ impl BlockMeta {
 /// A stream's blocks of one row group, contiguous in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct ChunkMeta {
-    /// Whether the blocks hold codes of the stream's dictionary.
-    pub(crate) coded: bool,
+    /// Which of the stream's dictionaries the blocks hold codes of; `None` if they hold values.
+    pub(crate) dictionary: Option<usize>,
     pub(crate) blocks: Vec<BlockMeta>,
 }
 
@@ -164,15 +171,17 @@ impl Section {
     }
 }
 
-/// Where a stream's dictionary is.
+/// Where one of a stream's dictionaries is, the values of some of its chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DictionaryMeta {
     pub(crate) values: u32,
     pub(crate) index: Section,
     pub(crate) blocks: Vec<Section>,
+    /// Only where there is a value a row.
+    pub(crate) postings: Option<PostingsMeta>,
 }
 
-/// Where a stream's postings are: the rows of each value of its dictionary, in the chunks that are coded.
+/// Where a dictionary's postings are: the rows of each of its values, in the chunks of its codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PostingsMeta {
     /// Where the first group starts.
@@ -180,6 +189,13 @@ pub(crate) struct PostingsMeta {
     /// Bytes of all groups.
     pub(crate) bytes: u64,
     pub(crate) directory: Section,
+}
+
+/// What a further section of a stream holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extra {
+    /// A sketch of its distinct values, and the sums of its blocks.
+    Details = 1,
 }
 
 /// All of a stream.
@@ -191,9 +207,16 @@ pub(crate) struct StreamMeta {
     pub(crate) value_bytes: u64,
     /// Of all non-null values (never codes).
     pub(crate) zone: Option<Zone>,
-    pub(crate) dictionary: Option<DictionaryMeta>,
-    /// Only where there is a dictionary and a value a row.
-    pub(crate) postings: Option<PostingsMeta>,
+    /// How the values follow each other.
+    pub(crate) order: Order,
+    /// Of integers, where it fits.
+    pub(crate) sum: Option<i128>,
+    /// Distinct values, about; exactly those of the dictionary, where one has all.
+    pub(crate) distinct: Option<u64>,
+    /// Further sections by what they hold ([`Extra`]): what a reader does not know it leaves alone.
+    pub(crate) extras: Vec<(u64, Section)>,
+    /// One after the other: a full one is closed, and the chunks after it have the next.
+    pub(crate) dictionaries: Vec<DictionaryMeta>,
     /// What the writer wants said about the stream: why its dictionary was given up.
     pub(crate) note: String,
     pub(crate) chunks: Vec<ChunkMeta>,
@@ -218,21 +241,21 @@ impl StreamMeta {
         out.varint(self.values);
         out.varint(self.value_bytes);
         write_zone(self.zone.as_ref(), COLUMN_BOUND_BYTES, &mut out);
-        out.u8(u8::from(self.dictionary.is_some()) + u8::from(self.postings.is_some()));
-        if let Some(dictionary) = &self.dictionary {
-            out.varint(dictionary.values);
-            dictionary.index.write(&mut out);
-            out.len(dictionary.blocks.len());
-            dictionary.blocks.iter().for_each(|block| block.write(&mut out));
+        let Order { ascends, descends, differs } = self.order;
+        let known = u8::from(self.sum.is_some()) << 3 | u8::from(self.distinct.is_some()) << 4;
+        out.u8(u8::from(ascends) | u8::from(descends) << 1 | u8::from(differs) << 2 | known);
+        self.sum.into_iter().for_each(|sum| out.signed(sum));
+        self.distinct.into_iter().for_each(|distinct| out.varint(distinct));
+        out.len(self.extras.len());
+        for (kind, section) in &self.extras {
+            out.varint(*kind);
+            section.write(&mut out);
         }
-        if let Some(postings) = &self.postings {
-            out.varint(postings.offset);
-            out.varint(postings.bytes);
-            postings.directory.write(&mut out);
-        }
+        out.len(self.dictionaries.len());
+        self.dictionaries.iter().for_each(|dictionary| dictionary.write(&mut out));
         out.bytes(self.note.as_bytes());
         for chunk in &self.chunks {
-            out.u8(u8::from(chunk.coded));
+            out.len(chunk.dictionary.map_or(0, |dictionary| dictionary + 1));
             out.varint(chunk.blocks.first().map_or(0, |block| block.offset));
             for block in &chunk.blocks {
                 out.varint(block.len);
@@ -252,17 +275,26 @@ impl StreamMeta {
         let wire = &mut WireReader::new(bytes);
         let (nulls, values, value_bytes) = (wire.varint()?, wire.varint()?, wire.varint()?);
         let zone = read_zone(wire)?;
-        let kind = wire.u8()?;
-        if kind > 2 || (kind == 2 && !shape.one_value_a_row) {
-            return Err(EncodingError::corrupt("no such kind of dictionary"));
+        let flags = wire.u8()?;
+        let flag = |bit: u8| flags >> bit & 1 == 1;
+        if flags >= 1 << 5 {
+            return Err(EncodingError::corrupt("flags of a column that are not known"));
         }
-        let dictionary = if kind > 0 { Some(DictionaryMeta::read(wire, file_len)?) } else { None };
-        let postings = if kind == 2 { Some(PostingsMeta::read(wire, file_len)?) } else { None };
+        let order = Order { ascends: flag(0), descends: flag(1), differs: flag(2) };
+        let sum = if flag(3) { Some(wire.signed_128()?) } else { None };
+        let distinct = if flag(4) { Some(wire.varint()?) } else { None };
+        let extras = 0..wire.count(EXTRA_ENTRY)?;
+        let extras =
+            extras.map(|_| Ok((wire.varint()?, Section::read(wire, file_len)?))).collect::<Result<Vec<_>>>()?;
+        let dictionaries = 0..wire.count(DICTIONARY_ENTRY)?;
+        let dictionaries = dictionaries
+            .map(|_| DictionaryMeta::read(wire, file_len, shape.one_value_a_row))
+            .collect::<Result<Vec<_>>>()?;
         let note = wire.text()?.to_owned();
         let chunks = shape
             .row_groups
             .iter()
-            .map(|&rows| read_chunk(wire, rows, shape, file_len, dictionary.is_some()))
+            .map(|&rows| read_chunk(wire, rows, shape, file_len, dictionaries.len()))
             .collect::<Result<Vec<_>>>()?;
         wire.finish()?;
         let blocks = || chunks.iter().flat_map(|chunk: &ChunkMeta| &chunk.blocks);
@@ -270,16 +302,34 @@ impl StreamMeta {
         if counted != (nulls, values) {
             return Err(EncodingError::corrupt("the blocks' counts do not add up to the column's"));
         }
-        Ok(Self { nulls, values, value_bytes, zone, dictionary, postings, note, chunks })
+        Ok(Self { nulls, values, value_bytes, zone, order, sum, distinct, extras, dictionaries, note, chunks })
     }
 }
 
 impl DictionaryMeta {
-    fn read(wire: &mut WireReader<'_>, file_len: u64) -> Result<Self> {
+    fn write(&self, out: &mut WireWriter) {
+        out.varint(self.values);
+        self.index.write(out);
+        out.len(self.blocks.len());
+        self.blocks.iter().for_each(|block| block.write(out));
+        out.u8(u8::from(self.postings.is_some()));
+        if let Some(postings) = &self.postings {
+            out.varint(postings.offset);
+            out.varint(postings.bytes);
+            postings.directory.write(out);
+        }
+    }
+
+    fn read(wire: &mut WireReader<'_>, file_len: u64, one_value_a_row: bool) -> Result<Self> {
         let values = wire.varint_32()?;
         let index = Section::read(wire, file_len)?;
         let blocks = (0..wire.count(10)?).map(|_| Section::read(wire, file_len)).collect::<Result<_>>()?;
-        Ok(Self { values, index, blocks })
+        let postings = match wire.u8()? {
+            0 => None,
+            1 if one_value_a_row => Some(PostingsMeta::read(wire, file_len)?),
+            _ => return Err(EncodingError::corrupt("no such kind of dictionary")),
+        };
+        Ok(Self { values, index, blocks, postings })
     }
 }
 
@@ -298,13 +348,12 @@ fn read_chunk(
     rows: u64,
     shape: Shape<'_>,
     file_len: u64,
-    dictionary: bool,
+    dictionaries: usize,
 ) -> Result<ChunkMeta> {
-    let coded = match wire.u8()? {
-        0 => false,
-        1 if dictionary => true,
-        _ => return Err(EncodingError::corrupt("a chunk of codes without a dictionary")),
-    };
+    let dictionary = usize::try_from(wire.varint()?).unwrap_or(usize::MAX).checked_sub(1);
+    if dictionary.is_some_and(|dictionary| dictionary >= dictionaries) {
+        return Err(EncodingError::corrupt("a chunk of codes without a dictionary"));
+    }
     let mut position = wire.varint()?;
     let block_rows = u64::from(shape.block_rows);
     // What the entries take bounds what `rows` can make us allocate.
@@ -339,7 +388,7 @@ fn read_chunk(
         position = offset + u64::from(len);
         blocks.push(BlockMeta { offset, len, values, nulls, encoding, checksum, zone });
     }
-    Ok(ChunkMeta { coded, blocks })
+    Ok(ChunkMeta { dictionary, blocks })
 }
 
 fn inside(offset: u64, len: u32, file_len: u64) -> Result<()> {

@@ -46,9 +46,11 @@ pub struct ColumnReport {
     pub value_bytes: u64,
     /// Bytes of the blocks.
     pub block_bytes: u64,
-    /// Bytes of the dictionary; zero without one.
+    /// Its dictionaries, each of some row groups.
+    pub dictionaries: u64,
+    /// Their bytes.
     pub dictionary_bytes: u64,
-    /// Distinct values of the dictionary.
+    /// Their values: a value that several have is counted in each. `None` without a dictionary.
     pub dictionary_values: Option<u64>,
     /// Bytes of the postings; zero without any.
     pub index_bytes: u64,
@@ -100,7 +102,7 @@ impl File {
         for chunk in &meta.chunks {
             for block in &chunk.blocks {
                 let name = Encoding::try_from(block.encoding).map_or("unknown", |encoding| encoding.name());
-                let name = if chunk.coded { format!("dictionary/{name}") } else { name.to_owned() };
+                let name = if chunk.dictionary.is_some() { format!("dictionary/{name}") } else { name.to_owned() };
                 let entry = encodings.entry(name).or_default();
                 entry.0 += 1;
                 entry.1 += u64::from(block.len);
@@ -119,7 +121,9 @@ impl File {
             value_bytes: meta.value_bytes,
             block_bytes: meta.block_bytes(),
             dictionary_bytes: meta.dictionary_bytes(),
-            dictionary_values: meta.dictionary.as_ref().map(|dictionary| u64::from(dictionary.values)),
+            dictionaries: meta.dictionaries.len() as u64,
+            dictionary_values: (!meta.dictionaries.is_empty())
+                .then(|| meta.dictionaries.iter().map(|dictionary| u64::from(dictionary.values)).sum()),
             index_bytes: meta.postings_bytes(),
             note: Some(meta.note.clone()).filter(|note| !note.is_empty()),
             metadata_bytes: self.0.footer.streams.get(node.stream).map_or(0, |section| u64::from(section.len)),

@@ -1,13 +1,19 @@
 //! What the metadata knows about a column without reading a block.
 
+use plinth_core::wire::Reader;
+use plinth_encoding::EncodingError;
 use plinth_encoding::expr::Scalar;
+use plinth_encoding::sketch::Sketch;
+use plinth_encoding::summary::Order;
 
-/// Whether a bound occurs among the values.
+use crate::meta::StreamMeta;
+
+/// How near to the truth a figure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exactness {
-    /// It is the smallest or largest value itself.
+    /// It is the value itself.
     Exact,
-    /// No value lies beyond it.
+    /// Of bounds: no value lies beyond it. Of counts: about so many.
     Bound,
 }
 
@@ -20,10 +26,53 @@ pub struct ColumnStatistics {
     pub min: Option<(Scalar, Exactness)>,
     /// Largest.
     pub max: Option<(Scalar, Exactness)>,
-    /// Distinct non-null values, where a file-wide dictionary knows it.
-    pub distinct_count: Option<u64>,
+    /// Distinct non-null values: exact where one dictionary has all of them, else an estimate. None of booleans.
+    pub distinct_count: Option<(u64, Exactness)>,
+    /// The sum of integers and decimals, in unscaled units, where it fits 128 bits; exact.
+    pub sum: Option<i128>,
+    /// How the rows' values follow each other, nulls left out.
+    pub order: Order,
     /// Bytes the column takes in the file.
     pub stored_bytes: u64,
     /// Bytes of its values in memory as Arrow arrays.
     pub value_bytes: u64,
+}
+
+/// What is told of a column's values to those who ask for it, beside its metadata.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ColumnDetails {
+    /// Of the distinct values; can be merged with that of another file. None of booleans, and of few values.
+    pub sketch: Option<Sketch>,
+    /// The sums of the integers of each block, row group by row group; none of other types, or if one does not fit.
+    pub sums: Option<Vec<i128>>,
+}
+
+impl ColumnDetails {
+    pub(crate) fn read(bytes: &[u8], meta: &StreamMeta) -> plinth_encoding::Result<Self> {
+        let sketched = Self::flag(bytes.first().copied())?;
+        let mut rest = bytes.get(1..).unwrap_or_default();
+        let mut sketch = None;
+        if sketched {
+            let (read, len) = Sketch::read(rest)?;
+            rest = rest.get(len..).unwrap_or_default();
+            sketch = Some(read);
+        }
+        let wire = &mut Reader::new(rest);
+        let summed = Self::flag(Some(wire.u8()?))?;
+        let blocks = meta.chunks.iter().map(|chunk| chunk.blocks.len()).sum::<usize>();
+        if summed && blocks > wire.left() {
+            return Err(EncodingError::corrupt("fewer sums than blocks"));
+        }
+        let sums = summed.then(|| (0..blocks).map(|_| wire.signed_128()).collect::<Result<Vec<_>, _>>()).transpose()?;
+        wire.finish()?;
+        Ok(Self { sketch, sums })
+    }
+
+    fn flag(byte: Option<u8>) -> plinth_encoding::Result<bool> {
+        match byte {
+            Some(0) => Ok(false),
+            Some(1) => Ok(true),
+            _ => Err(EncodingError::corrupt("neither yes nor no")),
+        }
+    }
 }

@@ -219,6 +219,16 @@ impl Tree {
         self.columns.last().map_or(0, |last| last.streams().end)
     }
 
+    /// The node whose stream this is.
+    pub(crate) fn node_of(&self, stream: usize) -> Option<&Node> {
+        let within = |nodes: &[Node]| nodes.iter().position(|node| node.streams().contains(&stream));
+        let mut node = self.columns.get(within(&self.columns)?)?;
+        while node.stream != stream {
+            node = node.children.get(within(&node.children)?)?;
+        }
+        Some(node)
+    }
+
     /// The schema of what a scan emits.
     pub(crate) fn arrow_schema(&self) -> Schema {
         let fields: Fields = self.columns.iter().map(Node::arrow_field).collect();

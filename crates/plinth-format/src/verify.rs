@@ -28,11 +28,9 @@ impl File {
         for stream in 0..self.0.footer.streams.len() {
             let bytes = self.0.stream_meta(stream)?.dictionary_bytes();
             progress(done.fetch_add(bytes, Relaxed) + bytes);
-            if let Some(dictionary) = self.0.dictionary(stream)? {
-                let name = &self.0.stream(stream).name;
-                dictionary
-                    .values()
-                    .map_err(|e| FormatError::at(self.name(), format!("column {name:?}: dictionary"), e))?;
+            for dictionary in 0..self.0.stream_meta(stream)?.dictionaries.len() {
+                let values = self.0.dictionary(stream, dictionary)?.values();
+                values.map_err(|e| FormatError::at(self.name(), self.0.dictionary_place(stream, dictionary), e))?;
             }
         }
         let pool = rayon::ThreadPoolBuilder::new()
@@ -40,7 +38,9 @@ impl File {
             .build()
             .map_err(|e| FormatError::InvalidArgument(format!("cannot start {threads} threads: {e}")))?;
         for column in &self.0.footer.tree.columns {
-            pool.install(|| self.verify_postings(column))?;
+            for dictionary in 0..self.0.stream_meta(column.stream)?.dictionaries.len() {
+                pool.install(|| self.verify_postings(column, dictionary))?;
+            }
             let bytes = self.0.stream_meta(column.stream)?.postings_bytes();
             progress(done.fetch_add(bytes, Relaxed) + bytes);
         }
@@ -68,13 +68,14 @@ impl File {
         Ok(done.into_inner())
     }
 
-    /// Reads the lists of an indexed column, and checks that they say of its rows what its codes say: both have the same sum of
-    /// a hash of each row and its code.
-    fn verify_postings(&self, column: &Node) -> Result<()> {
-        let (Some(postings), Some(dictionary)) = (self.0.postings(column.stream)?, self.0.dictionary(column.stream)?)
-        else {
-            return Ok(());
-        };
+    /// Reads the lists of one of an indexed column's dictionaries, and checks that they say of its rows what its codes say: both
+    /// have the same sum of a hash of each row and its code.
+    fn verify_postings(&self, column: &Node, dictionary: usize) -> Result<()> {
+        let Some(postings) = self.0.postings(column.stream, dictionary)? else { return Ok(()) };
+        let chunks = &self.0.stream_meta(column.stream)?.chunks;
+        let groups = (0..chunks.len()).filter(|&group| chunks[group].dictionary == Some(dictionary));
+        let groups: Vec<usize> = groups.collect();
+        let dictionary = self.0.dictionary(column.stream, dictionary)?;
         let place = format!("column {:?}: postings", column.name);
         let (mut listed, mut sum) = (0_u64, 0_u64);
         let all = Codes::run(0..u32::try_from(dictionary.len()).unwrap_or(u32::MAX));
@@ -84,7 +85,6 @@ impl File {
             Ok(())
         });
         read.map_err(|e| FormatError::at(self.name(), &place, e))?;
-        let groups: Vec<usize> = (0..self.row_groups().len()).collect();
         let coded = groups.into_par_iter().map(|group| -> Result<(u64, u64)> {
             let (mut coded, mut sum) = (0_u64, 0_u64);
             let mut scan = self.scan().select([column.name.as_str()]).row_groups(group..group + 1).build()?;

@@ -20,6 +20,11 @@ impl WireWriter {
         self.bytes.push(value);
     }
 
+    /// What others write.
+    pub(crate) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+    }
+
     pub(crate) fn u32(&mut self, value: u32) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }

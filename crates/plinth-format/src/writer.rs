@@ -1,8 +1,8 @@
 //! Writing a file: rows gather into row groups, columns are encoded in parallel, dictionaries are sorted at the end.
 //!
 //! A column whose values repeat is interned as it comes: its rows become provisional codes in a spool. When all rows
-//! are in, the distinct values are sorted, provisional codes become ranks, and the column's chunks are written. Every
-//! other column is encoded and written row group by row group. Nothing depends on threads, memory or how rows were
+//! are in, or its dictionary is full, the distinct values are sorted, provisional codes become ranks, and the column's chunks
+//! are written; rows after a full dictionary get the next one. Every other column is encoded and written row group by row group. Nothing depends on threads, memory or how rows were
 //! batched, so the same rows and options give the same bytes.
 
 mod chunk;
@@ -12,6 +12,7 @@ mod layout;
 mod provisional;
 mod share;
 mod stream;
+mod summary;
 mod weigh;
 
 use std::path::Path as FsPath;
@@ -37,7 +38,7 @@ use crate::wire::checksum;
 use chunk::EncodedChunk;
 use layout::Layout;
 pub use share::Charge;
-use stream::ColumnWriter;
+use stream::{ColumnWriter, StreamWriter};
 pub(crate) use weigh::weigh;
 
 /// How to write a file. Everything but `threads`, `replace`, `cancelled` and whose memory is taken changes the bytes;
@@ -52,12 +53,12 @@ pub struct WriterOptions {
     pub row_group_bytes: u64,
     /// Most rows of a block; fewer when a column's values are large (default 8,192).
     pub block_rows: usize,
-    /// Most distinct values of a column's dictionary (default 4 Mi).
+    /// Most distinct values of a dictionary (default 4 Mi): one that has more is closed, and the next row group has another.
     pub dictionary_values: usize,
-    /// Most bytes of distinct values of a column's dictionary (default 64 MiB).
+    /// Most bytes of distinct values of a dictionary (default 64 MiB).
     pub dictionary_bytes: usize,
     /// Most bytes that all dictionaries take together, at most while they grow and when they are sorted; beyond it the
-    /// largest is given up first, of equals the leftmost (default 384 MiB).
+    /// largest is closed first, of equals the leftmost (default 384 MiB).
     pub dictionary_total_bytes: usize,
     /// Columns that get postings: for each of their values the rows that hold it. They get a dictionary, whether that saves
     /// bytes or not (default: none).
@@ -349,12 +350,13 @@ impl<O: Output> Writer<O> {
         }
         self.row_groups.push(RowGroup { lane, rows: rows as u64 });
         let groups = self.row_groups.len();
-        let given_up = dictionary::enforce_limits(&mut self.columns, groups, &self.options);
-        if !given_up.is_empty() {
+        let mut full = dictionary::full(&mut self.columns, &self.options);
+        if !full.is_empty() {
             // At once: a dictionary that no longer grows is only in the way of those that do.
             let (output, spool, options) = (&mut self.output, &self.spool, &self.options);
-            let write = || dictionary::write_all(given_up, groups, output, spool, options);
+            let write = || dictionary::write_all(&mut full, groups, output, spool, options);
             on_threads(&self.pool, Stage::Intern, write)?;
+            full.into_iter().for_each(StreamWriter::close_dictionary);
         }
         Ok(())
     }
@@ -376,9 +378,9 @@ impl<O: Output> Writer<O> {
             self.plan(0);
         }
         let (output, spool, options) = (&mut self.output, &self.spool, &self.options);
-        let waiting = dictionary::waiting(&mut self.columns);
+        let mut waiting = dictionary::waiting(&mut self.columns);
         let groups = self.row_groups.len();
-        on_threads(&self.pool, Stage::Intern, || dictionary::write_all(waiting, groups, output, spool, options))?;
+        on_threads(&self.pool, Stage::Intern, || dictionary::write_all(&mut waiting, groups, output, spool, options))?;
 
         // Written as they came, listed lane by lane.
         let mut order: Vec<usize> = (0..groups).collect();
@@ -389,7 +391,10 @@ impl<O: Output> Writer<O> {
         on_threads(&self.pool, Stage::Build.of("postings"), write)?;
         let mut streams = Vec::with_capacity(self.tree.streams());
         for stream in self.columns.iter_mut().flat_map(|column| &mut column.streams) {
-            let bytes = stream.metadata(&order)?;
+            let summary = stream.summary(&order);
+            let details = Some(summary.details.as_slice()).filter(|details| !details.is_empty());
+            let details = details.map(|details| write_section(&mut self.output, details)).transpose()?;
+            let bytes = stream.metadata(&order, summary, details)?;
             streams.push(write_section(&mut self.output, &bytes)?);
         }
         let footer = Footer {

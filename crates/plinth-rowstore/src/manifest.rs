@@ -26,8 +26,9 @@ pub(crate) const SLOT: usize = 4096;
 
 const MAGIC: &[u8; 8] = b"PLINTHT\n";
 
-/// Of the layout of a version file and of all that it names.
-const REVISION: u32 = 4;
+/// Of the layout of a version file and of all that it names. Tables are read for ever from this version on; those before were
+/// of releases that promised nothing.
+const VERSION: u32 = 5;
 
 /// The name of a version file.
 pub(crate) fn name(number: u64) -> String {
@@ -86,7 +87,7 @@ struct Slot {
 impl Slot {
     fn write(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&REVISION.to_le_bytes());
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
         let Self { sequence, named: Named { version, len, seal }, known: Known { begin, end } } = *self;
         let log = [begin.file, begin.sequence, begin.previous, end.sequence, end.previous];
         for field in [sequence, version, len, seal].into_iter().chain(log) {
@@ -106,9 +107,16 @@ impl Slot {
             sealed.then_some(reader)
         };
         let Some(mut reader) = parse() else { return Ok(None) };
-        let revision = reader.u32().ok();
-        if revision != Some(REVISION) {
-            let what = format!("a table of revision {}; this program reads revision {REVISION}", revision.unwrap_or(0));
+        let version = reader.u32().unwrap_or(0);
+        if version != VERSION {
+            let what = if version > VERSION {
+                format!(
+                    "a table of version {version}, written by a newer Plinth (this one reads {VERSION}); update Plinth"
+                )
+            } else {
+                let what = "a table written by a Plinth from before version 1 of the format";
+                format!("{what}; export it to Parquet with the Plinth that wrote it, and import that")
+            };
             return Err(plinth_format::FormatError::Version { file: file.to_owned(), what }.into());
         }
         Ok(Self::fields(reader))

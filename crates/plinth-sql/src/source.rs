@@ -58,12 +58,10 @@ pub(crate) fn parse_unknown(text: &str) -> Result<Unknown, String> {
 pub fn rejects(on_error: Option<OnError>, to: Option<PathBuf>, max: Option<u64>) -> Result<(Rejects, Misfits)> {
     let rejects = match (to, on_error) {
         (None, Some(OnError::Skip)) => {
-            return Err(SqlError::new(
-                "on-error is skip: bad records need a file to be written to, which rejects names",
-            ));
+            return Err(SqlError::new("on-error is skip: name the file for bad records with rejects"));
         }
         (None, _) if max.is_some() => {
-            return Err(SqlError::new("max-rejects: bad records need a file to be written to, which rejects names"));
+            return Err(SqlError::new("max-rejects: name the file for bad records with rejects"));
         }
         (Some(_), Some(OnError::Fail)) => {
             return Err(SqlError::new("on-error is fail: no bad record is left for the file of rejects"));

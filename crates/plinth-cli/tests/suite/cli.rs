@@ -36,6 +36,8 @@ fn a_file_goes_in_and_answers_come_out() {
     }
     let run = plinth(&dir, &["verify", "people.plinth", "people.plinth"]).ok();
     assert_eq!(run.stdout.lines().filter(|l| l.starts_with("people.plinth: ok, 1,000 rows, ")).count(), 2);
+    let run = plinth(&dir, &["verify", "--format", "people.plinth"]).ok();
+    assert_eq!(run.stdout, "people.plinth: as the format wants it\n");
     assert_eq!(dir.entries(), ["people.parquet", "people.plinth"]);
 }
 

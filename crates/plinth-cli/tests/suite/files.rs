@@ -363,6 +363,7 @@ fn a_folder_becomes_a_table_that_is_written_to_inspected_and_verified() {
     );
     let run = plinth(&dir, &["verify", "t"]).ok();
     assert!(run.stdout.starts_with("t: ok, 152 rows, "), "{}", run.stdout);
+    plinth(&dir, &["verify", "--format", "t"]).fails(1, "plinth: t: --format looks at files");
     let run = plinth(&dir, &["export", "t", "--to", "t.csv", "--columns", "name,id"]).ok();
     assert!(run.stderr.starts_with("t.csv: 152 rows in "), "{}", run.stderr);
     let lines = std::fs::read_to_string(dir.path("t.csv")).unwrap();

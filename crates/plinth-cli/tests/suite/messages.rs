@@ -37,7 +37,7 @@ const COMMANDS: [(&str, &str); 61] = [
     ("import t.csv --to o.plinth --schema id#BIGINT", "name"),
     ("import t.csv --to o.plinth --schema id#DATE,name#TEXT,amount#DOUBLE,day#DATE", "id"),
     ("import t.csv --to o.plinth --rejects no/where.ndjson", "no/where.ndjson"),
-    ("import t.csv --to o.plinth --on-error skip", "which rejects names"),
+    ("import t.csv --to o.plinth --on-error skip", "name the file for bad records with rejects"),
     ("import t.csv --to t.plinth --rejects t.plinth --replace", "t.plinth"),
     ("import t.csv t.parquet --to o.plinth", "t.parquet"),
     ("import t.csv broken.parquet --to o.plinth --format csv", "broken.parquet"),

@@ -94,8 +94,14 @@ fn what_the_functions_do_not_understand_is_one_line() {
         ("read_json('pairs.json', columns => 'x0')", "plinth: read_json: columns: {'name': 'path', ...} is expected"),
         ("read_csv('pairs.json', thousands => '.')", "plinth: the separator of thousands and the decimal point"),
         ("read_json(1 + 1)", "plinth: read_json: files: text is expected"),
-        ("read_json('pairs.json', on_error => 'skip')", "plinth: read_json: on-error is skip: bad records need a file"),
-        ("read_json('pairs.json', max_rejects => 5)", "plinth: read_json: max-rejects: bad records need a file"),
+        (
+            "read_json('pairs.json', on_error => 'skip')",
+            "plinth: read_json: on-error is skip: name the file for bad records with rejects",
+        ),
+        (
+            "read_json('pairs.json', max_rejects => 5)",
+            "plinth: read_json: max-rejects: name the file for bad records with rejects",
+        ),
         ("read_json('pairs.json', on_error => 'fail', rejects => 'bad')", "plinth: read_json: on-error is fail"),
         ("read_json('pairs.json', ignore_extra => true)", "plinth: read_json: ignore_extra: no column is extra"),
     ] {

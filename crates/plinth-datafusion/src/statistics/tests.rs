@@ -24,9 +24,12 @@ fn bounds_of_files_meet() {
 fn distinct_values_are_exact_in_one_file_only() {
     let count = |counts: &[Option<u64>]| {
         let mut distinct = Distinct::default();
-        counts.iter().for_each(|&count| distinct.add(count));
+        counts.iter().for_each(|&count| distinct.add(count.map(|count| (count, Exactness::Exact))));
         distinct.value()
     };
+    let mut estimated = Distinct::default();
+    estimated.add(Some((7, Exactness::Bound)));
+    assert_eq!(estimated.value(), Precision::Inexact(7));
     assert_eq!(count(&[]), Precision::Absent);
     assert_eq!(count(&[Some(7)]), Precision::Exact(7));
     assert_eq!(count(&[Some(7), Some(9)]), Precision::Inexact(9));

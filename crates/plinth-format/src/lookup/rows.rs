@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use plinth_encoding::postings::Postings;
 use plinth_io::Reservation;
 
 use super::{Access, Asked, Matches};
@@ -25,9 +26,10 @@ pub struct Rows {
 #[derive(Debug)]
 enum From {
     Nowhere,
-    /// The other parts of one code's list.
+    /// The other parts of the list of one code of one of the dictionaries.
     Parts {
         of: Arc<Asked>,
+        postings: Arc<Postings>,
         code: u32,
         parts: Range<usize>,
     },
@@ -61,8 +63,8 @@ impl Rows {
         let mut rows = Vec::new();
         match &mut self.from {
             From::Nowhere => return Ok(false),
-            From::Parts { of, code, parts } => {
-                let (Some(part), Some(postings)) = (parts.next(), &of.postings) else { return Ok(false) };
+            From::Parts { of, postings, code, parts } => {
+                let Some(part) = parts.next() else { return Ok(false) };
                 postings.read_part(*code, part, &mut rows).map_err(|e| of.fail(e))?;
             }
             From::Scan(scan) => match Scan::next_chunk(scan)? {
@@ -103,6 +105,17 @@ impl Iterator for Rows {
     }
 }
 
+impl Matches {
+    /// The only code that matches, in the one dictionary that has one.
+    fn one_code(&self) -> Option<(&Arc<Postings>, u32)> {
+        let mut having = self.of.dictionaries.iter().zip(&self.codes.0).filter(|(_, codes)| !codes.is_empty());
+        match (having.next()?, having.next()) {
+            ((listed, codes), None) if codes.len() == 1 => Some((listed.postings.as_ref()?, codes.iter().next()?)),
+            _ => None,
+        }
+    }
+}
+
 /// The rows that hold one of the matching values.
 pub(super) fn of(matches: &Matches) -> Result<Rows> {
     let of = &matches.of;
@@ -115,22 +128,20 @@ pub(super) fn of(matches: &Matches) -> Result<Rows> {
             _memory: None,
         })
     };
-    let (Access::Postings, Some(postings)) = (matches.choose()?, &of.postings) else { return scan() };
-    if let ([run], true) = (matches.codes.runs(), of.elsewhere.is_empty())
-        && run.len() == 1
-    {
-        let (code, mut parts, mut rows) = (run.start, postings.parts(run.start), Vec::new());
+    let (Access::Postings, Some(listed)) = (matches.choose()?, of.listed(&matches.codes)) else { return scan() };
+    if let (Some((postings, code)), true) = (matches.one_code(), of.elsewhere.is_empty()) {
+        let (mut parts, mut rows) = (postings.parts(code), Vec::new());
         if let Some(part) = parts.next() {
             postings.read_part(code, part, &mut rows).map_err(|e| of.fail(e))?;
         }
         let mut rows = Rows::listed(rows, None);
         if !parts.is_empty() {
-            rows.from = From::Parts { of: Arc::clone(of), code, parts };
+            rows.from = From::Parts { of: Arc::clone(of), postings: Arc::clone(postings), code, parts };
         }
         return Ok(rows);
     }
     let file = &of.column.file;
-    match located(postings, &matches.codes, 0..file.num_rows(), file.0.io().budget()).map_err(|e| of.fail(e)) {
+    match located(&listed, 0..file.num_rows(), file.0.io().budget()).map_err(|e| of.fail(e)) {
         Ok((mut rows, memory)) => {
             for groups in &of.elsewhere {
                 let mut scan = matches.scan().project(Vec::new()).row_groups(groups.clone()).build()?;

@@ -29,20 +29,32 @@ fn example() -> StreamMeta {
             .collect()
     };
     let chunks = vec![
-        ChunkMeta { coded: true, blocks: blocks(&[4096, 4096, 10]) },
-        ChunkMeta { coded: false, blocks: blocks(&[4096, 1]) },
+        ChunkMeta { dictionary: Some(1), blocks: blocks(&[4096, 4096, 10]) },
+        ChunkMeta { dictionary: None, blocks: blocks(&[4096, 1]) },
     ];
     StreamMeta {
         nulls: 5,
         values: 4096 * 3 + 11,
         value_bytes: 1 << 40,
         zone: Some(bytes_zone(b"a", &[0xff; 2000])),
-        dictionary: Some(DictionaryMeta {
-            values: 3,
-            index: Section { offset: 1, len: 2, checksum: 3 },
-            blocks: vec![Section { offset: 4, len: 5, checksum: 6 }],
-        }),
-        postings: None,
+        order: Order { ascends: true, descends: false, differs: true },
+        sum: Some(-5),
+        distinct: Some(77),
+        extras: vec![(99, Section { offset: 20, len: 2, checksum: 3 })],
+        dictionaries: vec![
+            DictionaryMeta {
+                values: 3,
+                index: Section { offset: 1, len: 2, checksum: 3 },
+                blocks: vec![Section { offset: 4, len: 5, checksum: 6 }],
+                postings: None,
+            },
+            DictionaryMeta {
+                values: 1,
+                index: Section { offset: 9, len: 2, checksum: 3 },
+                blocks: vec![Section { offset: 11, len: 5, checksum: 6 }],
+                postings: None,
+            },
+        ],
         note: "given up".into(),
         chunks,
     }
@@ -53,7 +65,7 @@ fn metadata_is_read_as_written_and_every_cut_of_it_is_an_error() {
     let mut meta = example();
     for one_value_a_row in [true, false] {
         let directory = Section { offset: 7, len: 8, checksum: 9 };
-        meta.postings = one_value_a_row.then_some(PostingsMeta { offset: 77, bytes: 8_100, directory });
+        meta.dictionaries[1].postings = one_value_a_row.then_some(PostingsMeta { offset: 77, bytes: 8_100, directory });
         let bytes = meta.write(one_value_a_row);
         let shape = Shape { row_groups: &[4096 * 2 + 10, 4097], block_rows: 4096, one_value_a_row, value_width: 1 };
         let read = StreamMeta::read(&bytes, shape, 1 << 20).unwrap();

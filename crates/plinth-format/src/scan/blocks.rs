@@ -214,7 +214,7 @@ impl Blocks {
         if let Some(block) = fetched.parsed.get() {
             return Ok(block);
         }
-        let coded = self.chunk(stream, at.group)?.coded;
+        let coded = self.chunk(stream, at.group)?.dictionary.is_some();
         let physical = if coded { Physical::CODES } else { self.file.stream(stream).physical };
         let rows = self.meta(stream, at)?.values as usize;
         let block = Block::open(physical, &fetched.bytes, rows).map_err(self.fail(stream, at))?;

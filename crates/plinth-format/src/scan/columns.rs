@@ -10,7 +10,7 @@ use arrow_array::{ArrayRef, new_null_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{Function, Path};
-use plinth_encoding::postings::Codes;
+use plinth_encoding::postings::{Codes, Postings};
 use plinth_encoding::{
     Column, DictionaryAnswers, EncodingError, Mask, Physical, ValueSet, Values, ZoneMapResult, evaluate_column,
 };
@@ -18,9 +18,11 @@ use plinth_io::Priority;
 use plinth_profile::{Stage, scope};
 
 use super::blocks::{Blocks, Decoded, Depth, Fetch};
-use super::postings::{located, pays, scan_cost};
+use super::postings::{cost, located, pays, scan_cost};
 use super::predicate::call_on;
-use super::source::{BlockId, ColumnId, ColumnPredicate, ColumnSource, Leaf, Located, Ran, Rows, ScanColumn};
+use super::source::{
+    BlockId, ColumnCodes, ColumnId, ColumnPredicate, ColumnSource, Leaf, Located, Ran, Rows, ScanColumn,
+};
 use crate::access::Access;
 use crate::answers::SharedAnswers;
 use crate::assemble::{DecodeStream, assemble, leaf as leaf_array};
@@ -41,6 +43,13 @@ pub struct FileColumns {
 /// What a scan remembers of a predicate on one column.
 #[derive(Debug, Default)]
 pub struct LeafState {
+    /// Of each of the column's dictionaries.
+    dictionaries: OnceLock<Vec<DictionaryState>>,
+}
+
+/// What a scan remembers of a predicate on one dictionary.
+#[derive(Debug, Default)]
+struct DictionaryState {
     /// The codes of its values, once the dictionary was asked.
     codes: OnceLock<ValueSet>,
     /// A function's answers for the values of the dictionary, once it was asked about them.
@@ -63,29 +72,58 @@ impl FileColumns {
         Self { blocks, nodes: Vec::new(), needed: HashMap::new(), access }
     }
 
-    fn dictionary(&self, stream: usize) -> Result<&Arc<Dictionary>> {
-        dictionary(&self.blocks, stream)
-    }
-
     fn stream(&self, leaf: &Leaf<LeafState>) -> usize {
         self.nodes[leaf.column].stream
     }
 
-    /// A set as the chunk's blocks understand it.
-    fn set_for<'a>(&self, leaf: &'a Leaf<LeafState>, values: &'a ValueSet, coded: bool) -> Result<&'a ValueSet> {
-        if !coded {
-            return Ok(values);
-        }
-        if let Some(codes) = leaf.state.codes.get() {
+    /// What is remembered of a predicate on one of its column's dictionaries.
+    fn state<'a>(&self, leaf: &'a Leaf<LeafState>, dictionary: usize) -> Result<&'a DictionaryState> {
+        let (file, stream) = (&self.blocks.file, self.stream(leaf));
+        let all = file.stream_meta(stream)?.dictionaries.len();
+        let states = leaf.state.dictionaries.get_or_init(|| (0..all).map(|_| DictionaryState::default()).collect());
+        states
+            .get(dictionary)
+            .ok_or_else(|| FormatError::internal(format!("nothing is known of dictionary {dictionary}")))
+    }
+
+    /// A set as the blocks of a chunk understand it, which hold values or the codes of a dictionary.
+    fn set_for<'a>(
+        &self,
+        leaf: &'a Leaf<LeafState>,
+        values: &'a ValueSet,
+        dictionary: Option<usize>,
+    ) -> Result<&'a ValueSet> {
+        let Some(dictionary) = dictionary else { return Ok(values) };
+        let state = self.state(leaf, dictionary)?;
+        if let Some(codes) = state.codes.get() {
             return Ok(codes);
         }
-        let stream = self.stream(leaf);
-        let place = format!("column {:?}: dictionary", self.blocks.file.stream(stream).name);
-        let codes = self
-            .dictionary(stream)?
-            .translate(values)
-            .map_err(|e| FormatError::at(self.blocks.file.source.name(), place, e))?;
-        Ok(leaf.state.codes.get_or_init(|| codes))
+        let (file, stream) = (&self.blocks.file, self.stream(leaf));
+        let translated = file.dictionary(stream, dictionary)?.translate(values);
+        let codes = translated
+            .map_err(|e| FormatError::at(file.source.name(), file.dictionary_place(stream, dictionary), e))?;
+        Ok(state.codes.get_or_init(|| codes))
+    }
+
+    /// The postings of a column's dictionaries, those that have chunks in some row groups, with codes of each; `None` if one has none.
+    fn listed<'a>(
+        &'a self,
+        column: ColumnId,
+        codes: &'a ColumnCodes,
+        groups: Range<usize>,
+    ) -> Result<Option<Vec<(&'a Postings, &'a Codes)>>> {
+        let (file, stream) = (&self.blocks.file, self.nodes[column].stream);
+        let chunks = file.stream_meta(stream)?.chunks.get(groups).unwrap_or_default();
+        let mut used = vec![false; codes.0.len()];
+        for dictionary in chunks.iter().filter_map(|chunk| chunk.dictionary) {
+            used.get_mut(dictionary).into_iter().for_each(|used| *used = true);
+        }
+        let mut listed = Vec::new();
+        for (dictionary, codes) in codes.0.iter().enumerate().filter(|(dictionary, _)| used[*dictionary]) {
+            let Some(postings) = file.postings(stream, dictionary)? else { return Ok(None) };
+            listed.push((&**postings, codes));
+        }
+        Ok(Some(listed))
     }
 
     /// Which rows of a block are in a set: on encoded data where its encoding can, else on decoded rows.
@@ -109,7 +147,7 @@ impl FileColumns {
             }
         }
         rows.ran(Ran::Decoded);
-        let coded = self.blocks.chunk(stream, at.group)?.coded;
+        let coded = self.blocks.chunk(stream, at.group)?.dictionary.is_some();
         let physical = if coded { Physical::CODES } else { self.blocks.file.stream(stream).physical };
         let Decoded { column, under } = self.blocks.decode_cached(stream, at, Some(&scope))?;
         let mask = evaluate_column(physical, column, set).map_err(fail)?;
@@ -141,8 +179,8 @@ impl FileColumns {
         let node = &self.nodes[leaf.column];
         let stream = node.stream;
         if node.is_leaf()
-            && self.blocks.chunk(stream, rows.at.group)?.coded
-            && let Some(answers) = self.answers(leaf, function)?
+            && let Some(dictionary) = self.blocks.chunk(stream, rows.at.group)?.dictionary
+            && let Some(answers) = self.answers(leaf, function, dictionary)?
         {
             return self.apply(stream, rows, answers);
         }
@@ -151,15 +189,21 @@ impl FileColumns {
         call_on(function, vec![array], rows)
     }
 
-    /// A function's answers over the dictionary, which the scans of a query work out together.
-    fn answers<'a>(&self, leaf: &'a Leaf<LeafState>, function: &Function) -> Result<Option<&'a DictionaryAnswers>> {
+    /// A function's answers over a dictionary, which the scans of a query work out together.
+    fn answers<'a>(
+        &self,
+        leaf: &'a Leaf<LeafState>,
+        function: &Function,
+        dictionary: usize,
+    ) -> Result<Option<&'a DictionaryAnswers>> {
         let (file, node) = (&self.blocks.file, &self.nodes[leaf.column]);
-        let shared = leaf.state.answers.get_or_init(|| file.functions.entry(&function.function, node.stream));
+        let shared = &self.state(leaf, dictionary)?.answers;
+        let shared = shared.get_or_init(|| file.functions.entry(&function.function, node.stream, dictionary));
         let answers = match shared.known() {
             Some(known) => return Ok(known),
-            None => shared.work_out(node, self.dictionary(node.stream)?, function),
+            None => shared.work_out(node, file.dictionary(node.stream, dictionary)?, function),
         };
-        let place = || format!("column {:?}: dictionary", file.stream(node.stream).name);
+        let place = || file.dictionary_place(node.stream, dictionary);
         answers.map_err(|e| FormatError::at(file.source.name(), place(), e))
     }
 
@@ -173,12 +217,14 @@ impl FileColumns {
     ) -> Result<ScanColumn> {
         let node = self.nodes[column].clone();
         let mut streams = BlockStreams { blocks: &mut self.blocks, at, keep };
-        if node.is_leaf() && streams.blocks.chunk(node.stream, at.group)?.coded {
+        if node.is_leaf()
+            && let Some(dictionary) = streams.blocks.chunk(node.stream, at.group)?.dictionary
+        {
             let Column { len, values, nulls } = streams.column(&node, selection)?;
             let Values::Fixed(codes) = values else {
                 return Err(self.blocks.fail(node.stream, at)(EncodingError::corrupt("codes that are no integers")));
             };
-            let dictionary = Arc::clone(self.dictionary(node.stream)?);
+            let dictionary = Arc::clone(self.blocks.file.dictionary(node.stream, dictionary)?);
             return Ok(ScanColumn::Codes { ids: ScalarBuffer::new(codes, 0, len), nulls, dictionary });
         }
         let array = assemble(&node, selection, &mut streams);
@@ -225,29 +271,30 @@ impl ColumnSource for FileColumns {
         Err(FormatError::InvalidArgument(what))
     }
 
-    fn codes(&self, leaf: &Leaf<LeafState>) -> Result<Option<(ColumnId, Codes)>> {
-        let stream = self.stream(leaf);
-        let meta = self.blocks.file.stream_meta(stream)?;
-        if meta.postings.is_none() {
+    fn codes(&self, leaf: &Leaf<LeafState>) -> Result<Option<(ColumnId, ColumnCodes)>> {
+        let meta = self.blocks.file.stream_meta(self.stream(leaf))?;
+        if meta.dictionaries.is_empty() || meta.dictionaries.iter().any(|dictionary| dictionary.postings.is_none()) {
             return Ok(None);
         }
-        let values = self.dictionary(stream)?.len();
-        let of = |set: &ValueSet| Codes::of(set, u32::try_from(values).unwrap_or(u32::MAX));
-        let codes = match &leaf.predicate {
-            ColumnPredicate::IsNull => return Ok(None),
-            ColumnPredicate::In(values) => of(self.set_for(leaf, values, true)?),
-            ColumnPredicate::Function(function) => match self.answers(leaf, function)? {
-                Some(answers) if answers.of_null != Some(true) || meta.nulls == 0 => of(&answers.is_true),
-                _ => return Ok(None),
-            },
-        };
-        Ok(Some((leaf.column, codes)))
+        let mut codes = Vec::with_capacity(meta.dictionaries.len());
+        for (at, dictionary) in meta.dictionaries.iter().enumerate() {
+            let of = |set: &ValueSet| Codes::of(set, dictionary.values);
+            codes.push(match &leaf.predicate {
+                ColumnPredicate::IsNull => return Ok(None),
+                ColumnPredicate::In(values) => of(self.set_for(leaf, values, Some(at))?),
+                ColumnPredicate::Function(function) => match self.answers(leaf, function, at)? {
+                    Some(answers) if answers.of_null != Some(true) || meta.nulls == 0 => of(&answers.is_true),
+                    _ => return Ok(None),
+                },
+            });
+        }
+        Ok(Some((leaf.column, ColumnCodes(codes))))
     }
 
-    fn estimate_rows(&self, column: ColumnId, codes: &Codes, groups: Range<usize>) -> Result<Option<u64>> {
+    fn estimate_rows(&self, column: ColumnId, codes: &ColumnCodes, groups: Range<usize>) -> Result<Option<u64>> {
         let (file, stream) = (&self.blocks.file, self.nodes[column].stream);
-        let Some(postings) = file.postings(stream)? else { return Ok(None) };
-        let cost = postings.cost(codes);
+        let Some(listed) = self.listed(column, codes, groups.clone())? else { return Ok(None) };
+        let cost = cost(&listed);
         let asked = match self.access {
             Access::Scan => false,
             Access::Postings => true,
@@ -256,13 +303,13 @@ impl ColumnSource for FileColumns {
         Ok(asked.then_some(cost.rows))
     }
 
-    fn locate(&self, column: ColumnId, codes: &Codes, groups: Range<usize>) -> Result<Option<Located>> {
+    fn locate(&self, column: ColumnId, codes: &ColumnCodes, groups: Range<usize>) -> Result<Option<Located>> {
         let (file, stream) = (&self.blocks.file, self.nodes[column].stream);
-        let Some(postings) = file.postings(stream)? else { return Ok(None) };
+        let Some(listed) = self.listed(column, codes, groups.clone())? else { return Ok(None) };
         let within = file.first_row(groups.start)..file.first_row(groups.end);
         let place = format!("column {:?}: postings", file.stream(stream).name);
-        match located(postings, codes, within, file.io().budget()) {
-            Ok((rows, memory)) => Ok(Some(Located { rows, memory, bytes: postings.cost(codes).bytes })),
+        match located(&listed, within, file.io().budget()) {
+            Ok((rows, memory)) => Ok(Some(Located { rows, memory, bytes: cost(&listed).bytes })),
             Err(error) => match FormatError::at(file.source.name(), place, error) {
                 FormatError::Memory(_) => Ok(None),
                 error => Err(error),
@@ -271,7 +318,7 @@ impl ColumnSource for FileColumns {
     }
 
     fn is_coded(&self, column: ColumnId, group: usize) -> Result<bool> {
-        Ok(self.blocks.chunk(self.nodes[column].stream, group)?.coded)
+        Ok(self.blocks.chunk(self.nodes[column].stream, group)?.dictionary.is_some())
     }
 
     fn first_row(&self, at: BlockId) -> Result<u64> {
@@ -299,7 +346,7 @@ impl ColumnSource for FileColumns {
                 let of_values = match &meta.zone {
                     // Where all is null the dictionary need not be asked.
                     Some(zone) if meta.nulls < meta.values => {
-                        self.set_for(leaf, values, chunk.coded)?.zone_map_result(&zone.bounds)
+                        self.set_for(leaf, values, chunk.dictionary)?.zone_map_result(&zone.bounds)
                     }
                     _ => ZoneMapResult::ANYTHING,
                 };
@@ -328,8 +375,8 @@ impl ColumnSource for FileColumns {
             ColumnPredicate::IsNull => self.evaluate_null(leaf.column, rows),
             ColumnPredicate::In(values) => {
                 let stream = self.stream(leaf);
-                let coded = self.blocks.chunk(stream, rows.at.group)?.coded;
-                let set = self.set_for(leaf, values, coded)?;
+                let dictionary = self.blocks.chunk(stream, rows.at.group)?.dictionary;
+                let set = self.set_for(leaf, values, dictionary)?;
                 self.evaluate_set(stream, rows, set)
             }
             ColumnPredicate::Function(function) => self.evaluate_function(leaf, function, rows),
@@ -425,26 +472,16 @@ impl DecodeStream for BlockStreams<'_> {
     }
 
     fn leaf(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> plinth_encoding::Result<ArrayRef> {
-        let coded = self.blocks.chunk(node.stream, self.at.group).map_err(wrap)?.coded;
+        let dictionary = self.blocks.chunk(node.stream, self.at.group).map_err(wrap)?.dictionary;
         let column = self.column(node, selection).map_err(wrap)?;
-        if !coded {
-            return leaf_array(node, column);
-        }
+        let Some(dictionary) = dictionary else { return leaf_array(node, column) };
         let Values::Fixed(codes) = column.values else {
             return Err(EncodingError::corrupt("codes that are no integers"));
         };
         let ids = ScalarBuffer::new(codes, 0, column.len);
-        let dictionary = dictionary(self.blocks, node.stream).map_err(wrap)?;
+        let dictionary = self.blocks.file.dictionary(node.stream, dictionary).map_err(wrap)?;
         from_codes(node, &ids, column.nulls, dictionary)
     }
-}
-
-/// The dictionary of a stream that holds codes.
-fn dictionary(blocks: &Blocks, stream: usize) -> Result<&Arc<Dictionary>> {
-    blocks.file.dictionary(stream)?.ok_or_else(|| {
-        let what = format!("column {:?}: codes without a dictionary", blocks.file.stream(stream).name);
-        FormatError::Corrupt { file: blocks.file.source.name().to_owned(), what }
-    })
 }
 
 /// A file-level error on its way through the decoder, which hands it back as it is.

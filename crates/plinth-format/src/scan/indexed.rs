@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
-use plinth_encoding::postings::Codes;
 
 use super::ScanMetrics;
 use super::filter::Conjunct;
-use super::source::{BlockId, ColumnId, ColumnSource, Located};
+use super::source::{BlockId, ColumnCodes, ColumnId, ColumnSource, Located};
 use crate::error::Result;
 
 /// The rows of a column's postings that pass all conjuncts on this column.
@@ -32,7 +31,7 @@ pub(super) enum Choice<L> {
     /// Read the lists of some codes of a column.
     Postings {
         column: ColumnId,
-        codes: Codes,
+        codes: ColumnCodes,
         /// The conjuncts that these answer.
         answered: Vec<Arc<Conjunct<L>>>,
         /// How many rows the lists name.
@@ -46,7 +45,7 @@ pub(super) fn choose<S: ColumnSource>(
     conjuncts: &[Arc<Conjunct<S::LeafState>>],
     groups: Range<usize>,
 ) -> Result<Choice<S::LeafState>> {
-    let mut columns: Vec<(ColumnId, Codes, Vec<_>)> = Vec::new();
+    let mut columns: Vec<(ColumnId, ColumnCodes, Vec<_>)> = Vec::new();
     for conjunct in conjuncts {
         let Some((column, codes)) = conjunct.bound.codes(source)? else { continue };
         match columns.iter_mut().find(|(known, ..)| *known == column) {

@@ -4,10 +4,9 @@ use arrow_array::{ArrayRef, BooleanArray};
 use arrow_buffer::BooleanBuffer;
 use arrow_select::filter::filter;
 use plinth_encoding::expr::{Expr, Function, Path};
-use plinth_encoding::postings::Codes;
 use plinth_encoding::{Mask, Physical, ValueSet, ZoneMapResult};
 
-use super::source::{BlockId, ColumnId, ColumnPredicate, ColumnSource, Leaf, Ran, Rows};
+use super::source::{BlockId, ColumnCodes, ColumnId, ColumnPredicate, ColumnSource, Leaf, Ran, Rows};
 use crate::error::{FormatError, Result};
 
 /// A bound predicate; `S` is what the source remembers of a leaf.
@@ -125,14 +124,14 @@ impl<L> Bound<L> {
     }
 
     /// The codes of the one column it reads for which it is true, if postings may be asked; it is true for no null.
-    pub(super) fn codes<S: ColumnSource<LeafState = L>>(&self, source: &S) -> Result<Option<(ColumnId, Codes)>> {
-        let (parts, join): (_, fn(&Codes, &Codes) -> Codes) = match self {
+    pub(super) fn codes<S: ColumnSource<LeafState = L>>(&self, source: &S) -> Result<Option<(ColumnId, ColumnCodes)>> {
+        let (parts, join): (_, fn(&ColumnCodes, &ColumnCodes) -> ColumnCodes) = match self {
             Self::Leaf { leaf, .. } => return source.codes(leaf),
-            Self::And(parts) => (parts, Codes::and),
-            Self::Or(parts) => (parts, Codes::or),
+            Self::And(parts) => (parts, ColumnCodes::and),
+            Self::Or(parts) => (parts, ColumnCodes::or),
             _ => return Ok(None),
         };
-        let mut all: Option<(ColumnId, Codes)> = None;
+        let mut all: Option<(ColumnId, ColumnCodes)> = None;
         for part in parts {
             let Some((column, codes)) = part.codes(source)? else { return Ok(None) };
             all = match all {

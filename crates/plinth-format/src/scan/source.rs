@@ -82,6 +82,34 @@ impl<S: Default> Leaf<S> {
     }
 }
 
+/// Codes of each of a column's dictionaries, in the order of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColumnCodes(pub Vec<Codes>);
+
+impl ColumnCodes {
+    /// The codes that are in both.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(a, b)| a.and(b)).collect())
+    }
+
+    /// The codes that are in one or both.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(a, b)| a.or(b)).collect())
+    }
+
+    /// How many: a value that several dictionaries have is counted in each.
+    pub fn len(&self) -> u64 {
+        self.0.iter().map(Codes::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(Codes::is_empty)
+    }
+}
+
 /// Rows that postings gave.
 #[derive(Debug)]
 pub struct Located {
@@ -167,12 +195,12 @@ pub trait ColumnSource: Debug + Send {
     /// If they can't be compared with a constant.
     fn physical(&self, column: ColumnId) -> Result<Physical>;
 
-    /// The codes of a column's dictionary that stand for the values a predicate holds for, if its postings may be asked and it
+    /// The codes of a column's dictionaries that stand for the values a predicate holds for, if their postings may be asked and it
     /// holds for no null.
     ///
     /// # Errors
-    /// If the dictionary can't be read or is damaged.
-    fn codes(&self, _leaf: &Leaf<Self::LeafState>) -> Result<Option<(ColumnId, Codes)>> {
+    /// If a dictionary can't be read or is damaged.
+    fn codes(&self, _leaf: &Leaf<Self::LeafState>) -> Result<Option<(ColumnId, ColumnCodes)>> {
         Ok(None)
     }
 
@@ -180,7 +208,7 @@ pub trait ColumnSource: Debug + Send {
     ///
     /// # Errors
     /// If the postings' directory can't be read or is damaged.
-    fn estimate_rows(&self, _column: ColumnId, _codes: &Codes, _groups: Range<usize>) -> Result<Option<u64>> {
+    fn estimate_rows(&self, _column: ColumnId, _codes: &ColumnCodes, _groups: Range<usize>) -> Result<Option<u64>> {
         Ok(None)
     }
 
@@ -189,7 +217,7 @@ pub trait ColumnSource: Debug + Send {
     ///
     /// # Errors
     /// If the postings can't be read or are damaged.
-    fn locate(&self, _column: ColumnId, _codes: &Codes, _groups: Range<usize>) -> Result<Option<Located>> {
+    fn locate(&self, _column: ColumnId, _codes: &ColumnCodes, _groups: Range<usize>) -> Result<Option<Located>> {
         Ok(None)
     }
 

@@ -7,6 +7,7 @@ use plinth_profile::{Profiler, Scope, Stage, scope};
 use rayon::prelude::*;
 
 use super::provisional::ProvisionalBlock;
+use super::summary::BlockSummary;
 use crate::error::{FormatError, Result};
 use crate::meta::{BlockMeta, MOST_BLOCK_BYTES, MOST_BLOCK_VALUES, Zone, block_start};
 use crate::wire::checksum;
@@ -19,6 +20,7 @@ pub(super) struct EncodedBlock {
     pub(super) nulls: u32,
     pub(super) encoding: u8,
     pub(super) zone: Option<Zone>,
+    pub(super) summary: BlockSummary,
 }
 
 impl EncodedBlock {
@@ -41,18 +43,22 @@ pub(super) enum EncodedChunk {
     Provisional(Vec<ProvisionalBlock>),
 }
 
-/// Encodes each column as a block.
+/// Encodes each column as a block, and counts what is to be known of its values.
 pub(super) fn encode_blocks(
     name: &str,
     physical: Physical,
     blocks: &[Column],
     zones: bool,
     options: &EncodeOptions,
+    summarise: impl Fn(&Column, Option<&Zone>) -> BlockSummary + Sync,
 ) -> Result<Vec<EncodedBlock>> {
     let profiler = Profiler::current();
     let encode = |column| {
         let mut scope = profiler.scope(Stage::Encode);
-        encode_block(name, physical, column, zones, options, None).inspect(|block| block.note(&mut scope))
+        let mut block = encode_block(name, physical, column, zones, options, None)?;
+        block.summary = summarise(column, block.zone.as_ref());
+        block.note(&mut scope);
+        Ok(block)
     };
     blocks.par_iter().map(encode).collect()
 }
@@ -94,6 +100,7 @@ pub(super) fn encode_block(
         encoding: encoded.encoding as u8,
         bytes,
         zone,
+        summary: BlockSummary::default(),
     })
 }
 
@@ -106,7 +113,7 @@ pub(super) fn write_blocks(blocks: Vec<EncodedBlock>, output: &mut dyn Output) -
             let offset = block_start(output.position(), u64::from(len), block.encoding);
             output.pad_to(offset)?;
             output.write_all(&block.bytes)?;
-            let EncodedBlock { values, nulls, encoding, zone, bytes } = block;
+            let EncodedBlock { values, nulls, encoding, zone, bytes, .. } = block;
             let check = scope(Stage::Checksum);
             check.bytes(bytes.len() as u64);
             Ok(BlockMeta { offset, len, values, nulls, encoding, checksum: checksum(&bytes), zone })

@@ -1,6 +1,8 @@
 //! What happens to dictionaries while they grow and when all rows are in.
 
-use plinth_encoding::dictionary::{EncodedDictionary, encode, keys};
+use plinth_encoding::dictionary::{EncodedDictionary, Sorted, encode, keys};
+use plinth_encoding::expr::Scalar;
+use plinth_encoding::summary::{Addends, Order, order};
 use plinth_encoding::{Bounds, Encoding, Physical};
 use plinth_io::{Output, Spool};
 use plinth_profile::{Profiler, Stage};
@@ -9,32 +11,23 @@ use rayon::prelude::*;
 use super::chunk::{EncodedBlock, encode_block, write_blocks};
 use super::provisional::SpooledBlock;
 use super::stream::{ColumnWriter, StoredChunk, StreamWriter, codes_column};
+use super::summary::{BlockSummary, SortedRun};
 use super::{WriterOptions, write_section};
 use crate::error::{FormatError, Result};
 use crate::meta::{ChunkMeta, DictionaryMeta, Zone, widen};
 
-/// Gives up the dictionaries that outgrew their limits, and returns their streams: decided at the end of each row group,
-/// in column order, so that neither threads nor batches have a say.
-pub(super) fn enforce_limits<'a>(
-    columns: &'a mut [ColumnWriter],
-    row_group: usize,
-    options: &WriterOptions,
-) -> Vec<&'a mut StreamWriter> {
-    let mut given_up = Vec::new();
+/// The streams whose dictionaries outgrew their limits: decided at the end of each row group, in column order, so that neither
+/// threads nor batches have a say.
+pub(super) fn full<'a>(columns: &'a mut [ColumnWriter], options: &WriterOptions) -> Vec<&'a mut StreamWriter> {
+    let mut full = Vec::new();
     let mut growing: Vec<(usize, &mut StreamWriter)> = Vec::new();
     for stream in columns.iter_mut().flat_map(|column| &mut column.streams) {
         let Some(interner) = &stream.interner else { continue };
-        let (values, bytes) = (interner.len(), interner.key_bytes());
-        let exceeded = if values > options.dictionary_values {
-            format!("{values} distinct values exceed the limit of {}", options.dictionary_values)
-        } else if bytes > options.dictionary_bytes {
-            format!("{bytes} bytes of distinct values exceed the limit of {}", options.dictionary_bytes)
+        if interner.len() > options.dictionary_values || interner.key_bytes() > options.dictionary_bytes {
+            full.push(stream);
         } else {
             growing.push((interner.footprint(), stream));
-            continue;
-        };
-        stream.give_up_dictionary(format!("dictionary given up after row group {row_group}: {exceeded}"));
-        given_up.push(stream);
+        }
     }
     let mut total: usize = growing.iter().map(|(bytes, _)| bytes).sum();
     while total > options.dictionary_total_bytes {
@@ -42,15 +35,10 @@ pub(super) fn enforce_limits<'a>(
         let largest = growing.iter().enumerate().rev().max_by_key(|(_, (bytes, _))| *bytes).map(|(at, _)| at);
         let Some(largest) = largest else { break };
         let (bytes, stream) = growing.remove(largest);
-        stream.give_up_dictionary(format!(
-            "dictionary given up after row group {row_group}: the largest of {total} bytes of dictionaries, which together \
-             exceed the limit of {}",
-            options.dictionary_total_bytes
-        ));
-        given_up.push(stream);
+        full.push(stream);
         total -= bytes;
     }
-    given_up
+    full
 }
 
 /// The streams whose dictionaries still wait for values.
@@ -60,16 +48,16 @@ pub(super) fn waiting(columns: &mut [ColumnWriter]) -> Vec<&mut StreamWriter> {
 
 /// A stream's dictionary, sorted and encoded, and where provisional codes go.
 struct Ranked {
-    remap: Vec<u32>,
+    sorted: Sorted,
+    addends: Option<Addends>,
     encoded: EncodedDictionary,
-    values: usize,
     /// How the first block of the row group before was best written.
     like: Option<Encoding>,
 }
 
-/// Sorts and writes dictionaries and the chunks that waited for them.
+/// Sorts and writes the dictionaries that grow, and the chunks that wait for them.
 pub(super) fn write_all(
-    mut streams: Vec<&mut StreamWriter>,
+    streams: &mut [&mut StreamWriter],
     row_groups: usize,
     output: &mut dyn Output,
     spool: &Spool,
@@ -81,21 +69,30 @@ pub(super) fn write_all(
         rank(stream)
     };
     let mut ranked = streams.par_iter_mut().map(sort).collect::<Result<Vec<_>>>()?;
+    let numbers: Vec<usize> = streams.iter().map(|stream| stream.dictionaries.len()).collect();
+    let first = streams.iter().map(|stream| stream.first_growing).min().unwrap_or(row_groups);
     // A row group is written while the next one is encoded.
-    let mut encoded = Vec::new();
-    for group in 0..=row_groups {
+    let mut encoded: Vec<Option<Vec<EncodedBlock>>> = Vec::new();
+    for group in first..=row_groups {
         options.check_cancelled()?;
         let (written, next) = rayon::join(
             || {
                 let _write = profiler.scope(Stage::Write);
-                encoded.into_iter().map(|blocks| write_coded(blocks, output)).collect::<Result<Vec<_>>>()
+                let chunks = encoded.into_iter().zip(&numbers);
+                chunks.map(|(blocks, &number)| write_coded(blocks, number, output)).collect::<Result<Vec<_>>>()
             },
-            || recode_group(&streams, &ranked, group, spool, options, &profiler),
+            || recode_group(streams, &ranked, group, spool, options, &profiler),
         );
         encoded = next?;
         for (ranked, blocks) in ranked.iter_mut().zip(&encoded) {
-            let first = blocks.as_ref().and_then(|blocks: &Vec<EncodedBlock>| blocks.first());
+            let Some(blocks) = blocks else { continue };
+            let first = blocks.first();
             ranked.like = first.and_then(|block| Encoding::try_from(block.encoding).ok());
+        }
+        for (stream, blocks) in streams.iter_mut().zip(&encoded) {
+            if let Some(blocks) = blocks {
+                stream.summarise(group, blocks.iter().map(|block| block.summary.clone()));
+            }
         }
         for (stream, chunk) in streams.iter_mut().zip(written?) {
             let slot = group.checked_sub(1).and_then(|group| stream.chunks.get_mut(group));
@@ -104,12 +101,13 @@ pub(super) fn write_all(
             }
         }
     }
-    for (stream, ranked) in streams.into_iter().zip(ranked) {
+    for (stream, ranked) in streams.iter_mut().zip(ranked) {
         let blocks =
             ranked.encoded.blocks.iter().map(|block| write_section(output, block)).collect::<Result<Vec<_>>>()?;
         let index = write_section(output, &ranked.encoded.index)?;
-        let values = u32::try_from(ranked.values).unwrap_or(u32::MAX);
-        stream.dictionary = Some(DictionaryMeta { values, index, blocks });
+        let values = u32::try_from(ranked.sorted.len()).unwrap_or(u32::MAX);
+        stream.dictionaries.push(DictionaryMeta { values, index, blocks, postings: None });
+        stream.first_growing = row_groups;
     }
     Ok(())
 }
@@ -119,14 +117,18 @@ fn rank(stream: &mut StreamWriter) -> Result<Ranked> {
     let interner = stream.interner.take().ok_or_else(|| fail(&"no dictionary"))?;
     let sorted = interner.sort();
     let encoded = encode(stream.physical, &sorted).map_err(|e| fail(&e))?;
-    let values = sorted.len();
-    let end = |rank: usize| keys::to_scalar(stream.physical, sorted.key(rank));
-    if let (Some(last), true) = (values.checked_sub(1), values > 0) {
+    if let Some(last) = sorted.len().checked_sub(1) {
         // Every value of the dictionary occurs, so its ends are exact.
-        let zone = end(0).zip(end(last)).map(|(min, max)| Zone::exact(Bounds { min, max }));
-        widen(&mut stream.zone, zone.as_ref(), true);
+        widen(&mut stream.zone, zone_of(&sorted, 0, last).as_ref(), true);
     }
-    Ok(Ranked { remap: sorted.remap().to_vec(), encoded, values, like: None })
+    (0..sorted.len()).for_each(|rank| stream.sketch.add_key(stream.physical, sorted.key(rank)));
+    Ok(Ranked { addends: Addends::of(&sorted), sorted, encoded, like: None })
+}
+
+/// The bounds of the values from a rank to another.
+fn zone_of(sorted: &Sorted, first: usize, last: usize) -> Option<Zone> {
+    let end = |rank: usize| keys::to_scalar(sorted.physical(), sorted.key(rank));
+    Some(Zone::exact(Bounds { min: end(first)?, max: end(last)? }))
 }
 
 /// The blocks of ranks of a row group, of those streams that have it in the spool.
@@ -144,7 +146,7 @@ fn recode_group(
             let recode = |(at, block)| {
                 let mut scope = profiler.scope(Stage::Encode);
                 let like = if at == 0 { None } else { ranked.like };
-                let recoded = recode(stream, block, &ranked.remap, spool, options, like);
+                let recoded = recode(stream, block, ranked, spool, options, like);
                 recoded.inspect(|block| block.note(&mut scope))
             };
             blocks.par_iter().enumerate().map(recode).collect::<Result<Vec<_>>>().map(Some)
@@ -158,19 +160,35 @@ fn recode_group(
 fn recode(
     stream: &StreamWriter,
     block: &SpooledBlock,
-    remap: &[u32],
+    ranked: &Ranked,
     spool: &Spool,
     options: &WriterOptions,
     like: Option<Encoding>,
 ) -> Result<EncodedBlock> {
     let (mut codes, nulls) = block.read(spool)?;
+    let remap = ranked.sorted.remap();
     for code in &mut codes {
         *code = remap.get(*code as usize).copied().unwrap_or(0);
     }
-    encode_block(&stream.name, Physical::CODES, &codes_column(codes, nulls), true, &options.encoding(), like)
+    let sum = ranked.addends.as_ref().map(|addends| addends.sum(&codes, nulls.as_ref()));
+    let codes = codes_column(codes, nulls);
+    let mut block = encode_block(&stream.name, Physical::CODES, &codes, true, &options.encoding(), like)?;
+    let zone = match block.zone.as_ref().map(|zone| (&zone.bounds.min, &zone.bounds.max)) {
+        Some((&Scalar::Int(min), &Scalar::Int(max))) => {
+            zone_of(&ranked.sorted, usize::try_from(min).unwrap_or(0), usize::try_from(max).unwrap_or(0))
+        }
+        _ => None,
+    };
+    let order = if stream.sorted { order(Physical::CODES, &codes) } else { Order::NONE };
+    block.summary = BlockSummary { sum, run: SortedRun::of(order, zone.as_ref(), block.values > block.nulls) };
+    Ok(block)
 }
 
-fn write_coded(blocks: Option<Vec<EncodedBlock>>, output: &mut dyn Output) -> Result<Option<ChunkMeta>> {
+fn write_coded(
+    blocks: Option<Vec<EncodedBlock>>,
+    dictionary: usize,
+    output: &mut dyn Output,
+) -> Result<Option<ChunkMeta>> {
     let blocks = blocks.map(|blocks| write_blocks(blocks, output)).transpose()?;
-    Ok(blocks.map(|blocks| ChunkMeta { coded: true, blocks }))
+    Ok(blocks.map(|blocks| ChunkMeta { dictionary: Some(dictionary), blocks }))
 }

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use super::stream::{ColumnWriter, StoredChunk, StreamWriter};
 use super::{WriterOptions, write_section};
 use crate::error::{FormatError, Result};
-use crate::meta::{ChunkMeta, PostingsMeta};
+use crate::meta::{ChunkMeta, DictionaryMeta, PostingsMeta};
 use crate::types::{Logical, Tree};
 use crate::wire::checksum;
 
@@ -55,10 +55,10 @@ pub(super) fn write_all(
 ) -> Result<()> {
     for stream in columns.iter_mut().flat_map(|column| &mut column.streams).filter(|stream| stream.indexed) {
         let mut first_row = 0;
-        let mut chunks = Vec::with_capacity(order.len());
+        let mut chunks = vec![Vec::new(); stream.dictionaries.len()];
         for &group in order {
             if let Some(StoredChunk::Written(chunk)) = stream.chunks.get(group)
-                && chunk.coded
+                && let Some(chunks) = chunk.dictionary.and_then(|dictionary| chunks.get_mut(dictionary))
             {
                 chunks.push((first_row, chunk));
             }
@@ -68,16 +68,21 @@ pub(super) fn write_all(
             let what = format!("column {:?} has too many rows to be indexed; write smaller files", stream.name);
             return Err(FormatError::InvalidArgument(what));
         }
-        let column = Coded { stream, chunks, rows: first_row };
-        let postings = column.invert(output, options)?;
-        stream.postings = postings;
+        let each = stream.dictionaries.iter().zip(chunks);
+        let postings = each
+            .map(|(dictionary, chunks)| Coded { stream, dictionary, chunks, rows: first_row }.invert(output, options));
+        let postings = postings.collect::<Result<Vec<_>>>()?;
+        for (dictionary, postings) in stream.dictionaries.iter_mut().zip(postings) {
+            dictionary.postings = Some(postings);
+        }
     }
     Ok(())
 }
 
-/// A column's codes in the file.
+/// The codes of one of a column's dictionaries in the file.
 struct Coded<'a> {
     stream: &'a StreamWriter,
+    dictionary: &'a DictionaryMeta,
     /// Each with its first row.
     chunks: Vec<(u64, &'a ChunkMeta)>,
     rows: u64,
@@ -90,9 +95,8 @@ struct Pass<'a> {
 }
 
 impl Coded<'_> {
-    fn invert(&self, output: &mut dyn Output, options: &WriterOptions) -> Result<Option<PostingsMeta>> {
-        let Some(dictionary) = &self.stream.dictionary else { return Ok(None) };
-        let lengths = self.count(dictionary.values as usize, output, options)?;
+    fn invert(&self, output: &mut dyn Output, options: &WriterOptions) -> Result<PostingsMeta> {
+        let lengths = self.count(self.dictionary.values as usize, output, options)?;
         let shares = plan(&lengths, self.rows);
         let mut directory = Directory::default();
         let offset = output.position();
@@ -115,7 +119,7 @@ impl Coded<'_> {
             }
         }
         let directory = write_section(output, &directory.write())?;
-        Ok(Some(PostingsMeta { offset, bytes: directory.offset - offset, directory }))
+        Ok(PostingsMeta { offset, bytes: directory.offset - offset, directory })
     }
 
     fn fail(&self, what: impl std::fmt::Display) -> FormatError {

@@ -8,6 +8,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use plinth_encoding::dictionary::{self, Interner};
+use plinth_encoding::sketch::Sketch;
 use plinth_encoding::{Column, Effort, EncodingError, Physical, Values};
 use plinth_io::{Output, Spool};
 use plinth_profile::{Profiler, Stage, scope};
@@ -17,9 +18,10 @@ use intern::{Page, intern_alone, intern_dictionaries, intern_together, pack, pro
 
 use super::chunk::{EncodedBlock, EncodedChunk, encode_blocks, write_blocks};
 use super::provisional::SpooledBlock;
+use super::summary::{BlockSummary, ChunkSummary, StreamSummary};
 use super::{WriterOptions, holds};
 use crate::error::{FormatError, Result};
-use crate::meta::{ChunkMeta, DictionaryMeta, PostingsMeta, StreamMeta, Zone, widen};
+use crate::meta::{ChunkMeta, DictionaryMeta, Extra, Section, StreamMeta, Zone, widen};
 use crate::shred::{normalise, shred, value_bytes};
 use crate::types::Node;
 
@@ -41,7 +43,7 @@ const TRIED: usize = 4;
 /// Where a stream's values go.
 #[derive(Debug)]
 enum Mode {
-    /// The first row group will tell.
+    /// The next row group with values will tell.
     Undecided,
     /// To blocks.
     Direct,
@@ -62,21 +64,35 @@ pub(super) struct StreamWriter {
     pub(super) name: String,
     pub(super) physical: Physical,
     /// Whether it holds values (with zone maps and a dictionary) rather than shape.
-    leaf: bool,
+    pub(super) leaf: bool,
     one_value_a_row: bool,
     mode: Mode,
+    /// The values of the dictionary that grows.
     pub(super) interner: Option<Interner>,
     /// Whether many values of the last row group were new.
     many_new: bool,
+    /// Bytes of the dictionary that was closed last and of its codes, and how many values these stand for: while it is not decided
+    /// whether there is to be another.
+    closed: Option<(u64, u64)>,
     pub(super) chunks: Vec<StoredChunk>,
-    pub(super) dictionary: Option<DictionaryMeta>,
+    /// The first chunk that may have codes of the dictionary that grows.
+    pub(super) first_growing: usize,
+    /// Those that are written.
+    pub(super) dictionaries: Vec<DictionaryMeta>,
     /// Whether it is to have postings.
     pub(super) indexed: bool,
-    pub(super) postings: Option<PostingsMeta>,
     pub(super) note: String,
-    nulls: u64,
-    values: u64,
+    pub(super) nulls: u64,
+    pub(super) values: u64,
+    /// Those that are not null and in no dictionary.
+    pub(super) direct_values: u64,
     value_bytes: u64,
+    /// Of the distinct values of the chunks that are written.
+    pub(super) sketch: Sketch,
+    /// Of each chunk.
+    pub(super) summaries: Vec<ChunkSummary>,
+    /// Whether the rows of each chunk that is written are sorted.
+    pub(super) sorted: bool,
     pub(super) zone: Option<Option<Zone>>,
 }
 
@@ -139,10 +155,6 @@ impl ColumnWriter {
             && pieces.iter().all(|piece| matches!(piece.data_type(), DataType::Dictionary(..)))
         {
             let _intern = scope(Stage::Intern);
-            if stream.interner.is_none() {
-                let what = format!("column {:?}: a dictionary without its values", self.node.name);
-                return Err(FormatError::internal(what));
-            }
             let (codes, nulls) = intern_dictionaries(stream, &mut self.page, &self.arrow_type, &pieces)
                 .map_err(|e| FormatError::InvalidArgument(format!("column {:?}: {e}", self.node.name)))?;
             return Ok(vec![provisional(&codes, nulls.as_ref(), block_rows)]);
@@ -234,14 +246,19 @@ impl StreamWriter {
             mode: if candidate { Mode::Undecided } else { Mode::Direct },
             interner: None,
             many_new: true,
+            closed: None,
             chunks: Vec::new(),
-            dictionary: None,
+            first_growing: 0,
+            dictionaries: Vec::new(),
             indexed: false,
-            postings: None,
             note: String::new(),
             nulls: 0,
             values: 0,
+            direct_values: 0,
             value_bytes: 0,
+            sketch: Sketch::default(),
+            summaries: Vec::new(),
+            sorted: true,
             zone: None,
         }
     }
@@ -264,25 +281,32 @@ impl StreamWriter {
         for block in blocks {
             self.value_bytes += value_bytes(block);
         }
-        match self.mode {
+        let chunk = match self.mode {
             Mode::Direct => self.direct(blocks, options).map(EncodedChunk::Direct),
-            Mode::Dictionary => {
-                let _intern = scope(Stage::Intern);
-                let mut interner = self.interner.take().ok_or_else(|| self.fail("no interner"))?;
-                let chunk = self.intern(&mut interner, blocks);
-                self.interner = Some(interner);
-                chunk
-            }
+            Mode::Dictionary => self.intern(blocks),
             Mode::Undecided if options.effort == Effort::Plain => {
                 self.mode = Mode::Direct;
                 self.direct(blocks, options).map(EncodedChunk::Direct)
             }
             Mode::Undecided => self.decide(blocks, options),
+        }?;
+        if self.leaf && matches!(chunk, EncodedChunk::Direct(_)) {
+            blocks.iter().for_each(|block| self.sketch.add(self.physical, block));
         }
+        Ok(chunk)
+    }
+
+    /// The values of the dictionary that grows, of none if it begins.
+    pub(super) fn take_interner(&mut self) -> Result<Interner, EncodingError> {
+        self.interner.take().map_or_else(|| Interner::new(self.physical), Ok)
     }
 
     fn direct(&self, blocks: &[Column], options: &WriterOptions) -> Result<Vec<EncodedBlock>> {
-        let mut encoded = encode_blocks(&self.name, self.physical, blocks, self.leaf, &options.encoding())?;
+        let summarise = |block: &Column, zone: Option<&Zone>| match self.leaf {
+            true => BlockSummary::of(self.physical, block, zone, self.sorted),
+            false => BlockSummary::default(),
+        };
+        let mut encoded = encode_blocks(&self.name, self.physical, blocks, self.leaf, &options.encoding(), summarise)?;
         if !self.leaf && self.physical == Physical::Bool {
             // Presence: what is absent counts as null.
             for (block, column) in encoded.iter_mut().zip(blocks) {
@@ -296,7 +320,15 @@ impl StreamWriter {
 
     /// The provisional codes of each block, packed. Where threads are to be had and few values are new, all look for those
     /// that are known, and one adds the others; the codes are the same either way.
-    fn intern(&mut self, interner: &mut Interner, blocks: &[Column]) -> Result<EncodedChunk> {
+    fn intern(&mut self, blocks: &[Column]) -> Result<EncodedChunk> {
+        let _intern = scope(Stage::Intern);
+        let mut interner = self.take_interner().map_err(|e| self.fail(e))?;
+        let chunk = self.intern_into(&mut interner, blocks);
+        self.interner = Some(interner);
+        chunk
+    }
+
+    fn intern_into(&mut self, interner: &mut Interner, blocks: &[Column]) -> Result<EncodedChunk> {
         let (known, rows) = (interner.len(), blocks.iter().map(|block| block.len).sum::<usize>());
         let packed = if self.many_new || blocks.len() == 1 || rayon::current_num_threads() == 1 {
             intern_alone(interner, blocks).map(|codes| pack(blocks, &codes))
@@ -307,8 +339,8 @@ impl StreamWriter {
         packed.map(EncodedChunk::Provisional).map_err(|e| self.fail(e))
     }
 
-    /// Tries blocks of the first row group both ways: of text some, for it is dear to encode. Text takes a dictionary when values repeat and it costs little,
-    /// for what it does for queries; numbers only when it saves a quarter.
+    /// Tries blocks of a row group both ways: of text some, for it is dear to encode. Text takes a dictionary when values repeat and it costs little,
+    /// for what it does for queries; numbers only when it saves a quarter. Behind a full dictionary, what that took tells what the next will.
     fn decide(&mut self, blocks: &[Column], options: &WriterOptions) -> Result<EncodedChunk> {
         let valid = |block: &Column| block.len - block.nulls.as_ref().map_or(0, NullBuffer::null_count);
         let valid_in = |step: usize| blocks.iter().step_by(step).map(valid).sum::<usize>();
@@ -320,8 +352,28 @@ impl StreamWriter {
         let direct = self.direct(&tried, options)?;
         self.mode = Mode::Direct;
         let size = |blocks: &[EncodedBlock]| blocks.iter().map(|block| block.bytes.len()).sum::<usize>();
+        // What all blocks would take.
+        let whole = |tried: &[EncodedBlock]| size(tried).saturating_mul(valid) / tried_valid.max(1);
+        if valid == 0 {
+            self.mode = Mode::Undecided;
+            return self.rest_direct(direct, step, blocks, options);
+        }
+        if let Some((taken, values)) = self.closed.take() {
+            let expected = u128::from(taken) * valid as u128 / u128::from(values.max(1));
+            if expected > u128::from(self.worth(whole(&direct) as u64)) {
+                self.note = format!(
+                    "no dictionary after row group {}: values like those of the last one take {expected} bytes a row group in it, and \
+                     about {} without it",
+                    self.chunks.len(),
+                    whole(&direct)
+                );
+                return self.rest_direct(direct, step, blocks, options);
+            }
+            self.mode = Mode::Dictionary;
+            return self.intern(blocks);
+        }
         // A number's direct form is often so small that codes could not be smaller.
-        if valid == 0 || (!text && size(&direct) < tried_valid) {
+        if !text && size(&direct) < tried_valid {
             return self.rest_direct(direct, step, blocks, options);
         }
         let mut interner = Interner::new(self.physical).map_err(|e| self.fail(e))?;
@@ -331,17 +383,16 @@ impl StreamWriter {
         // As ranks will be encoded.
         let coded = blocks.iter().zip(&codes).step_by(step);
         let coded: Vec<Column> = coded.map(|(block, codes)| codes_column(codes.clone(), block.nulls.clone())).collect();
-        let coded = encode_blocks(&self.name, Physical::CODES, &coded, false, &options.encoding())?;
-        // What all blocks would take.
-        let whole = |tried: &[EncodedBlock]| size(tried).saturating_mul(valid) / tried_valid.max(1);
+        let nothing = |_: &Column, _: Option<&Zone>| BlockSummary::default();
+        let coded = encode_blocks(&self.name, Physical::CODES, &coded, false, &options.encoding(), nothing)?;
         let (coded, direct_size) = (whole(&coded), whole(&direct));
+        let most = self.worth(direct_size as u64);
         let adopted = if !text {
-            interner.len() <= valid / 2 && coded + interner.key_bytes() <= direct_size * 3 / 4
+            interner.len() <= valid / 2 && (coded + interner.key_bytes()) as u64 <= most
         } else if interner.len() <= valid / 2 {
-            coded <= direct_size + direct_size / 4
+            coded as u64 <= most
         } else if self.will_repeat(&interner, blocks, &codes, options) {
-            let values = self.dictionary_size(blocks)?;
-            coded + values <= direct_size + direct_size / 4
+            (coded + self.dictionary_size(blocks)?) as u64 <= most
         } else {
             false
         };
@@ -351,6 +402,12 @@ impl StreamWriter {
         self.mode = Mode::Dictionary;
         self.interner = Some(interner);
         Ok(EncodedChunk::Provisional(pack(blocks, &codes)))
+    }
+
+    /// The most bytes that a dictionary and its codes may take instead of so many: of text a quarter more, for what a
+    /// dictionary does for queries; of numbers a quarter less.
+    fn worth(&self, direct: u64) -> u64 {
+        if matches!(self.physical, Physical::Bytes { .. }) { direct + direct / 4 } else { direct / 4 * 3 }
     }
 
     /// Encodes the blocks that were not tried, which one in so many was.
@@ -400,27 +457,38 @@ impl StreamWriter {
         size().map_err(|e: EncodingError| self.fail(e))
     }
 
-    /// Encodes what follows directly; what is coded so far keeps its dictionary.
-    pub(super) fn give_up_dictionary(&mut self, note: String) {
-        self.mode = Mode::Direct;
-        self.note = note;
-        if self.indexed {
-            self.note.push_str("; the index has only the rows before");
+    /// Its dictionary was full and is written: the next row group tells whether another is worth it.
+    pub(super) fn close_dictionary(&mut self) {
+        let (Some(last), false) = (self.dictionaries.last(), self.indexed) else { return };
+        let number = self.dictionaries.len() - 1;
+        let mut taken: u64 = last.blocks.iter().chain([&last.index]).map(|section| u64::from(section.len)).sum();
+        let mut values = 0;
+        for chunk in &self.chunks {
+            if let StoredChunk::Written(chunk) = chunk
+                && chunk.dictionary == Some(number)
+            {
+                taken += chunk.blocks.iter().map(|block| u64::from(block.len)).sum::<u64>();
+                values += chunk.blocks.iter().map(|block| u64::from(block.values - block.nulls)).sum::<u64>();
+            }
         }
+        self.closed = Some((taken, values));
+        self.mode = Mode::Undecided;
     }
 
     /// Puts an encoded chunk where it belongs.
     pub(super) fn store(&mut self, chunk: EncodedChunk, output: &mut dyn Output, spool: &mut Spool) -> Result<()> {
         let stored = match chunk {
             EncodedChunk::Direct(blocks) => {
+                self.summarise(self.chunks.len(), blocks.iter().map(|block| block.summary.clone()));
                 for block in &blocks {
                     self.nulls += u64::from(block.nulls);
                     self.values += u64::from(block.values);
+                    self.direct_values += u64::from(block.values - block.nulls);
                     if self.leaf {
                         widen(&mut self.zone, block.zone.as_ref(), block.values > block.nulls);
                     }
                 }
-                StoredChunk::Written(ChunkMeta { coded: false, blocks: write_blocks(blocks, output)? })
+                StoredChunk::Written(ChunkMeta { dictionary: None, blocks: write_blocks(blocks, output)? })
             }
             EncodedChunk::Provisional(blocks) => StoredChunk::Spooled(
                 blocks
@@ -437,8 +505,25 @@ impl StreamWriter {
         Ok(())
     }
 
+    /// Notes what was counted of the blocks of a chunk.
+    pub(super) fn summarise(&mut self, group: usize, blocks: impl Iterator<Item = BlockSummary>) {
+        let chunk = ChunkSummary::of(blocks);
+        self.sorted &= chunk.is_sorted();
+        if self.summaries.len() <= group {
+            self.summaries.resize_with(group + 1, ChunkSummary::default);
+        }
+        if let Some(slot) = self.summaries.get_mut(group) {
+            *slot = chunk;
+        }
+    }
+
     /// The stream's metadata section, once all chunks are written, with the row groups in this order.
-    pub(super) fn metadata(&mut self, order: &[usize]) -> Result<Vec<u8>> {
+    pub(super) fn metadata(
+        &mut self,
+        order: &[usize],
+        summary: StreamSummary,
+        details: Option<Section>,
+    ) -> Result<Vec<u8>> {
         let mut written = std::mem::take(&mut self.chunks)
             .into_iter()
             .map(|chunk| match chunk {
@@ -456,8 +541,11 @@ impl StreamWriter {
             values: self.values,
             value_bytes: self.value_bytes,
             zone: self.zone.take().flatten(),
-            dictionary: self.dictionary.take(),
-            postings: self.postings.take(),
+            order: summary.order,
+            sum: summary.sum,
+            distinct: summary.distinct,
+            extras: details.map(|section| (Extra::Details as u64, section)).into_iter().collect(),
+            dictionaries: std::mem::take(&mut self.dictionaries),
             note: std::mem::take(&mut self.note),
             chunks,
         };

@@ -48,6 +48,12 @@ impl Wire<'_> {
         self.1 += self.varint() as usize;
     }
 
+    fn section(&mut self) -> Sealed {
+        let (offset, len) = (self.varint() as usize, self.varint() as usize);
+        self.1 += 8;
+        Sealed { bytes: offset..offset + len, checksum: self.1 - 8 }
+    }
+
     fn zone(&mut self) {
         match self.u8() {
             0 => {}
@@ -108,23 +114,29 @@ impl Forged {
             wire.varint();
         }
         wire.zone();
-        if wire.u8() == 1 {
+        let flags = wire.u8();
+        for _ in 0..(flags >> 3 & 1) + (flags >> 4 & 1) {
             wire.varint();
-            let mut sections = 1;
-            let mut i = 0;
-            while i < sections {
-                let (offset, len) = (wire.varint() as usize, wire.varint() as usize);
-                found.push(Sealed { bytes: offset..offset + len, checksum: wire.1 });
-                wire.1 += 8;
-                if i == 0 {
-                    sections += wire.varint();
-                }
-                i += 1;
+        }
+        for _ in 0..wire.varint() {
+            wire.varint();
+            found.push(wire.section());
+        }
+        for _ in 0..wire.varint() {
+            wire.varint();
+            found.push(wire.section());
+            for _ in 0..wire.varint() {
+                found.push(wire.section());
+            }
+            if wire.u8() == 1 {
+                wire.varint();
+                wire.varint();
+                found.push(wire.section());
             }
         }
         wire.bytes();
         for rows in rows {
-            wire.u8();
+            wire.varint();
             let mut position = wire.varint() as usize;
             for _ in 0..rows.div_ceil(block_rows) {
                 let len = wire.varint() as usize;
@@ -132,8 +144,8 @@ impl Forged {
                     wire.varint();
                 }
                 wire.varint();
-                wire.u8();
-                position = position.next_multiple_of(if len >= 4096 { 64 } else { 8 });
+                let plain = wire.u8() == 2;
+                position = position.next_multiple_of(if len >= 4096 && plain { 64 } else { 8 });
                 found.push(Sealed { bytes: position..position + len, checksum: wire.1 });
                 position += len;
                 wire.1 += 8;
@@ -179,8 +191,8 @@ impl Forged {
         tail.extend_from_slice(&(self.footer.len() as u32).to_le_bytes());
         tail.extend_from_slice(&checksum(&self.footer));
         tail.extend_from_slice(&((file.len() + TAIL) as u64).to_le_bytes());
+        tail.extend_from_slice(&1u32.to_le_bytes());
         tail.extend_from_slice(&0u32.to_le_bytes());
-        tail.extend_from_slice(&3u32.to_le_bytes());
         let sum = checksum(&tail);
         tail.extend_from_slice(&sum);
         tail.extend_from_slice(b"\nplinth\0");

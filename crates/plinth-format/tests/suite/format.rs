@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, RecordBatch, StringArray};
-use plinth_format::WriterOptions;
+use plinth_format::{File, WriterOptions};
+use plinth_io::MemorySource;
 
 use crate::data::write;
 
@@ -47,4 +48,29 @@ fn the_example_in_format_md_is_what_the_writer_writes() {
         })
         .collect();
     assert!(documented == written, "FORMAT.md shows other bytes; the writer's are\n{}", dump.join("\n"));
+}
+
+/// The example with other bytes where version and features are, and a right checksum.
+fn of_version(version: u32, features: u32) -> Vec<u8> {
+    let mut bytes = written();
+    let tail = bytes.len() - 52;
+    bytes[tail + 28..tail + 32].copy_from_slice(&version.to_le_bytes());
+    bytes[tail + 32..tail + 36].copy_from_slice(&features.to_le_bytes());
+    let sum = crate::forge::checksum(&bytes[tail..tail + 36]);
+    bytes[tail + 36..tail + 44].copy_from_slice(&sum);
+    bytes
+}
+
+#[test]
+fn other_versions_and_unknown_features_are_refused_with_what_to_do() {
+    let open = |bytes: Vec<u8>| File::from_source(Arc::new(MemorySource::new("x.plinth", &bytes)));
+    open(of_version(1, 0)).unwrap();
+    for (version, features, what) in [
+        (0, 3, "before version 1 of the format"),
+        (2, 0, "written by a newer Plinth (format version 2, this one reads 1); update Plinth"),
+        (1, 0b1000_0001, "needs features of the format that this Plinth does not know (0, 7); update Plinth"),
+    ] {
+        let error = open(of_version(version, features)).unwrap_err().to_string();
+        assert!(error.contains("x.plinth") && error.contains(what), "{error}");
+    }
 }

@@ -65,7 +65,7 @@ fn lists_cannot_claim_more_items_than_there_are() {
     forged.body.resize(start, 0);
     let block = [0, 1, 0xff, 0xff, 0xff, 0xff];
     forged.body.extend_from_slice(&block);
-    let mut meta = vec![0, 0xe8, 0x07, 0, 0, 0, 0, 0];
+    let mut meta = vec![0, 0xe8, 0x07, 0, 0, 0, 0, 0, 0, 0];
     let mut offset = start;
     while offset >= 0x80 {
         meta.push((offset & 0x7f) as u8 | 0x80);
@@ -94,7 +94,7 @@ fn lists_in_lists_must_be_as_many_as_the_lists_around_them_hold() {
     forged.body.resize(start, 0);
     forged.body.extend_from_slice(&block);
     assert_eq!(metadata[0], 0);
-    let mut fewer = vec![0, 5, 0, 0, 0, 0, 0];
+    let mut fewer = vec![0, 5, 0, 0, 0, 0, 0, 0, 0];
     let mut offset = start;
     while offset >= 0x80 {
         fewer.push((offset & 0x7f) as u8 | 0x80);

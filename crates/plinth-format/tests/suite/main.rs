@@ -10,6 +10,7 @@
     clippy::cast_precision_loss
 )]
 
+mod conformance;
 mod corruption;
 mod counting;
 mod data;
@@ -22,6 +23,7 @@ mod hostile;
 mod io;
 mod lookup;
 mod metadata;
+mod promise;
 mod pushdown;
 mod round_trip;
 mod scans;

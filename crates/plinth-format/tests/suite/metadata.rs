@@ -29,7 +29,7 @@ fn statistics_are_exact() {
     let stats = |name: &str| file.statistics(&Path::column(name)).unwrap();
     let exact = |value: Scalar| Some((value, Exactness::Exact));
     let text = stats("text");
-    assert_eq!((text.null_count, text.distinct_count), (2250, Some(3)));
+    assert_eq!((text.null_count, text.distinct_count), (2250, Some((3, Exactness::Exact))));
     assert_eq!((text.min, text.max), (exact("".into()), exact(long.as_str().into())));
     let numbers = stats("numbers");
     assert_eq!(
@@ -85,33 +85,60 @@ fn row_groups_belong_to_exactly_one_of_any_ranges_that_tile_the_file() {
 }
 
 #[test]
-fn a_dictionary_that_outgrows_its_limits_is_given_up_and_says_so() {
+fn a_full_dictionary_is_closed_and_the_next_begins() {
     let mut random = Random(9);
     let few = words(&mut random, 20_000, 50, 1);
-    let growing: Vec<String> = (0..20_000).map(|i| format!("value {}", i / 3)).collect();
-    let batch =
-        table(vec![("few", Arc::new(StringArray::from(few))), ("growing", Arc::new(StringArray::from(growing)))]);
+    // Of ever more values, which can't be told from their neighbours.
+    let name = |n: u64| format!("value {}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let growing: Vec<String> = (0..20_000_u64).map(|i| name(random.below(100 + i / 8))).collect();
+    let batch = table(vec![
+        ("few", Arc::new(StringArray::from(few))),
+        ("growing", Arc::new(StringArray::from(growing.clone()))),
+    ]);
     let dir = tempfile::tempdir().unwrap();
     for (name, options) in [
-        ("values", WriterOptions { dictionary_values: 3_000, ..small() }),
-        ("bytes", WriterOptions { dictionary_bytes: 30_000, ..small() }),
+        ("values", WriterOptions { dictionary_values: 1_000, ..small() }),
+        ("bytes", WriterOptions { dictionary_bytes: 20_000, ..small() }),
         ("total", WriterOptions { dictionary_total_bytes: 30_000, ..small() }),
     ] {
         let file = write(&dir.path().join(name), &batch, options);
         let report = file.report().unwrap();
-        assert!(report.columns[0].note.is_none());
-        assert!(report.columns[0].encodings.iter().all(|e| e.name.starts_with("dictionary/")));
-        let growing = &report.columns[1];
-        assert!(growing.note.as_ref().unwrap().contains("given up after row group"), "{:?}", growing.note);
-        let coded = growing.encodings.iter().filter(|e| e.name.starts_with("dictionary/")).count();
-        assert!(coded > 0 && coded < growing.encodings.len(), "{:?}", growing.encodings);
-        assert_eq!(file.statistics(&Path::column("growing")).unwrap().distinct_count, None);
+        for (column, full) in report.columns.iter().zip([false, true]) {
+            assert!(column.note.is_none(), "{name}: {:?}", column.note);
+            assert!(column.encodings.iter().all(|e| e.name.starts_with("dictionary/")), "{:?}", column.encodings);
+            assert_eq!(column.dictionaries > 1, full, "{name}: {} dictionaries", column.dictionaries);
+        }
+        let (distinct, exactness) = file.statistics(&Path::column("growing")).unwrap().distinct_count.unwrap();
+        let known = growing.iter().collect::<std::collections::BTreeSet<_>>().len() as u64;
+        assert!(
+            exactness == Exactness::Bound && distinct.abs_diff(known) * 16 < known,
+            "{name}: {distinct} of {known}"
+        );
         crate::data::assert_same(
             &crate::data::read_all(file.scan().build().unwrap()),
             &crate::data::expected(&batch, &file),
         );
         let filter = plinth_encoding::expr::col("growing").gt_eq("value 66");
         let rows: usize = file.scan().filter(filter).build().unwrap().map(|b| b.unwrap().num_rows()).sum();
-        assert_eq!(rows, (0..20_000).filter(|i| format!("value {}", i / 3).as_str() >= "value 66").count());
+        assert_eq!(rows, growing.iter().filter(|value| value.as_str() >= "value 66").count());
+        file.verify(2, &|_| {}).unwrap();
     }
+}
+
+#[test]
+fn values_that_stop_repeating_get_no_further_dictionary() {
+    let mut random = Random(3);
+    // Few values for two row groups, then random ones.
+    let mut noise = || (0..6).map(|_| char::from(b'a' + u8::try_from(random.below(26)).unwrap())).collect::<String>();
+    let text: Vec<String> = (0..20_000).map(|i| if i < 4_000 { format!("value {}", i % 7) } else { noise() }).collect();
+    let batch = table(vec![("c", Arc::new(StringArray::from(text)))]);
+    let dir = tempfile::tempdir().unwrap();
+    let options = WriterOptions { dictionary_values: 5_000, row_group_rows: 2_000, ..small() };
+    let file = write(&dir.path().join("t"), &batch, options);
+    let column = &file.report().unwrap().columns[0];
+    assert!(column.note.as_ref().unwrap().starts_with("no dictionary after row group 5: "), "{:?}", column.note);
+    assert_eq!(column.dictionaries, 1);
+    let rows = crate::data::read_all(file.scan().build().unwrap());
+    crate::data::assert_same(&rows, &crate::data::expected(&batch, &file));
+    file.verify(2, &|_| {}).unwrap();
 }

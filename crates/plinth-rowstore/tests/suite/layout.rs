@@ -102,8 +102,8 @@ impl Forged {
         let manifest = bytes_of(disk, "_manifest");
         let slot = |half: usize| {
             let mut wire = Wire(&manifest[half * SLOT + 8..]);
-            let revision = u64::from(u32::from_le_bytes(wire.take(4).try_into().unwrap()));
-            std::array::from_fn(|i| if i == 0 { revision } else { wire.u64() })
+            let version = u64::from(u32::from_le_bytes(wire.take(4).try_into().unwrap()));
+            std::array::from_fn(|i| if i == 0 { version } else { wire.u64() })
         };
         let slot: [u64; 10] = [slot(0), slot(1)].into_iter().max_by_key(|slot: &[u64; 10]| slot[1]).unwrap();
         let version = bytes_of(disk, &version_name(slot[2]));

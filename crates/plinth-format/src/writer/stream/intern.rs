@@ -24,6 +24,8 @@ const UNSEEN: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Page {
     values: ArrayRef,
+    /// Which of the stream's dictionaries has them.
+    dictionary: usize,
     codes: Vec<u32>,
     /// Bytes each value takes in memory.
     bytes: Vec<u64>,
@@ -111,10 +113,12 @@ pub(super) fn intern_dictionaries(
     for piece in pieces {
         let any = piece.as_any_dictionary();
         let nulls = piece.logical_nulls();
-        let same = page.as_ref().is_some_and(|page| page.values.to_data().ptr_eq(&any.values().to_data()));
+        let dictionary = stream.dictionaries.len();
+        let same = |page: &Page| page.dictionary == dictionary && page.values.to_data().ptr_eq(&any.values().to_data());
+        let same = page.as_ref().is_some_and(same);
         if !same {
             let values = Arc::clone(any.values());
-            *page = Some(Page { codes: vec![UNSEEN; values.len()], bytes: vec![0; values.len()], values });
+            *page = Some(Page { dictionary, codes: vec![UNSEEN; values.len()], bytes: vec![0; values.len()], values });
         }
         let Some(page) = page.as_mut() else { continue };
         let keys = if any.values().is_empty() { vec![0; piece.len()] } else { any.normalized_keys() };
@@ -136,9 +140,10 @@ pub(super) fn intern_dictionaries(
             let values = leaf_values(&distinct, stream.physical);
             let column = Column { len: distinct.len(), values, nulls: None };
             let mut interned = Vec::with_capacity(fresh.len());
-            let interner = stream.interner.as_mut();
-            let interner = interner.ok_or_else(|| fail(EncodingError::invalid("a dictionary without its values")))?;
-            interner.intern(&column, &mut interned).map_err(fail)?;
+            let mut interner = stream.take_interner().map_err(fail)?;
+            let done = interner.intern(&column, &mut interned);
+            stream.interner = Some(interner);
+            done.map_err(fail)?;
             for (i, (key, code)) in fresh.into_iter().zip(interned).enumerate() {
                 let key = usize::try_from(key).unwrap_or(usize::MAX);
                 if let (Some(slot), Some(bytes)) = (page.codes.get_mut(key), page.bytes.get_mut(key)) {

@@ -1,0 +1,148 @@
+//! What is counted of values while they are written: sums of blocks, whether rows are sorted, and how many values differ.
+
+use plinth_encoding::expr::Scalar;
+use plinth_encoding::sketch::Sketch;
+use plinth_encoding::summary::{Order, order, sum};
+use plinth_encoding::{Column, Physical};
+
+use super::stream::StreamWriter;
+use crate::meta::{Zone, less};
+use crate::wire::WireWriter;
+
+/// Values of a stream from which on a sketch of them is written.
+const SKETCHED: u64 = 1024;
+
+/// Rows that are sorted: how they follow each other, and the first and the last value, if there is one.
+#[derive(Clone, Debug)]
+pub(super) struct SortedRun {
+    pub(super) order: Order,
+    ends: Option<(Scalar, Scalar)>,
+}
+
+/// What is counted of a block.
+#[derive(Clone, Debug, Default)]
+pub(super) struct BlockSummary {
+    /// The sum of its integers.
+    pub(super) sum: Option<i128>,
+    /// None if they are not sorted, or it does not matter any more.
+    pub(super) run: Option<SortedRun>,
+}
+
+/// What is counted of a chunk.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ChunkSummary {
+    /// Of all blocks; none if one has none.
+    sums: Option<Vec<i128>>,
+    run: Option<SortedRun>,
+}
+
+impl SortedRun {
+    /// Of no rows.
+    fn empty() -> Self {
+        Self { order: Order::ALL, ends: None }
+    }
+
+    /// Rows in an order whose values have these bounds, if there are values. None if they are not sorted.
+    pub(super) fn of(order: Order, zone: Option<&Zone>, has_values: bool) -> Option<Self> {
+        if !order.is_sorted() {
+            return None;
+        }
+        let ends = match zone {
+            None if has_values => return None,
+            None => None,
+            Some(zone) if order.ascends => Some((zone.bounds.min.clone(), zone.bounds.max.clone())),
+            Some(zone) => Some((zone.bounds.max.clone(), zone.bounds.min.clone())),
+        };
+        Some(Self { order, ends })
+    }
+
+    /// These rows, and others behind them.
+    fn then(self, next: Self) -> Option<Self> {
+        let (first, last, second, end) = match (self.ends, next.ends) {
+            (None, ends) | (ends, None) => return Some(Self { order: self.order.and(next.order), ends }),
+            (Some((first, last)), Some((second, end))) => (first, last, second, end),
+        };
+        let (rises, falls) = (less(&last, &second), less(&second, &last));
+        let between = Order { ascends: !falls, descends: !rises, differs: rises || falls };
+        let order = self.order.and(next.order).and(between);
+        order.is_sorted().then_some(Self { order, ends: Some((first, end)) })
+    }
+}
+
+impl BlockSummary {
+    /// Of a block of values whose zone map is known; whether they are sorted only if that `matters`.
+    pub(super) fn of(physical: Physical, column: &Column, zone: Option<&Zone>, matters: bool) -> Self {
+        let has_values = column.nulls.as_ref().map_or(0, |nulls| nulls.null_count()) < column.len;
+        let run = if matters { SortedRun::of(order(physical, column), zone, has_values) } else { None };
+        Self { sum: sum(physical, column), run }
+    }
+}
+
+impl ChunkSummary {
+    pub(super) fn of(blocks: impl Iterator<Item = BlockSummary>) -> Self {
+        let mut chunk = Self { sums: Some(Vec::new()), run: Some(SortedRun::empty()) };
+        for block in blocks {
+            chunk.run = chunk.run.and_then(|run| run.then(block.run?));
+            match (&mut chunk.sums, block.sum) {
+                (Some(sums), Some(sum)) => sums.push(sum),
+                (sums, _) => *sums = None,
+            }
+        }
+        chunk
+    }
+
+    /// Whether its rows are sorted.
+    pub(super) fn is_sorted(&self) -> bool {
+        self.run.is_some()
+    }
+}
+
+/// What the metadata of a stream says of all of its values.
+#[derive(Debug)]
+pub(super) struct StreamSummary {
+    pub(super) order: Order,
+    pub(super) sum: Option<i128>,
+    pub(super) distinct: Option<u64>,
+    /// What is read by who asks for it only: a sketch of the distinct values, and the sums of the blocks.
+    pub(super) details: Vec<u8>,
+}
+
+impl StreamWriter {
+    /// What was counted of all values, with the row groups in this order.
+    pub(super) fn summary(&self, order: &[usize]) -> StreamSummary {
+        let chunks = || order.iter().filter_map(|&group| self.summaries.get(group));
+        let all = |run: SortedRun, chunk: &ChunkSummary| run.then(chunk.run.clone()?);
+        let known = self.leaf && self.summaries.len() == order.len();
+        let run = if known { chunks().try_fold(SortedRun::empty(), all) } else { None };
+        let sums: Option<Vec<&[i128]>> = chunks().map(|chunk| chunk.sums.as_deref()).collect();
+        let sums = sums.filter(|_| known && matches!(self.physical, Physical::Int { .. } | Physical::Wide { .. }));
+        let blocks: usize = sums.iter().flatten().map(|sums| sums.len()).sum();
+        let mut sum = sums.as_ref().map(|_| 0_i128);
+        for block in sums.iter().flatten().copied().flatten() {
+            sum = sum.and_then(|sum| sum.checked_add(*block));
+        }
+        let sketched = known && self.physical != Physical::Bool;
+        let mut details = WireWriter::default();
+        let sketch = sketched && self.values - self.nulls >= SKETCHED;
+        let sums = sums.filter(|_| blocks > 1);
+        if sketch || sums.is_some() {
+            details.u8(u8::from(sketch));
+            if sketch {
+                details.append(|out| self.sketch.write(self.values - self.nulls, out));
+            }
+            details.u8(u8::from(sums.is_some()));
+            sums.iter().flatten().copied().flatten().for_each(|&sum| details.signed(sum));
+        }
+        let exact = match self.dictionaries.as_slice() {
+            [only] if self.direct_values == 0 => Some(u64::from(only.values)),
+            _ => None,
+        };
+        let estimate = || Sketch::estimate(&self.sketch).min(self.values - self.nulls);
+        StreamSummary {
+            order: run.map_or(Order::NONE, |run| run.order),
+            sum,
+            distinct: sketched.then(|| exact.unwrap_or_else(estimate)),
+            details: details.finish(),
+        }
+    }
+}
