@@ -58,6 +58,17 @@ pub(super) enum StoredChunk {
     Spooled(Vec<SpooledBlock>),
 }
 
+/// What a dictionary that was full has come to.
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    /// Its values.
+    distinct: u64,
+    /// What these are in its row groups, nulls left out.
+    values: u64,
+    /// Bytes of the dictionary and its codes.
+    bytes: u64,
+}
+
 /// One stream while it is written.
 #[derive(Debug)]
 pub(super) struct StreamWriter {
@@ -71,9 +82,8 @@ pub(super) struct StreamWriter {
     pub(super) interner: Option<Interner>,
     /// Whether many values of the last row group were new.
     many_new: bool,
-    /// Bytes of the dictionary that was closed last and of its codes, and how many values these stand for: while it is not decided
-    /// whether there is to be another.
-    closed: Option<(u64, u64)>,
+    /// The dictionary that was closed last, while it is not decided whether there is to be another.
+    closed: Option<Closed>,
     pub(super) chunks: Vec<StoredChunk>,
     /// The first chunk that may have codes of the dictionary that grows.
     pub(super) first_growing: usize,
@@ -358,12 +368,12 @@ impl StreamWriter {
             self.mode = Mode::Undecided;
             return self.rest_direct(direct, step, blocks, options);
         }
-        if let Some((taken, values)) = self.closed.take() {
-            let expected = u128::from(taken) * valid as u128 / u128::from(values.max(1));
-            if expected > u128::from(self.worth(whole(&direct) as u64)) {
+        if let Some(Closed { distinct, values, bytes }) = self.closed.take() {
+            let expected = u128::from(bytes) * valid as u128 / u128::from(values.max(1));
+            if distinct > values / 2 || expected > u128::from(self.worth(whole(&direct) as u64)) {
                 self.note = format!(
-                    "no dictionary after row group {}: values like those of the last one take {expected} bytes a row group in it, and \
-                     about {} without it",
+                    "no dictionary after row group {}: the last has {distinct} values for {values} rows; of so many as the next row group \
+                     has it takes {expected} bytes, and they about {} without it",
                     self.chunks.len(),
                     whole(&direct)
                 );
@@ -461,17 +471,17 @@ impl StreamWriter {
     pub(super) fn close_dictionary(&mut self) {
         let (Some(last), false) = (self.dictionaries.last(), self.indexed) else { return };
         let number = self.dictionaries.len() - 1;
-        let mut taken: u64 = last.blocks.iter().chain([&last.index]).map(|section| u64::from(section.len)).sum();
-        let mut values = 0;
+        let bytes = last.blocks.iter().chain([&last.index]).map(|section| u64::from(section.len)).sum();
+        let mut closed = Closed { distinct: last.values.into(), values: 0, bytes };
         for chunk in &self.chunks {
             if let StoredChunk::Written(chunk) = chunk
                 && chunk.dictionary == Some(number)
             {
-                taken += chunk.blocks.iter().map(|block| u64::from(block.len)).sum::<u64>();
-                values += chunk.blocks.iter().map(|block| u64::from(block.values - block.nulls)).sum::<u64>();
+                closed.bytes += chunk.blocks.iter().map(|block| u64::from(block.len)).sum::<u64>();
+                closed.values += chunk.blocks.iter().map(|block| u64::from(block.values - block.nulls)).sum::<u64>();
             }
         }
-        self.closed = Some((taken, values));
+        self.closed = Some(closed);
         self.mode = Mode::Undecided;
     }
 
