@@ -36,6 +36,35 @@ SELECT id FROM t WHERE x NOT IN (SELECT v FROM s) OR id = 4
 id
 4
 
+-- name: a: lists side by side
+SELECT id FROM t WHERE x NOT IN (1) OR x NOT IN (2, 4);
+SELECT id FROM t WHERE NOT (x IN (1, 2) AND x IN (4));
+SELECT id FROM t WHERE x IN (1, 2) AND x NOT IN (2, NULL);
+SELECT id FROM t WHERE (x IN (1) AND x IN (2)) IS NULL;
+SELECT id FROM t WHERE x IN (1, 2) AND x IN (2, 4);
+BEGIN;
+DELETE FROM t WHERE x NOT IN (1) OR x NOT IN (1000);
+SELECT count(*) AS n FROM t;
+ROLLBACK
+-->
+id
+1
+2
+4
+id
+1
+2
+4
+id
+id
+3
+id
+2
+count
+3
+n
+1
+
 -- name: a: NOT IN beside OR, by no NULL
 SELECT id FROM t WHERE x NOT IN (SELECT v FROM n) OR id = 3
 -->

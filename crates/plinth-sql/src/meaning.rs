@@ -6,6 +6,7 @@ mod dates;
 mod dialect;
 mod expressions;
 mod extremes;
+mod lists;
 mod marks;
 mod multisets;
 mod nearest;

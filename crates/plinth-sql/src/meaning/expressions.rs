@@ -7,12 +7,12 @@ use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, NullTreatment, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::{nearest, once};
+use super::{lists, nearest, once};
 
-/// Casts round, BETWEEN looks at its operand once, `any_value` heeds its order.
+/// Casts round, BETWEEN looks at its operand once, `any_value` heeds its order, IN lists keep their nulls.
 #[derive(Debug)]
 pub(super) struct Expressions;
 
@@ -54,6 +54,7 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let func = first_value_udaf();
             Ok(Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params })))
         }
+        Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }) => lists::kept_apart(expr),
         other => Ok(Transformed::no(other)),
     }
 }

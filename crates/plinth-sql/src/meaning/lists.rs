@@ -1,0 +1,85 @@
+//! IN lists over the same operand, side by side.
+//!
+//! The engine puts two of them together: `x NOT IN (1) OR x NOT IN (2)` becomes TRUE, for no value is in both, and for a null,
+//! too; `x IN (1, 2) AND x NOT IN (2, NULL)` becomes `x IN (1)`. Neither is so. Operands that are not written alike it leaves
+//! alone, so all but the first are put into a function of their own, which gives back what it is given.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+
+/// A condition of AND, OR and NOT in which no two IN lists have the same operand.
+pub(super) fn kept_apart(condition: Expr) -> Result<Transformed<Expr>> {
+    let mut operands: Vec<Expr> = Vec::new();
+    condition.transform_down(|expr| match expr {
+        Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }) | Expr::Not(_) => {
+            Ok(Transformed::no(expr))
+        }
+        Expr::InList(list) => {
+            let operand = bare(*list.expr);
+            let before = operands.iter().filter(|known| **known == operand).count();
+            operands.push(operand.clone());
+            let apart = if before == 0 { operand } else { Itself::of(operand, before) };
+            let list = Expr::InList(InList { expr: Box::new(apart), list: list.list, negated: list.negated });
+            Ok(Transformed::new(list, before > 0, TreeNodeRecursion::Jump))
+        }
+        // What is within is another condition.
+        other => Ok(Transformed::new(other, false, TreeNodeRecursion::Jump)),
+    })
+}
+
+/// An operand as it was written: conditions within conditions are looked at first.
+fn bare(operand: Expr) -> Expr {
+    match operand {
+        Expr::ScalarFunction(mut function) if function.func.inner().is::<Itself>() && function.args.len() == 1 => {
+            function.args.remove(0)
+        }
+        other => other,
+    }
+}
+
+/// The identity, which differs from that of another number.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Itself {
+    number: usize,
+    signature: Signature,
+}
+
+impl Itself {
+    fn of(operand: Expr, number: usize) -> Expr {
+        let function = ScalarUDF::from(Self { number, signature: Signature::any(1, Volatility::Immutable) });
+        Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![operand]))
+    }
+}
+
+impl ScalarUDFImpl for Itself {
+    fn name(&self) -> &'static str {
+        "itself"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        let [one] = arguments else { return internal_err!("itself: of one value") };
+        Ok(one.clone())
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let [one] = arguments.arg_fields else { return internal_err!("itself: of one value") };
+        Ok(Arc::clone(one))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [value] = arguments.args.as_slice() else { return internal_err!("itself: of one value") };
+        Ok(value.clone())
+    }
+}
