@@ -42,6 +42,7 @@ SELECT id FROM t WHERE NOT (x IN (1, 2) AND x IN (4));
 SELECT id FROM t WHERE x IN (1, 2) AND x NOT IN (2, NULL);
 SELECT id FROM t WHERE (x IN (1) AND x IN (2)) IS NULL;
 SELECT id FROM t WHERE x IN (1, 2) AND x IN (2, 4);
+SELECT id FROM t WHERE x NOT IN (1.5) OR x NOT IN (3000000000, 2);
 BEGIN;
 DELETE FROM t WHERE x NOT IN (1) OR x NOT IN (1000);
 SELECT count(*) AS n FROM t;
@@ -60,6 +61,10 @@ id
 3
 id
 2
+id
+1
+2
+4
 count
 3
 n

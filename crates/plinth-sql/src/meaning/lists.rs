@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, internal_err};
-use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::expr::{Alias, Cast, InList, ScalarFunction, TryCast};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility,
@@ -24,8 +24,9 @@ pub(super) fn kept_apart(condition: Expr) -> Result<Transformed<Expr>> {
         }
         Expr::InList(list) => {
             let operand = bare(*list.expr);
-            let before = operands.iter().filter(|known| **known == operand).count();
-            operands.push(operand.clone());
+            let uncast = without_casts(&operand);
+            let before = operands.iter().filter(|known| *known == uncast).count();
+            operands.push(uncast.clone());
             let apart = if before == 0 { operand } else { Itself::of(operand, before) };
             let list = Expr::InList(InList { expr: Box::new(apart), list: list.list, negated: list.negated });
             Ok(Transformed::new(list, before > 0, TreeNodeRecursion::Jump))
@@ -41,6 +42,15 @@ fn bare(operand: Expr) -> Expr {
         Expr::ScalarFunction(mut function) if function.func.inner().is::<Itself>() && function.args.len() == 1 => {
             function.args.remove(0)
         }
+        other => other,
+    }
+}
+
+/// An operand as it is once the engine has moved casts to the values of the list.
+fn without_casts(operand: &Expr) -> &Expr {
+    match operand {
+        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => without_casts(expr),
+        Expr::Alias(Alias { expr, .. }) => without_casts(expr),
         other => other,
     }
 }
