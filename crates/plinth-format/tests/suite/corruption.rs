@@ -1,24 +1,26 @@
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use plinth_encoding::expr::col;
-use plinth_format::{File, FormatError, Result};
+use plinth_format::{Access, File, FormatError, Result, WriterOptions};
 use plinth_io::MemorySource;
 
-use crate::data::{small, wide_batch, write};
+use crate::data::{Random, small, wide_batch, write};
 
 /// Bits to flip, one choice a byte.
 const FLIPS: [u8; 5] = [0x01, 0x80, 0xff, 0x7f, 0x10];
 
+fn open(bytes: &[u8]) -> Result<File> {
+    File::from_source(Arc::new(MemorySource::new("test.plinth", bytes)))
+}
+
 fn read(bytes: &[u8]) -> Result<Vec<RecordBatch>> {
-    let file = File::from_source(Arc::new(MemorySource::new("test.plinth", bytes)))?;
-    file.scan().build()?.collect()
+    open(bytes)?.scan().build()?.collect()
 }
 
 /// Reads with a predicate, too: another path through metadata, dictionaries and blocks.
 fn filtered(bytes: &[u8]) -> Result<Vec<RecordBatch>> {
-    let file = File::from_source(Arc::new(MemorySource::new("test.plinth", bytes)))?;
-    file.scan().filter(col("c4").gt_eq(0)).filter(col("c32").not_eq("3-wörd")).build()?.collect()
+    open(bytes)?.scan().filter(col("c4").gt_eq(0)).filter(col("c32").not_eq("3-wörd")).build()?.collect()
 }
 
 fn example() -> Vec<u8> {
@@ -28,18 +30,53 @@ fn example() -> Vec<u8> {
     std::fs::read(&path).unwrap()
 }
 
+/// A column with several dictionaries and their postings, beside one of numbers.
+fn with_dictionaries() -> Vec<u8> {
+    let mut random = Random(23);
+    let text: Vec<String> = (0..1_500).map(|i| format!("value {} of some", random.below(20 + i / 8))).collect();
+    let numbers = Int64Array::from_iter_values(0..1_500);
+    let columns: [(&str, ArrayRef); 2] = [("text", Arc::new(StringArray::from(text))), ("n", Arc::new(numbers))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.plinth");
+    let sizes = WriterOptions { row_group_rows: 256, block_rows: 128, dictionary_values: 40, ..small() };
+    let file = write(&path, &batch, WriterOptions { index: vec!["text".into()], ..sizes });
+    assert!(file.report().unwrap().columns[0].dictionaries > 2);
+    std::fs::read(&path).unwrap()
+}
+
+/// As [`filtered`], by the dictionaries and by the postings.
+fn looked_up(bytes: &[u8]) -> Result<Vec<RecordBatch>> {
+    let file = open(bytes)?;
+    let scan = |access| -> Result<Vec<RecordBatch>> {
+        file.scan().filter(col("text").eq("value 7 of some")).access(access).build()?.collect()
+    };
+    let (scanned, listed) = (scan(Access::Scan)?, scan(Access::Postings)?);
+    assert!(scanned == listed, "postings and codes disagree");
+    Ok(scanned)
+}
+
 #[test]
 fn every_flipped_byte_is_noticed_or_harmless() {
-    let good = example();
-    let (answer, filtered_answer) = (read(&good).unwrap(), filtered(&good).unwrap());
+    flip_each(&example(), filtered);
+}
+
+#[test]
+fn every_flipped_byte_of_a_file_with_several_dictionaries_is_noticed_or_harmless() {
+    flip_each(&with_dictionaries(), looked_up);
+}
+
+fn flip_each(good: &[u8], filtered: fn(&[u8]) -> Result<Vec<RecordBatch>>) {
+    let (answer, filtered_answer) = (read(good).unwrap(), filtered(good).unwrap());
+    assert!(!filtered_answer.is_empty());
     let mut harmless = 0;
     for i in 0..good.len() {
-        let mut bad = good.clone();
+        let mut bad = good.to_vec();
         bad[i] ^= FLIPS[i % FLIPS.len()];
         match read(&bad) {
             Ok(batches) => {
                 assert!(batches == answer, "byte {i} changed the answer");
-                harmless += 1;
+                harmless += usize::from(open(&bad).is_ok_and(|file| file.verify(1, &|_| {}).is_ok()));
             }
             Err(FormatError::Corrupt { file, .. } | FormatError::Version { file, .. }) => {
                 assert_eq!(file, "test.plinth")
