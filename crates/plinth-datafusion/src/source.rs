@@ -181,7 +181,9 @@ impl FileSource for PlinthSource {
         let groups = if output_ordering.is_some() {
             by_bytes()
         } else {
-            split(&config.file_groups, target_partitions, |part| self.handles.opened(part)).or_else(by_bytes)
+            let filtered = !self.predicates.owned.is_empty();
+            let looked_up = filtered && matches!(self.access_path(), Some(AccessPath::Postings { .. }));
+            split(&config.file_groups, target_partitions, looked_up, |part| self.handles.opened(part)).or_else(by_bytes)
         };
         Ok(groups.map(|file_groups| {
             let mut config = config.clone();

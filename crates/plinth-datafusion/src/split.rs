@@ -15,13 +15,14 @@ struct Place(usize);
 
 /// Divides parts of files among `target` partitions in pieces of whole row groups, in order: large ones first, ever smaller ones
 /// towards the end, dealt out in turn. The engine lets a partition that has nothing left to do take pieces of the others, in the
-/// [order](in_order) of the rows. `None` if there are no row groups, or a file is not open (`opened` says).
+/// [order](in_order) of the rows. Where rows are `looked_up`, which each piece does for itself, every partition has one piece. `None` if there are no row groups, or a file is not open (`opened` says).
 ///
 /// A piece of a file is a byte range, because that is what plans carry and engines divide; a row group belongs to the range
 /// its first byte lies in, so any ranges that tile a file tile its row groups.
 pub(crate) fn split(
     groups: &[FileGroup],
     target: usize,
+    looked_up: bool,
     opened: impl Fn(&PartitionedFile) -> Option<File>,
 ) -> Option<Vec<FileGroup>> {
     let parts: Vec<(&PartitionedFile, File)> = groups
@@ -35,8 +36,8 @@ pub(crate) fn split(
     let mut pieces = Vec::new();
     for (part, file) in &parts {
         let (start, end) = part.range();
-        // What an index finds is looked up once a piece.
-        let evenly = partitions == 1 || part.extension::<SegmentRows>().is_some_and(SegmentRows::is_indexed);
+        let indexed = || part.extension::<SegmentRows>().is_some_and(SegmentRows::is_indexed);
+        let evenly = partitions == 1 || looked_up || indexed();
         let even = row_groups(part, file).map(|(_, rows)| rows).sum::<u64>().div_ceil(partitions);
         let mut here = row_groups(part, file).peekable();
         let mut from = start;

@@ -3,7 +3,6 @@
 //! Readers believe zone maps, flags, sums and counts of distinct values, and look no further than where they have to; here all
 //! of it is compared with the values themselves.
 
-use plinth_encoding::expr::Scalar;
 use plinth_encoding::sketch::Sketch;
 use plinth_encoding::summary::{Order, order, sum};
 use plinth_encoding::{Block, Column, Physical, Values, bounds};
@@ -13,6 +12,7 @@ use crate::error::{FormatError, Result};
 use crate::file::File;
 use crate::footer::HEADER_LEN;
 use crate::meta::{BlockMeta, StreamMeta, Zone, less, widen};
+use crate::sorted::SortedRun;
 use crate::types::Node;
 use crate::wire::verify;
 
@@ -22,56 +22,42 @@ const MOST: usize = 100;
 /// What the values of some chunks are, in the file's order.
 #[derive(Debug)]
 struct Seen {
-    order: Order,
-    ends: Option<(Scalar, Scalar)>,
+    /// None if they are not sorted.
+    run: Option<SortedRun>,
     zone: Option<Option<Zone>>,
-    sum: Option<i128>,
+    /// Of each block; none if one has none.
     sums: Option<Vec<i128>>,
     sketch: Sketch,
 }
 
 impl Default for Seen {
     fn default() -> Self {
-        let (sum, sums) = (Some(0), Some(Vec::new()));
-        Self { order: Order::ALL, ends: None, zone: None, sum, sums, sketch: Sketch::default() }
+        Self { run: Some(SortedRun::empty()), zone: None, sums: Some(Vec::new()), sketch: Sketch::default() }
     }
 }
 
 impl Seen {
     fn add(&mut self, physical: Physical, column: &Column) {
-        let valid = column.len - column.nulls.as_ref().map_or(0, |nulls| nulls.null_count());
+        let has_values = column.nulls.as_ref().map_or(0, |nulls| nulls.null_count()) < column.len;
         let zone = bounds(physical, column).map(Zone::exact);
-        let order = order(physical, column);
-        let mut here = order;
-        if let (Some(zone), true) = (&zone, order.is_sorted()) {
-            let (first, last) = match order.ascends {
-                true => (zone.bounds.min.clone(), zone.bounds.max.clone()),
-                false => (zone.bounds.max.clone(), zone.bounds.min.clone()),
-            };
-            if let Some((_, before)) = &self.ends {
-                let (rises, falls) = (less(before, &first), less(&first, before));
-                here = here.and(Order { ascends: !falls, descends: !rises, differs: rises || falls });
-            }
-            self.ends = Some((first, last));
-        }
-        self.order = self.order.and(here);
-        if !self.order.is_sorted() {
-            self.order = Order::NONE;
-        }
-        widen(&mut self.zone, zone.as_ref(), valid > 0);
-        let sum = sum(physical, column);
-        self.sum = self.sum.zip(sum).and_then(|(all, sum)| all.checked_add(sum));
-        match (&mut self.sums, sum) {
+        let here = SortedRun::of(order(physical, column), zone.as_ref(), has_values);
+        self.run = self.run.take().and_then(|run| run.then(here?));
+        widen(&mut self.zone, zone.as_ref(), has_values);
+        match (&mut self.sums, sum(physical, column)) {
             (Some(sums), Some(sum)) => sums.push(sum),
             (sums, _) => *sums = None,
         }
         self.sketch.add(physical, column);
     }
+
+    fn sum(&self) -> Option<i128> {
+        self.sums.as_ref()?.iter().try_fold(0_i128, |all, sum| all.checked_add(*sum))
+    }
 }
 
 impl File {
     /// Where the file departs from the format, or says of its values what is not so: one sentence each, at most a hundred. Reads
-    /// the whole file. Damage, which [`File::verify`] finds, is an error.
+    /// the whole file, twice. Damage, which [`File::verify`] finds, is an error.
     ///
     /// # Errors
     /// If the file can't be read or is damaged.
@@ -204,18 +190,14 @@ impl File {
         found: &mut Vec<String>,
     ) -> Result<()> {
         check_zone(meta.zone.as_ref(), seen.zone.clone().flatten().as_ref(), place, found);
-        let Order { ascends, descends, differs } = meta.order;
-        let wrong = |said: bool, is: bool| said && !is;
-        if wrong(ascends, seen.order.ascends)
-            || wrong(descends, seen.order.descends)
-            || wrong(differs, seen.order.differs)
-        {
+        let order = seen.run.as_ref().map_or(Order::NONE, |run| run.order);
+        if meta.order.and(order) != meta.order {
             found.push(format!("{place}: its rows are not in the order that the metadata says"));
         }
         if let Some(said) = meta.sum
-            && seen.sum != Some(said)
+            && seen.sum() != Some(said)
         {
-            let is = seen.sum.map_or("none that fits".to_owned(), |sum| sum.to_string());
+            let is = seen.sum().map_or("none that fits".to_owned(), |sum| sum.to_string());
             found.push(format!("{place}: the metadata says a sum of {said}, the values make {is}"));
         }
         let exact = meta.only_dictionary().map(|dictionary| u64::from(dictionary.values));

@@ -232,10 +232,11 @@ impl File {
             null_count: meta.nulls,
             min: zone.map(|zone| bound(&zone.bounds.min, zone.exact.0)),
             max: zone.map(|zone| bound(&zone.bounds.max, zone.exact.1)),
-            distinct_count: meta.distinct.filter(|_| node.is_leaf()).map(|distinct| {
-                let exact = meta.only_dictionary().is_some();
-                (distinct, if exact { Exactness::Exact } else { Exactness::Bound })
-            }),
+            // A dictionary is checked where it is read; the count beside it is only believed.
+            distinct_count: match meta.only_dictionary() {
+                Some(dictionary) => Some((dictionary.values.into(), Exactness::Exact)),
+                None => meta.distinct.filter(|_| node.is_leaf()).map(|distinct| (distinct, Exactness::Bound)),
+            },
             sum: meta.sum.filter(|_| node.is_leaf()),
             order: meta.order,
             stored_bytes,

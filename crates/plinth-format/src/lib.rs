@@ -18,6 +18,7 @@ mod report;
 pub mod scan;
 mod shred;
 pub mod sort;
+mod sorted;
 mod statistics;
 mod types;
 mod verify;

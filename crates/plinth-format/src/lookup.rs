@@ -14,8 +14,8 @@
 //! ```
 //!
 //! The dictionaries turn the question into sets of codes. What rows hold them is read from postings, if the column has some,
-//! or the codes of all rows are tested as they are packed, whichever costs less ([`Access`]). Rows whose values are not in
-//! a dictionary, because it was given up before they came, are looked through by a scan.
+//! or the codes of all rows are tested as they are packed, whichever costs less ([`Access`]). Rows whose values are in no
+//! dictionary, because it did not pay any more, are looked through by a scan.
 
 mod rows;
 
@@ -62,7 +62,7 @@ pub struct Column {
 /// A column's postings, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexReport {
-    /// Rows in its lists: all but those that are null, and those that came after the dictionary was given up.
+    /// Rows in its lists: all but those that are null.
     pub rows: u64,
     /// Bytes of the lists and their directory.
     pub bytes: u64,
@@ -129,8 +129,10 @@ impl Column {
     /// If they can't be read or are damaged.
     pub fn index(&self) -> Result<Option<IndexReport>> {
         let bytes = self.file.0.stream_meta(self.node.stream)?.postings_bytes();
+        let (file, stream) = (&self.file.0, self.node.stream);
         let mut rows = None;
-        for Listed { postings, .. } in self.listed()? {
+        for dictionary in 0..file.stream_meta(stream)?.dictionaries.len() {
+            let postings = file.postings(stream, dictionary)?;
             rows = postings.map(|postings| rows.unwrap_or(0) + postings.rows()).or(rows);
         }
         Ok(rows.map(|rows| IndexReport { rows, bytes }))
@@ -254,19 +256,10 @@ impl Dictionary {
     /// # Errors
     /// If it fails on one of the values, or the dictionary can't be read or is damaged.
     pub fn function(&self, function: Function) -> Result<Matches> {
-        let mut failed = None;
         let codes = self.0.codes(|values| {
-            Ok(match answers(&self.0.column.node, values, &function)? {
-                Ok(mask) => Codes::of(&ValueSet::of_codes(mask.is_true), end(values)),
-                Err(what) => {
-                    failed = Some(what);
-                    Codes::default()
-                }
-            })
+            let mask = answers(&self.0.column.node, values, &function)?.map_err(EncodingError::Function)?;
+            Ok(Codes::of(&ValueSet::of_codes(mask.is_true), end(values)))
         })?;
-        if let Some(what) = failed {
-            return Err(FormatError::Function(what));
-        }
         Ok(self.matching(Question::Function(function), codes))
     }
 
@@ -306,7 +299,7 @@ impl Asked {
     }
 
     /// The codes that each dictionary has for a question.
-    fn codes(&self, mut ask: impl FnMut(&Values) -> plinth_encoding::Result<Codes>) -> Result<ColumnCodes> {
+    fn codes(&self, ask: impl Fn(&Values) -> plinth_encoding::Result<Codes>) -> Result<ColumnCodes> {
         let codes = self.dictionaries.iter().map(|listed| ask(&listed.values).map_err(|e| self.fail(e)));
         Ok(ColumnCodes(codes.collect::<Result<_>>()?))
     }
@@ -339,7 +332,7 @@ impl Matches {
         &self.codes
     }
 
-    /// The values that match, in order: those of the dictionaries, and those of rows that came after it was given up.
+    /// The values that match, in order: those of the dictionaries, and those of rows that have none.
     ///
     /// # Errors
     /// If the file can't be read or is damaged.
@@ -372,7 +365,7 @@ impl Matches {
         columns.into_iter().next().ok_or_else(|| FormatError::InvalidArgument("no values".into()))
     }
 
-    /// How many values match: those of the dictionaries, and those of rows that came after it was given up.
+    /// How many values match: those of the dictionaries, and those of rows that have none.
     ///
     /// # Errors
     /// As [`Matches::values`].

@@ -217,7 +217,7 @@ pub(crate) struct StreamMeta {
     pub(crate) extras: Vec<(u64, Section)>,
     /// One after the other: a full one is closed, and the chunks after it have the next.
     pub(crate) dictionaries: Vec<DictionaryMeta>,
-    /// What the writer wants said about the stream: why its dictionary was given up.
+    /// What the writer wants said about the stream: why it has no further dictionaries.
     pub(crate) note: String,
     pub(crate) chunks: Vec<ChunkMeta>,
 }

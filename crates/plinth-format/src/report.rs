@@ -54,7 +54,7 @@ pub struct ColumnReport {
     pub dictionary_values: Option<u64>,
     /// Bytes of the postings; zero without any.
     pub index_bytes: u64,
-    /// What the writer noted: why a dictionary was given up.
+    /// What the writer noted: why there are no further dictionaries.
     pub note: Option<String>,
     /// Bytes of the column's metadata.
     pub metadata_bytes: u64,

@@ -23,7 +23,7 @@ fn file(dir: &std::path::Path, name: &str, groups: usize) -> PartitionedFile {
 }
 
 fn pieces(parts: &[PartitionedFile], target: usize) -> Vec<FileGroup> {
-    split(&[FileGroup::new(parts.to_vec())], target, |part| part.extension::<File>().cloned()).unwrap()
+    split(&[FileGroup::new(parts.to_vec())], target, false, |part| part.extension::<File>().cloned()).unwrap()
 }
 
 /// The row groups of a piece.
@@ -63,6 +63,8 @@ fn pieces_get_smaller_towards_the_end() {
     let sizes: Vec<usize> = in_order(all).iter().map(|piece| groups_of(piece).len()).collect();
     assert!(sizes[0] == 25 && sizes.is_sorted_by(|a, b| a >= b), "{sizes:?}");
     assert!(sizes.len() < 20 && sizes.ends_with(&[1, 1]), "{sizes:?}");
+    let looked_up = split(&[FileGroup::new(vec![part.clone()])], 2, true, |part| part.extension::<File>().cloned());
+    assert_eq!(looked_up.unwrap().iter().map(FileGroup::len).collect::<Vec<_>>(), [1, 1]);
     // One partition reads a file in one go.
     assert_eq!(pieces(&[part], 1).iter().map(FileGroup::len).collect::<Vec<_>>(), [1]);
 }

@@ -11,10 +11,11 @@ use rayon::prelude::*;
 use super::chunk::{EncodedBlock, encode_block, write_blocks};
 use super::provisional::SpooledBlock;
 use super::stream::{ColumnWriter, StoredChunk, StreamWriter, codes_column};
-use super::summary::{BlockSummary, SortedRun};
+use super::summary::BlockSummary;
 use super::{WriterOptions, write_section};
 use crate::error::{FormatError, Result};
 use crate::meta::{ChunkMeta, DictionaryMeta, Zone, widen};
+use crate::sorted::SortedRun;
 
 /// The streams whose dictionaries outgrew their limits: decided at the end of each row group, in column order, so that neither
 /// threads nor batches have a say.
@@ -173,13 +174,13 @@ fn recode(
     let sum = ranked.addends.as_ref().map(|addends| addends.sum(&codes, nulls.as_ref()));
     let codes = codes_column(codes, nulls);
     let mut block = encode_block(&stream.name, Physical::CODES, &codes, true, &options.encoding(), like)?;
+    let order = if stream.sorted { order(Physical::CODES, &codes) } else { Order::NONE };
     let zone = match block.zone.as_ref().map(|zone| (&zone.bounds.min, &zone.bounds.max)) {
-        Some((&Scalar::Int(min), &Scalar::Int(max))) => {
+        Some((&Scalar::Int(min), &Scalar::Int(max))) if order.is_sorted() => {
             zone_of(&ranked.sorted, usize::try_from(min).unwrap_or(0), usize::try_from(max).unwrap_or(0))
         }
         _ => None,
     };
-    let order = if stream.sorted { order(Physical::CODES, &codes) } else { Order::NONE };
     block.summary = BlockSummary { sum, run: SortedRun::of(order, zone.as_ref(), block.values > block.nulls) };
     Ok(block)
 }

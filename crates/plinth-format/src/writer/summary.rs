@@ -1,23 +1,16 @@
 //! What is counted of values while they are written: sums of blocks, whether rows are sorted, and how many values differ.
 
-use plinth_encoding::expr::Scalar;
 use plinth_encoding::sketch::Sketch;
 use plinth_encoding::summary::{Order, order, sum};
 use plinth_encoding::{Column, Physical};
 
 use super::stream::StreamWriter;
-use crate::meta::{Zone, less};
+use crate::meta::Zone;
+use crate::sorted::SortedRun;
 use crate::wire::WireWriter;
 
 /// Values of a stream from which on a sketch of them is written.
 const SKETCHED: u64 = 1024;
-
-/// Rows that are sorted: how they follow each other, and the first and the last value, if there is one.
-#[derive(Clone, Debug)]
-pub(super) struct SortedRun {
-    pub(super) order: Order,
-    ends: Option<(Scalar, Scalar)>,
-}
 
 /// What is counted of a block.
 #[derive(Clone, Debug, Default)]
@@ -34,39 +27,6 @@ pub(super) struct ChunkSummary {
     /// Of all blocks; none if one has none.
     sums: Option<Vec<i128>>,
     run: Option<SortedRun>,
-}
-
-impl SortedRun {
-    /// Of no rows.
-    fn empty() -> Self {
-        Self { order: Order::ALL, ends: None }
-    }
-
-    /// Rows in an order whose values have these bounds, if there are values. None if they are not sorted.
-    pub(super) fn of(order: Order, zone: Option<&Zone>, has_values: bool) -> Option<Self> {
-        if !order.is_sorted() {
-            return None;
-        }
-        let ends = match zone {
-            None if has_values => return None,
-            None => None,
-            Some(zone) if order.ascends => Some((zone.bounds.min.clone(), zone.bounds.max.clone())),
-            Some(zone) => Some((zone.bounds.max.clone(), zone.bounds.min.clone())),
-        };
-        Some(Self { order, ends })
-    }
-
-    /// These rows, and others behind them.
-    fn then(self, next: Self) -> Option<Self> {
-        let (first, last, second, end) = match (self.ends, next.ends) {
-            (None, ends) | (ends, None) => return Some(Self { order: self.order.and(next.order), ends }),
-            (Some((first, last)), Some((second, end))) => (first, last, second, end),
-        };
-        let (rises, falls) = (less(&last, &second), less(&second, &last));
-        let between = Order { ascends: !falls, descends: !rises, differs: rises || falls };
-        let order = self.order.and(next.order).and(between);
-        order.is_sorted().then_some(Self { order, ends: Some((first, end)) })
-    }
 }
 
 impl BlockSummary {

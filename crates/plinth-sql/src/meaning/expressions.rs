@@ -7,7 +7,7 @@ use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, NullTreatment, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::{lists, nearest, once};
@@ -30,7 +30,7 @@ fn mend_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let (names, schema) = (NamePreserver::new(&node), merge_schema(&node.inputs()));
     node.map_expressions(|expr| {
         let name = names.save(&expr);
-        let mended = expr.transform_up(|expr| mend(expr, &schema))?;
+        let mended = expr.transform_up(|expr| mend(expr, &schema))?.transform_data(lists::kept_apart)?;
         Ok(if mended.transformed { mended.update_data(|expr| name.restore(expr)) } else { mended })
     })
 }
@@ -54,7 +54,6 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let func = first_value_udaf();
             Ok(Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params })))
         }
-        Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }) => lists::kept_apart(expr),
         other => Ok(Transformed::no(other)),
     }
 }

@@ -4,10 +4,11 @@
 //! too; `x IN (1, 2) AND x NOT IN (2, NULL)` becomes `x IN (1)`. Neither is so. Operands that are not written alike it leaves
 //! alone, so all but the first are put into a function of their own, which gives back what it is given.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::expr::{Alias, Cast, InList, ScalarFunction, TryCast};
 use datafusion::logical_expr::{
@@ -15,28 +16,35 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 
-/// A condition of AND, OR and NOT in which no two IN lists have the same operand.
-pub(super) fn kept_apart(condition: Expr) -> Result<Transformed<Expr>> {
-    let mut operands: Vec<Expr> = Vec::new();
-    condition.transform_down(|expr| match expr {
-        Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }) | Expr::Not(_) => {
-            Ok(Transformed::no(expr))
-        }
-        Expr::InList(list) => {
-            let operand = bare(*list.expr);
-            let uncast = without_casts(&operand);
-            let before = operands.iter().filter(|known| *known == uncast).count();
-            operands.push(uncast.clone());
-            let apart = if before == 0 { operand } else { Itself::of(operand, before) };
-            let list = Expr::InList(InList { expr: Box::new(apart), list: list.list, negated: list.negated });
-            Ok(Transformed::new(list, before > 0, TreeNodeRecursion::Jump))
-        }
-        // What is within is another condition.
-        other => Ok(Transformed::new(other, false, TreeNodeRecursion::Jump)),
-    })
+/// An expression in whose conditions of AND, OR and NOT no two IN lists have the same operand. Goes over it once.
+pub(super) fn kept_apart(expr: Expr) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }) => condition(expr, &mut HashMap::new()),
+        other => other.map_children(kept_apart),
+    }
 }
 
-/// An operand as it was written: conditions within conditions are looked at first.
+/// A part of a condition, before which so many lists had these operands.
+#[allow(clippy::mutable_key_type, reason = "what changes in an expression has no part in its hash")]
+fn condition(expr: Expr, operands: &mut HashMap<Expr, usize>) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }) | Expr::Not(_) => {
+            expr.map_children(|part| condition(part, operands))
+        }
+        Expr::InList(list) => Expr::InList(list).map_children(kept_apart)?.transform_data(|list| {
+            let Expr::InList(InList { expr, list, negated }) = list else { return Ok(Transformed::no(list)) };
+            let operand = bare(*expr);
+            let before = operands.entry(without_casts(&operand).clone()).or_default();
+            let apart = if *before == 0 { operand } else { Itself::of(operand, *before) };
+            *before += 1;
+            let list = Expr::InList(InList { expr: Box::new(apart), list, negated });
+            Ok(if *before > 1 { Transformed::yes(list) } else { Transformed::no(list) })
+        }),
+        other => kept_apart(other),
+    }
+}
+
+/// An operand as it was written: a view's or a subquery's may have been looked at before.
 fn bare(operand: Expr) -> Expr {
     match operand {
         Expr::ScalarFunction(mut function) if function.func.inner().is::<Itself>() && function.args.len() == 1 => {
