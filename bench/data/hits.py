@@ -5,10 +5,18 @@ in time, so that neighbours in the sample are no neighbours here. Their texts be
 grows with the rows, as do users and addresses; hashes follow the texts they belong to; timings are jittered. All else
 keeps the sample's values. The same sample, seed and number of rows give the same rows, in memory bounded by the rows
 of one day.
+
+Rows are made by parts, each some days of the month: a part depends on nothing but the sample, the seed and the number
+of all rows, so that parts are made in any order, by several processes or on several machines. Users and variants are
+drawn from what all parts share: a part has values of the others and values of its own, as a day has.
 """
 
 import argparse
+import multiprocessing
+import os
 import sys
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +29,7 @@ DAYS = np.arange(15887, 15918)  # July 2013.
 DAY, ZONE = 86_400, 4 * 3_600  # EventDate is Moscow's day.
 PIECE = 250_000
 ROW_GROUP = 1_000_000
+PART_ROWS = 5_000_000
 ROWS_OF_SESSION = 4
 
 # Shares of a session's texts that stay the sample's own, and of no other; the others are shared, few of
@@ -75,6 +84,33 @@ class Sample:
         return every.dictionary.to_pylist(), np.split(codes, len(columns))
 
 
+def quotas(rows):
+    """How many of the rows each day gets: weekends fewer."""
+    weights = np.where((DAYS + 3) % 7 >= 5, 0.8, 1.0)
+    edges = np.round(np.cumsum(weights) / weights.sum() * rows).astype(np.int64)
+    return np.diff(np.concatenate([[0], edges])).tolist()
+
+
+@dataclass(frozen=True)
+class Part:
+    """Days that are made together: places in DAYS, the rows they have and the rows of the days before them."""
+
+    days: range
+    rows: int
+    first_row: int
+
+
+def parts(rows, most=PART_ROWS):
+    """The parts of so many rows, in their order: days that follow each other and have at most `most` rows, or one day."""
+    found, first, held, before = [], 0, 0, 0
+    for place, quota in enumerate(quotas(rows)):
+        if place > first and held + quota > most:
+            found.append(Part(range(first, place), held, before))
+            first, before, held = place, before + held, 0
+        held += quota
+    return [*found, Part(range(first, len(DAYS)), held, before)]
+
+
 class Hits:
     """The plan of the rows: users and sessions of each day, and how a session's rows are made."""
 
@@ -93,14 +129,8 @@ class Hits:
             n: sample.numbers(n) for n in self.schema.names if not pa.types.is_string(self.schema.field(n).type)
         }
 
-    def quotas(self):
-        """How many rows each day gets: weekends fewer."""
-        weights = np.where((DAYS + 3) % 7 >= 5, 0.8, 1.0)
-        edges = np.round(np.cumsum(weights) / weights.sum() * self.rows).astype(np.int64)
-        return np.diff(np.concatenate([[0], edges]))
-
-    def day(self, day, quota, first_session):
-        """A day's rows in the order of time: their sample rows, sessions, users and times; and the sessions used."""
+    def sessions(self, day, quota):
+        """Draws a day's sessions: the dice as they lie then, sessions of the sample, their users, and where each ends."""
         sample, dice = self.sample, np.random.default_rng([self.seed, int(day)])
         drawn = int(quota / sample.count.mean() * 1.2) + 100
         while True:
@@ -115,7 +145,17 @@ class Hits:
                 break
             drawn *= 2
         used = int(np.searchsorted(ends, quota)) + 1
-        session, users, counts = session[:used], users[:used], sample.count[session[:used]]
+        return dice, session[:used], users[:used]
+
+    def sessions_of(self, place):
+        """How many sessions the day at a place in DAYS has."""
+        quota = quotas(self.rows)[place]
+        return len(self.sessions(DAYS[place], quota)[1]) if quota else 0
+
+    def day(self, day, quota, first_session):
+        """A day's rows in the order of time: their sample rows, sessions, users and times."""
+        sample, (dice, session, users) = self.sample, self.sessions(day, quota)
+        used, counts = len(session), sample.count[session]
         owner = np.repeat(np.arange(used), counts)[:quota]
         offsets = np.cumsum(counts) - counts
         source = sample.start[session][owner] + np.arange(quota) - offsets[owner]
@@ -125,16 +165,17 @@ class Hits:
         second = start[owner] + ((times[source] - times[sample.start[session]][owner]) * pace).astype(np.int64)
         event = int(day) * DAY - ZONE + second % DAY
         order = np.argsort(event, kind="stable")
-        return source[order], owner[order] + first_session, users[owner][order], event[order], used
+        return source[order], owner[order] + first_session, users[owner][order], event[order]
 
-    def batches(self):
-        """The rows, in pieces."""
-        sessions = row = 0
-        for day, quota in zip(DAYS, self.quotas()):
+    def batches(self, part, sessions):
+        """The rows of a part, in pieces, given the number of each day's sessions: a session's own variants bear its
+        number in the month."""
+        row = part.first_row
+        for place in part.days:
+            day, quota = DAYS[place], quotas(self.rows)[place]
             if quota == 0:
                 continue
-            *columns, used = self.day(day, quota, sessions)
-            sessions += used
+            columns = self.day(day, quota, sum(sessions[:place]))
             for at in range(0, quota, PIECE):
                 source, session, user, event = (c[at : at + PIECE] for c in columns)
                 yield self.piece(day, row, source, session, user, event)
@@ -215,32 +256,100 @@ class Hits:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def make(sample, target, rows, seed=1):
-    """Writes the rows as Parquet (zstd 3, row groups of a million rows)."""
-    target = Path(target)
-    hits = Hits(sample, rows, seed)
+def write(batches, target, schema, told):
+    """Writes rows as Parquet: zstd of level 3, row groups of about a million rows. `told` is given how many are written."""
     partial = target.with_suffix(".partial")
-    waiting, count = [], 0
-    with pq.ParquetWriter(partial, hits.schema, compression="zstd", compression_level=3) as writer:
-        for batch in hits.batches():
+    with pq.ParquetWriter(partial, schema, compression="zstd", compression_level=3) as writer:
+        waiting, count = [], 0
+
+        def flush():
+            writer.write_table(pa.Table.from_batches(waiting), row_group_size=1 << 30)
+            told(count)
+            waiting.clear()
+
+        for batch in batches:
             waiting.append(batch)
             count += batch.num_rows
-            if sum(b.num_rows for b in waiting) >= ROW_GROUP or count == rows:
-                writer.write_table(pa.Table.from_batches(waiting), row_group_size=1 << 30)
-                waiting = []
-                print(f"\r{target.name}: {count:,} of {rows:,} rows", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+            if sum(b.num_rows for b in waiting) >= ROW_GROUP:
+                flush()
+        if waiting:
+            flush()
     partial.rename(target)
+
+
+def tell(target, rows):
+    """What tells of progress on a line of standard error."""
+    return lambda count: print(f"\r{target.name}: {count:,} of {rows:,} rows", end="", file=sys.stderr, flush=True)
+
+
+def make(sample, target, rows, seed=1):
+    """Writes the rows as one Parquet file."""
+    target = Path(target)
+    hits = Hits(sample, rows, seed)
+    sessions = [hits.sessions_of(place) for place in range(len(DAYS))]
+    batches = (batch for part in parts(rows) for batch in hits.batches(part, sessions))
+    write(batches, target, hits.schema, tell(target, rows))
+    print(file=sys.stderr)
+
+
+# What a process that makes parts has read once.
+_hits = None
+
+
+def _begin(sample, rows, seed):
+    global _hits
+    _hits = Hits(sample, rows, seed)
+
+
+def _sessions_of(place):
+    return _hits.sessions_of(place)
+
+
+def _write_part(part, sessions, target):
+    write(_hits.batches(part, sessions), target, _hits.schema, lambda count: None)
+    return part.rows
+
+
+def make_parts(sample, folder, rows, seed=1, processes=None, only=None, most=PART_ROWS):
+    """Writes the rows as Parquet files of a folder, one a part, by some processes; those that are there stay. Returns
+    the files of all parts, or of the `only` ones, by number."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    every = parts(rows, most)
+    wrong = [number for number in only or [] if not 0 <= number < len(every)]
+    if wrong:
+        raise ValueError(f"there is no part {wrong[0]} of {rows:,} rows: parts are 0 to {len(every) - 1}")
+    files = {number: folder / f"part-{number:04}.parquet" for number in only or range(len(every))}
+    missing = [number for number, file in files.items() if not file.exists()]
+    if not missing:
+        return list(files.values())
+    # A new interpreter each: threads of Arrow do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes or os.cpu_count(), context, _begin, (str(sample), rows, seed)) as pool:
+        sessions = list(pool.map(_sessions_of, range(len(DAYS))))
+        wanted, count = sum(every[number].rows for number in missing), 0
+        jobs = [pool.submit(_write_part, every[number], sessions, files[number]) for number in missing]
+        for job in as_completed(jobs):
+            count += job.result()
+            tell(folder, wanted)(count)
+    print(file=sys.stderr)
+    return list(files.values())
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m bench.data.hits", description=__doc__.splitlines()[0])
     parser.add_argument("sample", type=Path, help="a Parquet file of hits, such as nano_hits.parquet")
-    parser.add_argument("target", type=Path, help="the Parquet file to write")
+    parser.add_argument("target", type=Path, help="the Parquet file to write, or with --parts the folder")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--parts", action="store_true", help="a file a part, of about five million rows each")
+    parser.add_argument("--part", type=int, action="append", help="of the parts only this one; can be repeated")
+    parser.add_argument("--processes", type=int, help="that make parts [default: one a core]")
     args = parser.parse_args()
-    make(args.sample, args.target, args.rows, args.seed)
+    if args.parts or args.part:
+        make_parts(args.sample, args.target, args.rows, args.seed, args.processes, args.part)
+    else:
+        make(args.sample, args.target, args.rows, args.seed)
 
 
 if __name__ == "__main__":

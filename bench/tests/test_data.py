@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from bench import texts
-from bench.data import events, hits, logs, parquet
+from bench.data import events, logs, parquet
 from bench.data.text import Variants
 from bench.suites import clickbench
 from bench.suites.growth import counter, slope
@@ -69,25 +69,6 @@ def test_all_questions_are_there():
         "q42",
     }
     assert all("{" not in text and "@" not in text for q in real + made for text in q.dialects.values())
-
-
-def test_hits_are_like_their_sample(tmp_path, sample):
-    one, two, many = tmp_path / "one.parquet", tmp_path / "two.parquet", tmp_path / "many.parquet"
-    hits.make(sample, one, 20_000)
-    hits.make(sample, two, 20_000)
-    hits.make(sample, many, 80_000)
-    from_sample, few, more = pq.read_table(sample), pq.read_table(one), pq.read_table(many)
-    assert few.equals(pq.read_table(two)), "the same seed makes the same rows"
-    assert few.schema.equals(from_sample.schema) and few.num_rows == 20_000 and more.num_rows == 80_000
-    for name in from_sample.column_names:
-        if len(from_sample[name].unique()) > 1 and name not in ("EventDate", "CounterID"):
-            assert len(more[name].unique()) > 1, f"{name} became constant"
-    for name in ("UserID", "URL", "Title", "Referer", "SearchPhrase"):
-        assert len(more[name].unique()) > 2 * len(few[name].unique()) * 0.7, f"{name} does not grow"
-    pairs = len(set(zip(more["URL"].to_pylist(), more["URLHash"].to_pylist())))
-    assert pairs < 1.1 * len(more["URLHash"].unique()), "a hash belongs to its URL"
-    days, times = more["EventDate"].to_numpy(), more["EventTime"].to_numpy()
-    assert (np.diff(times) >= 0).all() and ((times + hits.ZONE) // hits.DAY == days).all()
 
 
 def test_logs_are_of_their_seed(tmp_path):
