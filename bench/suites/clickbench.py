@@ -340,27 +340,43 @@ def _original(name):
     return {"many": "100000"}.get(name, REAL.get(name))
 
 
-def run(engines, options):
-    given = options.hits
-    if given is None and options.hits_sample is None:
-        say("clickbench: skipped: neither --hits nor --hits-sample is given")
-        return {"suite": "clickbench", "title": "ClickBench", "skipped": "neither --hits nor --hits-sample was given"}
-    if given is not None:
-        rows, made = pq.ParquetFile(given).metadata.num_rows, False
-        folder = options.folder / "hits-given"
-    else:
-        rows, made = (20_000 if options.quick else options.hits_rows), True
-        folder = options.folder / f"hits-{rows}"
-    say(f"clickbench: {rows:,} rows")
-    folder.mkdir(parents=True, exist_ok=True)
+NONE_GIVEN = "neither --hits nor --hits-sample was given"
+
+
+def kept(folder, write):
+    """The Parquet file of a folder, written if it is not there."""
     source = folder / "parquet" / "hits.parquet"
-    source.parent.mkdir(exist_ok=True)
+    source.parent.mkdir(parents=True, exist_ok=True)
     if not source.exists():
-        if made:
-            hits.make(options.hits_sample, source, rows, options.seed)
-        else:
-            parquet.rewrite(given, source, "zstd")
-    figures = tables.run({"hits": source}, queries(rows, made, options.only), engines, options, folder)
+        write(source)
+    return source
+
+
+def made(options):
+    """The file of rows made of the sample, and how many they are. Rows of each seed are kept apart."""
+    rows = 20_000 if options.quick else options.hits_rows
+    folder = options.folder / f"hits-{rows}-{options.seed}"
+    return kept(folder, lambda source: hits.make(options.hits_sample, source, rows, options.seed)), rows
+
+
+def prepare(options):
+    """The rows to ask, given or made: their Parquet file, their number, and whether they were made; None if there is
+    nothing to make them of."""
+    if options.hits is not None:
+        source = kept(options.folder / "hits-given", lambda target: parquet.rewrite(options.hits, target, "zstd"))
+        return source, pq.ParquetFile(source).metadata.num_rows, False
+    return (*made(options), True) if options.hits_sample is not None else None
+
+
+def run(engines, options):
+    found = prepare(options)
+    if found is None:
+        say(f"clickbench: skipped: {NONE_GIVEN}")
+        return {"suite": "clickbench", "title": "ClickBench", "skipped": NONE_GIVEN}
+    source, rows, are_made = found
+    say(f"clickbench: {rows:,} rows")
+    asked = queries(rows, are_made, options.only)
+    figures = tables.run({"hits": source}, asked, engines, options, source.parent.parent)
     notes = [
         f"{rows:,} rows, 105 columns, as Parquet by pyarrow with zstd level 3, about a million rows a row group.",
         (
@@ -368,7 +384,7 @@ def run(engines, options):
             " they are in the file."
         ),
     ]
-    if made:
+    if are_made:
         notes.append(
             "The rows are not the real hits: they were made from a sample of it by a seeded generator (seed"
             f" {options.seed}) that draws users' sessions, moves them in time, varies their texts and gives them to"
@@ -377,7 +393,7 @@ def run(engines, options):
         )
     return {
         "suite": "clickbench",
-        "title": f"ClickBench-shaped, {rows:,} rows" if made else "ClickBench",
+        "title": f"ClickBench-shaped, {rows:,} rows" if are_made else "ClickBench",
         "notes": notes,
         **figures,
     }

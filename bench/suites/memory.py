@@ -12,7 +12,7 @@ import signal
 
 from .. import process
 from ..answers import agree
-from ..data import hits, tpch
+from ..data import tpch
 from ..imports import bytes_of
 from ..timing import say, verdict
 from . import clickbench
@@ -216,14 +216,10 @@ def measured(options, folder, sql, limit):
 
 def tables(options, scale, rows):
     """A folder of the files of both suites."""
-    folder = options.folder / f"memory-{scale:g}-{rows}"
+    folder = options.folder / f"memory-{scale:g}-{rows}-{options.seed}"
     sources = tpch.make(options.folder / f"tpch-{scale:g}", scale)
     if rows:
-        source = options.folder / f"hits-{rows}" / "parquet" / "hits.parquet"
-        source.parent.mkdir(parents=True, exist_ok=True)
-        if not source.exists():
-            hits.make(options.hits_sample, source, rows, options.seed)
-        sources = {**sources, "hits": source}
+        sources = {**sources, "hits": clickbench.made(options)[0]}
     folder.mkdir(parents=True, exist_ok=True)
     for name, source in sources.items():
         if not (folder / f"{name}.plinth").exists():

@@ -6,7 +6,7 @@ The questions are ClickBench's 43 (or over rows of their shape), TPC-H's 22, and
 import statistics
 
 from ... import imports, timing
-from ...data import hits, parquet, tpch
+from ...data import tpch
 from ...engines import DuckDBParquet, Plinth, SameProgram, Tables
 from ...timing import paired, say, verdict
 from .. import clickbench
@@ -152,19 +152,11 @@ def imported(sources, folder, options):
 
 
 def of_clickbench(options):
-    if options.hits is None and options.hits_sample is None:
-        return None, [], "neither --hits nor --hits-sample was given"
-    made = options.hits is None
-    rows = 20_000 if options.quick else options.hits_rows
-    folder = options.folder / (f"hits-{rows}" if made else "hits-given")
-    source = folder / "parquet" / "hits.parquet"
-    source.parent.mkdir(parents=True, exist_ok=True)
-    if not source.exists():
-        if made:
-            hits.make(options.hits_sample, source, rows, options.seed)
-        else:
-            parquet.rewrite(options.hits, source, "zstd")
-    return imported({"hits": source}, folder, options), clickbench.queries(rows, made, options.only), ""
+    found = clickbench.prepare(options)
+    if found is None:
+        return None, [], clickbench.NONE_GIVEN
+    source, rows, made = found
+    return imported({"hits": source}, source.parent.parent, options), clickbench.queries(rows, made, options.only), ""
 
 
 def of_tpch(options):
@@ -175,7 +167,7 @@ def of_tpch(options):
 
 def of_predicates(options):
     rows = 50_000 if options.quick else predicates.ROWS
-    folder = options.folder / f"predicates-{rows}"
+    folder = options.folder / f"predicates-{rows}-{options.seed}"
     source = folder / "parquet" / "t.parquet"
     if not source.exists():
         predicates.make(source, rows, options.seed)
