@@ -1,8 +1,10 @@
 """Whether engines answer alike: no time is printed of an answer that was not checked."""
 
+import csv
 import datetime
 import decimal
 import hashlib
+import io
 import re
 from dataclasses import dataclass, field
 
@@ -47,6 +49,11 @@ def cell(value):
     return str(value)
 
 
+def rows_of_csv(text):
+    """The rows of CSV beneath its header. A line of nothing is a row whose one value is NULL."""
+    return [row or [""] for row in csv.reader(io.StringIO(text))][1:]
+
+
 def rows_of(table):
     """The rows of an Arrow table as text."""
     columns = [[cell(v) for v in column.to_pylist()] for column in table.columns]
@@ -82,11 +89,12 @@ def same(a, b):
         return True
     if not (NUMBER.fullmatch(a) and NUMBER.fullmatch(b) and (is_fraction(a) or is_fraction(b))):
         return False
-    x, y = float(a), float(b)
-    if abs(x - y) <= 1e-9 * max(abs(x), abs(y)):
+    # As decimals: a unit of the last place is no binary fraction.
+    x, y = decimal.Decimal(a), decimal.Decimal(b)
+    if abs(x - y) <= decimal.Decimal("1e-9") * max(abs(x), abs(y)):
         return True
     places = [len(n.partition(".")[2]) for n in (a, b) if "e" not in n.lower() and "." in n]
-    return len(places) == 2 and min(places) >= 4 and abs(x - y) <= 10.0 ** -min(places)
+    return len(places) == 2 and min(places) >= 4 and abs(x - y) <= decimal.Decimal(10) ** -min(places)
 
 
 def agree(left, right):

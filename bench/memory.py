@@ -10,8 +10,6 @@ takes back; a process that holds more ends. Where no group can be made, the resi
 """
 
 import argparse
-import csv
-import io
 import json
 import os
 import re
@@ -20,7 +18,7 @@ import sys
 from pathlib import Path
 
 from . import process
-from .answers import Query, agree
+from .answers import Query, agree, rows_of_csv
 from .engines import work
 from .imports import bytes_of
 from .process import Failed
@@ -124,7 +122,7 @@ def expected(options, query, copies):
 def ask(options, folder, sql, memory, limit=None):
     command = [options.plinth, "sql", "--db", folder, "--threads", options.threads, "--format", "csv"]
     done = process.run([*command, "--memory", memory], sql, limit=limit)
-    return list(csv.reader(io.StringIO(done.stdout)))[1:], done
+    return rows_of_csv(done.stdout), done
 
 
 def sort(options, folder, copies, most):

@@ -5,13 +5,11 @@ process each, in a control group. A query answers, or is refused by a sentence t
 held at its peak may be at most 1.2 times the limit and 64 MB. What is answered under one limit must be answered alike under the others.
 """
 
-import csv
-import io
 import re
 import signal
 
 from .. import process
-from ..answers import agree
+from ..answers import agree, rows_of_csv
 from ..data import tpch
 from ..imports import bytes_of
 from ..timing import say, verdict
@@ -124,7 +122,7 @@ LARGE = {
 def ask(options, folder, sql, limit):
     command = ["timeout", "-k", "10", SECONDS, options.plinth, "sql", "--db", folder, "--threads", options.threads]
     done = process.run([*command, "--format", "csv", "--memory", limit], sql, limit=MOST)
-    return list(csv.reader(io.StringIO(done.stdout)))[1:], done
+    return rows_of_csv(done.stdout), done
 
 
 def listed(options, folder):

@@ -1,10 +1,18 @@
-from bench.answers import Query, agree, agree_but_ties, alike, digest, same
+from bench.answers import Query, agree, agree_but_ties, alike, digest, rows_of_csv, same
 
 
 def test_cells():
     assert same("a", "a") and not same("a", "b")
     assert same("1.0", "1") and same("0.3333333333333333", "0.33333333333333331") and same("1e3", "1000")
     assert same("1.2346", "1.23457") and not same("1.23", "1.24") and not same("1000000", "1000001")
+
+
+def test_a_unit_of_the_last_place_is_exact():
+    assert same("25.575155", "25.575154") and not same("25.575156", "25.575154")
+
+
+def test_a_line_of_nothing_is_a_row_of_null():
+    assert rows_of_csv("x\n\n") == [[""]] and rows_of_csv("x,y\n1,\n") == [["1", ""]] and rows_of_csv("x\n") == []
 
 
 def test_rows_in_any_order():
