@@ -1,13 +1,13 @@
 """Plinth and its peers: what each is, and how it is asked a query in a process of its own."""
 
-import csv
-import io
 import json
+import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import process, profiles
+from .answers import rows_of_csv
 from .machine import installed
 
 
@@ -20,11 +20,13 @@ class Answer:
 
 @dataclass
 class Tables:
-    """A data set in each form an engine reads: names to lists of files, and DuckDB's one file of all."""
+    """A data set in each form an engine reads: names to lists of files, DuckDB's one file of all, and what others made
+    of the Parquet files for themselves, by the engine's key."""
 
     plinth: dict
     parquet: dict
     duckdb: Path | None = None
+    loaded: dict = field(default_factory=dict)
 
 
 class Engine:
@@ -77,8 +79,7 @@ class Plinth(Engine):
         command = [self.program, "sql", "--db", folders.pop(), "--threads", self.threads, "--format", "csv"]
         command += ["--repeat", repeat, "--timings", "json", *self.more, *more]
         done = process.run(command, ";\n".join([*before, sql]))
-        rows = list(csv.reader(io.StringIO(done.stdout)))[1:]
-        return Answer(rows, json.loads(done.stderr.strip().splitlines()[-1])["seconds"], done.memory)
+        return Answer(rows_of_csv(done.stdout), json.loads(done.stderr.strip().splitlines()[-1])["seconds"], done.memory)
 
 
 class SameProgram(Plinth):
@@ -158,7 +159,37 @@ class Polars(Package):
         return {"POLARS_MAX_THREADS": str(self.threads)}
 
 
-ENGINES = [Plinth, SameProgram, DataFusion, DuckDB, DuckDBParquet, Polars]
+class Loaded(Package):
+    """A package that is asked over tables of its own, which it makes of the Parquet files first."""
+
+    def load(self, tables, folder):
+        """Makes the tables in a folder; returns where they are."""
+        target = folder / f"tables.{self.key}"
+        if target.is_dir():
+            shutil.rmtree(target)
+        target.unlink(missing_ok=True)
+        request = {"engine": f"{self.key}-import", "threads": self.threads, "target": str(target)}
+        work(request | Package.request(self, tables))
+        return target
+
+    def files(self, tables):
+        return [tables.loaded[self.key]]
+
+    def request(self, tables):
+        if self.key not in tables.loaded:
+            raise process.Failed("it has no tables of these rows")
+        return {"engine": self.key, "target": str(tables.loaded[self.key])}
+
+
+class Hyper(Loaded):
+    key, label, dialect, package = "hyper", "Hyper, its own file", "hyper", "tableauhyperapi"
+
+
+class ClickHouse(Loaded):
+    key, label, dialect, package = "clickhouse", "ClickHouse (chdb), its own tables", "clickhouse", "chdb-core"
+
+
+ENGINES = [Plinth, SameProgram, DataFusion, DuckDB, DuckDBParquet, Polars, Hyper, ClickHouse]
 
 
 def work(request, environment=None):

@@ -5,7 +5,7 @@ import os
 import platform
 import subprocess
 
-PACKAGES = ["duckdb", "datafusion", "polars", "pyarrow", "vortex-data", "tpchgen-cli", "numpy"]
+PACKAGES = ["duckdb", "datafusion", "polars", "pyarrow", "tableauhyperapi", "chdb-core", "vortex-data", "tpchgen-cli", "numpy"]
 
 
 def machine():

@@ -141,3 +141,21 @@ def geometric_means(records, engines, which="warm"):
                 "lost": sum(r < 1 for r in ratios),
             }
     return means
+
+
+def best_peers(records, engines):
+    """Of each query that Plinth and a peer answered: the peer that was quickest, warm, and how many times longer than
+    Plinth it took. None of no such query."""
+    ours = next(e.key for e in engines if e.ours)
+    found = []
+    for record in records:
+        times = {key: of["warm"]["median"] for key, of in record["engines"].items() if "warm" in of}
+        mine = times.pop(ours, None)
+        if mine and times:
+            peer = min(times, key=times.get)
+            told = {"peer": peer, "seconds": times[peer], "ours": mine, "ratio": times[peer] / mine}
+            found.append({"name": record["name"], "title": record["title"], **told})
+    if not found:
+        return None
+    ratios = [of["ratio"] for of in found]
+    return {"mean": statistics.geometric_mean(ratios), "lost": sum(r < 1 for r in ratios), "queries": found}

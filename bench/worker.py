@@ -1,9 +1,11 @@
 """A peer that is a Python package, in a process of its own: a request as JSON on standard input, the answer as JSON
 on standard output.
 
-Only the engine is timed: from handing it a query to having all of its rows as Arrow (or, of Polars, as its frame).
+Only the engine is timed: from handing it a query to having all of its rows as Arrow (of Polars
+as its frame, of Hyper as Python's values).
 """
 
+import contextlib
 import json
 import sys
 import time
@@ -169,7 +171,7 @@ def polars(request):
         frames["hits_at"] = frames["hits"].with_columns(at)
     if request["sql"].startswith("python:"):
         names = {"pl": pl, **frames}
-        code = compile(request["sql"].removeprefix("python:").strip(), "query", "eval")
+        code = compile(f"({request['sql'].removeprefix('python:').strip()})", "query", "eval")
         result, seconds = repeated(request, lambda: eval(code, dict(names)).collect())
     else:
         context = pl.SQLContext(frames)
@@ -177,8 +179,84 @@ def polars(request):
     return result.to_arrow(), seconds
 
 
+def hyper(request):
+    """Asks a file of Hyper's, by the server that its package brings: on a socket, without a log, sending nothing."""
+    with _hyper(request, "NONE") as connection:
+        rows, seconds = repeated(request, lambda: connection.execute_list_query(request["sql"]))
+    return [[_of_hyper(value) for value in row] for row in rows], seconds
+
+
+def hyper_import(request):
+    with _hyper(request, "CREATE_AND_REPLACE") as connection:
+        for name, files in request["tables"].items():
+            listed = ", ".join(f"'{file}'" for file in files)
+            of = f"external(array[{listed}], format => 'parquet')"
+            connection.execute_command(f"create table {name} as select * from {of}")
+    return None, []
+
+
+@contextlib.contextmanager
+def _hyper(request, mode):
+    from tableauhyperapi import Connection, CreateMode, HyperProcess, Telemetry
+
+    limits = {f"{kind}_concurrent_query_thread_limit": str(request["threads"]) for kind in ("hard", "soft")}
+    silent = Telemetry.DO_NOT_SEND_USAGE_DATA_TO_TABLEAU
+    with HyperProcess(silent, parameters={"log_config": "", **limits}) as server:
+        with Connection(server.endpoint, request["target"], CreateMode[mode]) as connection:
+            yield connection
+
+
+def _of_hyper(value):
+    """A value of the package's own kind as Python's."""
+    for name in ("to_datetime", "to_date"):
+        if hasattr(value, name):
+            return getattr(value, name)()
+    return value
+
+
+def clickhouse(request):
+    """Asks tables of ClickHouse, the engine within this process. Outer joins give NULL, as in SQL."""
+    import pyarrow as pa
+
+    session = _clickhouse(request)
+    session.query("use bench")
+
+    def once():
+        answer = session.query(request["sql"], "Arrow")
+        return pa.ipc.open_file(pa.BufferReader(answer.bytes())).read_all()
+
+    return repeated(request, once)
+
+
+def clickhouse_import(request):
+    """Tables in the order of the rows, as other engines have them, without a key; merged into one part each."""
+    session = _clickhouse(request)
+    session.query("create database bench")
+    for name, files in request["tables"].items():
+        listed = "{" + ",".join(files) + "}" if len(files) > 1 else files[0]
+        # Parts that were merged go at once.
+        swept = "old_parts_lifetime = 0, merge_tree_clear_old_parts_interval_seconds = 1"
+        # A column that the Parquet file says has no NULL can have none here.
+        read = f"select * from file('{listed}', Parquet) settings schema_inference_make_columns_nullable = 'auto'"
+        session.query(f"create table bench.{name} engine = MergeTree order by tuple() settings {swept} as {read}")
+        session.query(f"optimize table bench.{name} final settings optimize_skip_merged_partitions = 1")
+    merged = "select count() from system.parts where database = 'bench' and not active"
+    give_up = time.monotonic() + 60
+    while session.query(merged, "TSV").bytes().strip() != b"0" and time.monotonic() < give_up:
+        time.sleep(0.2)
+    return None, []
+
+
+def _clickhouse(request):
+    from chdb.session import Session
+
+    session = Session(request["target"])
+    session.query(f"set max_threads = {request['threads']}, join_use_nulls = 1")
+    return session
+
+
 def main():
-    from .answers import rows_of
+    from .answers import cell, rows_of
 
     request = json.load(sys.stdin)
     engines = {
@@ -191,12 +269,19 @@ def main():
         "duckdb-rows": duckdb_rows,
         "polars-rows": polars_rows,
         "pyarrow-rows": pyarrow_rows,
+        "hyper": hyper,
+        "hyper-import": hyper_import,
+        "clickhouse": clickhouse,
+        "clickhouse-import": clickhouse_import,
     }
     try:
         result, seconds = engines[request["engine"]](request)
     except Exception as error:
         sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")
-    rows = rows_of(result) if result is not None else []
+    if isinstance(result, list):
+        rows = [[cell(value) for value in row] for row in result]
+    else:
+        rows = rows_of(result) if result is not None else []
     json.dump({"seconds": seconds, "rows": rows}, sys.stdout)
 
 

@@ -34,6 +34,18 @@ FUNCTIONS = {
         "bytes": "octet_length",
         "hits": "hits_at",
     },
+    "hyper": {
+        "minute": 'extract(minute from to_timestamp("EventTime") at time zone \'UTC\')',
+        "by_minute": "date_trunc('minute', to_timestamp(\"EventTime\") at time zone 'UTC')",
+        "bytes": "octet_length",
+        "hits": "hits",
+    },
+    "clickhouse": {
+        "minute": "toMinute(toDateTime(\"EventTime\", 'UTC'))",
+        "by_minute": "date_trunc('minute', fromUnixTimestamp64Second(\"EventTime\", 'UTC'))",
+        "bytes": "length",
+        "hits": "hits",
+    },
 }
 
 # What is asked of the real rows, and of rows made from a sample in which only three sites, one host and so on occur.
@@ -311,6 +323,22 @@ BY_HAND = {
 }
 
 
+# Questions that ClickHouse has to be asked in other words: a mean of integers is summed in 64 bits there, which overflows,
+# and a backslash in a literal is an escape.
+BY_CLICKHOUSE = {
+    "mean of a wide integer": lambda text: text.replace("avg(@UserID)", "avg(toFloat64(@UserID))"),
+    "hosts of referers": lambda text: text.replace("\\", "\\\\"),
+}
+
+
+def in_dialect(dialect, title, text):
+    if dialect == "polars":
+        return BY_HAND.get(title, text)
+    if dialect == "clickhouse" and title in BY_CLICKHOUSE:
+        return BY_CLICKHOUSE[title](text)
+    return text
+
+
 def fill(text, values):
     return re.sub(r"@(\w+)", r'"\1"', re.sub(r"\{(\w+)\}", lambda found: str(values[found[1]]), text))
 
@@ -326,7 +354,7 @@ def queries(rows, made, only):
         keys, check = (*more, (), "")[:2]
         dialects = {}
         for dialect, functions in FUNCTIONS.items():
-            dialects[dialect] = fill(BY_HAND.get(title, text) if dialect == "polars" else text, literals | functions)
+            dialects[dialect] = fill(in_dialect(dialect, title, text), literals | functions)
         changed = [
             n for n in re.findall(r"\{(\w+)\}", text) if n in literals and literals[n] != (REAL | {"many": 100_000})[n]
         ]

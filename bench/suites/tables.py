@@ -2,7 +2,8 @@
 
 from .. import files, imports, timing
 from ..data import parquet
-from ..engines import Tables
+from ..engines import Loaded, Tables
+from ..process import Failed
 from ..timing import say
 
 
@@ -15,7 +16,11 @@ def run(sources, queries, engines, options, folder):
         parquet={table: [source] for table, source in sources.items()},
         duckdb=duckdb,
     )
+    own = [engine for engine in engines if isinstance(engine, Loaded)]
+    for engine in own:
+        load(engine, tables, folder)
     sizes = {"Plinth": files.size(engine_files(tables.plinth)), "DuckDB's own file": files.size([duckdb])}
+    sizes |= {e.label: files.size(e.files(tables)) for e in own if e.key in tables.loaded}
     sizes |= parquet.sizes(sources, folder / "sizes", say)
     records = []
     for number, query in enumerate(queries, 1):
@@ -31,7 +36,17 @@ def run(sources, queries, engines, options, folder):
         "disagreements": [text for record in records for text in record["disagreements"]],
         "warm": timing.geometric_means(records, engines),
         "cold": timing.geometric_means(records, engines, "cold"),
+        "best": timing.best_peers(records, engines),
     }
+
+
+def load(engine, tables, folder):
+    """Has an engine make tables of its own; one that can't is left without, and says why of each query."""
+    try:
+        tables.loaded[engine.key] = engine.load(tables, folder)
+        say(f"  {engine.label}: tables made")
+    except Failed as error:
+        say(f"  {engine.label}: no tables: {error}")
 
 
 def engine_files(tables):
