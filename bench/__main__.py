@@ -53,6 +53,7 @@ class Options:
     parts: list
     threads_axis: list
     wide_rows: int
+    hits_axis: list
     import_memory: str
     import_rounds: int
 
@@ -69,6 +70,11 @@ def positive(text):
     if value < 1:
         raise argparse.ArgumentTypeError("at least 1")
     return value
+
+
+def millions(text):
+    """A number of rows, M for millions."""
+    return positive(text.removesuffix("M")) * (1_000_000 if text.endswith("M") else 1)
 
 
 def parse():
@@ -127,13 +133,18 @@ def parse():
         "--axes",
         type=names,
         default=[],
-        help="some of growth's: rows,columns,distinct,files,threads; dictionary has rows,distinct",
+        help="some of growth's: rows,columns,distinct,files,threads,hits; dictionary has rows,distinct",
     )
     parts = "; ".join(f"some of {suite}'s: {','.join(of)}" for suite, of in PARTS.items())
     parser.add_argument("--parts", type=names, default=[], help=parts)
     parser.add_argument("--threads-axis", type=names, help="such as 1,2,4,8 [default: doubling up to all cores]")
     parser.add_argument(
         "--wide-rows", type=positive, default=100_000, help="rows of growth's wide tables [default: 100000]"
+    )
+    parser.add_argument(
+        "--hits-axis",
+        type=lambda text: sorted({millions(part) for part in names(text)}),
+        help="rows of growth's axis of hits, such as 1M,10M,30M,100M [default: 1M,10M]",
     )
     parser.add_argument("--import-memory", default="1GB", help="the limit of the limited imports [default: 1GB]")
     parser.add_argument("--import-rounds", type=positive, default=2, help="[default: 2]")

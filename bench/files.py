@@ -5,6 +5,11 @@ import subprocess
 from pathlib import Path
 
 
+def listed(source):
+    """The Parquet files of a table: one, or those of a list."""
+    return [source] if isinstance(source, (str, Path)) else list(source)
+
+
 def files_of(path):
     path = Path(path)
     return sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]

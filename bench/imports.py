@@ -7,11 +7,13 @@ import pyarrow.parquet as pq
 
 from . import process
 from .engines import work
+from .files import listed
 from .timing import summary
 
 
 def by_plinth(program, sources, folder, threads, memory=None, more=()):
-    """Imports each table into a folder; returns the seconds of the processes and the largest memory among them."""
+    """Imports each table, a file or a list of them, into a folder; returns the seconds of the processes and the largest
+    memory among them."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     seconds, peak = 0.0, {}
@@ -19,7 +21,7 @@ def by_plinth(program, sources, folder, threads, memory=None, more=()):
         command = [program, "import", "--quiet", "--threads", threads, "--to", folder / f"{table}.plinth", *more]
         if memory:
             command += ["--memory", memory]
-        done = process.run([*command, source])
+        done = process.run([*command, *listed(source)])
         seconds += done.seconds
         if not peak or process.held(done.memory) > process.held(peak):
             peak = done.memory
@@ -35,7 +37,7 @@ def by_duckdb(sources, file, threads, memory=None, order=""):
     request = {
         "engine": "duckdb-import",
         "database": str(file),
-        "tables": {table: [str(source)] for table, source in sources.items()},
+        "tables": {table: [str(file) for file in listed(source)] for table, source in sources.items()},
         "threads": threads,
         "memory": memory,
         "order": order,

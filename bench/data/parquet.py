@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..engines import work
+from ..files import listed
 from ..machine import installed
 
 DICTIONARY_LIMIT = 64 << 20
@@ -20,19 +21,25 @@ def binary_as_text(schema):
     return pa.schema(fields)
 
 
+def batches(source, size):
+    """The rows of a Parquet file or a list of them, in their order."""
+    for file in listed(source):
+        yield from pq.ParquetFile(file).iter_batches(batch_size=size)
+
+
 def rewrite(source, target, compression, dictionary_limit=None):
-    """Writes Parquet by pyarrow: row groups of 2^20 rows, zstd of level 3 or snappy."""
+    """Writes a file or a list of them as one Parquet file, by pyarrow: row groups of 2^20 rows, zstd of level 3 or
+    snappy."""
     target = Path(target)
     partial = target.with_name(target.name + ".partial")
-    file = pq.ParquetFile(source)
-    schema = binary_as_text(file.schema_arrow)
+    schema = binary_as_text(pq.read_schema(listed(source)[0]))
     options = {"compression": compression}
     if compression == "zstd":
         options["compression_level"] = 3
     if dictionary_limit:
         options["dictionary_pagesize_limit"] = dictionary_limit
     with pq.ParquetWriter(partial, schema, **options) as writer:
-        for batch in file.iter_batches(batch_size=ROW_GROUP):
+        for batch in batches(source, ROW_GROUP):
             writer.write_table(pa.Table.from_batches([batch]).cast(schema), row_group_size=ROW_GROUP)
     partial.rename(target)
 
@@ -65,12 +72,16 @@ def rewrite_all(compression):
     return write
 
 
+def strings(source):
+    return [str(file) for file in listed(source)]
+
+
 def by_duckdb(compression):
     """Writes Parquet by DuckDB, with its defaults otherwise."""
 
     def write(pairs):
         form = f"(format parquet, compression {compression})"
-        sql = "; ".join(f"copy (from read_parquet('{source}')) to '{target}' {form}" for source, target in pairs)
+        sql = "; ".join(f"copy (from read_parquet({strings(source)})) to '{target}' {form}" for source, target in pairs)
         work({"engine": "duckdb", "sql": sql, "repeat": 1, "threads": os.cpu_count()})
 
     return write
@@ -80,8 +91,7 @@ def by_vortex(pairs):
     import vortex
 
     for source, target in pairs:
-        file = pq.ParquetFile(source)
-        reader = pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(batch_size=1 << 17))
+        reader = pa.RecordBatchReader.from_batches(pq.read_schema(listed(source)[0]), batches(source, 1 << 17))
         vortex.io.write(reader, str(target))
 
 
@@ -94,17 +104,17 @@ WRITERS = {
 }
 
 
-def sizes(sources, folder, say):
-    """Bytes of all tables in each format; files are made, measured and removed again, for they are only weighed."""
+def sizes(sources, folder, say, writers=WRITERS):
+    """Bytes of all tables in each format of some, by name; files are made, measured and removed again, for they are only weighed."""
     found = {}
-    for name, write in WRITERS.items():
+    for name in writers:
         if name == "Vortex" and not installed("vortex-data"):
             say("  sizes: skipped: Vortex, the package vortex-data is not installed")
             continue
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         pairs = [(source, folder / table) for table, source in sources.items()]
-        write(pairs)
+        WRITERS[name](pairs)
         found[name] = sum(target.stat().st_size for _, target in pairs)
         say(f"  sizes: {name}: {found[name]:,} bytes")
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,12 +1,71 @@
 """The suite of axes: a plot for each measure along each axis, with the slopes beside it."""
 
-from . import svg
+from . import io, svg
 from .words import behind, figure, percent, seconds, significant, size, table
 
+# What is measured beside engines and files of other kinds.
+LABELS = {"plinth-limited": "Plinth, with a limit of memory"}
+LIMITED = "peak memory (bytes)"
 
-def section(of, engines):
-    colours = {e["key"]: (e["label"], f"c{i}") for i, e in enumerate(engines)}
-    return "\n".join(plot for axis in of["axes"] for plot in plots(axis, colours))
+
+def section(of):
+    colours = {e["key"]: (e["label"], f"c{i}") for i, e in enumerate(of["engines"])}
+    colours |= {key: (label, "c5") for key, label in LABELS.items()}
+    parts = [io.verdicts(of)]
+    for axis in of["axes"]:
+        parts += [table(*exponents(axis, colours), "Questions: exponents of time in the rows")] if "questions" in axis else []
+        parts += plots(axis, colours)
+    return "\n".join(part for part in parts if part)
+
+
+def shown(measure):
+    """How a measure's figures are written, by the unit at the end of its name."""
+    if "rows/s" in measure:
+        return lambda value: f"{value:,.0f}"
+    return size if "bytes" in measure else seconds
+
+
+def exponent(slope):
+    return "none" if slope is None else f"{slope:.2f}"
+
+
+def exponents(axis, labels):
+    """Of each question its exponent for each engine, whose is more than linear, and the memory of the most rows."""
+    last, keys = axis["points"][-1], list(dict.fromkeys(key for q in axis["questions"] for key in q["slopes"]))
+    names = [labels[key][0] for key in keys]
+    head = ["question", *names, f"above {axis['linear']}", *(f"{name}: memory at {compact(last['x'])}" for name in names)]
+    rows = []
+    for q in axis["questions"]:
+        beyond = [labels[key][0] for key in q["beyond"]]
+        verdict = "every engine" if len(beyond) == len(keys) else ", ".join(beyond)
+        peaks = last["measures"][f"{q['title']}, {LIMITED}"]
+        memory = [size(peaks[key]) if key in peaks else "none" for key in keys]
+        rows.append([q["title"], *(exponent(q["slopes"].get(key)) for key in keys), verdict, *memory])
+    return head, rows
+
+
+def markdown(of):
+    """What must hold, and each axis: figures and exponents."""
+    labels = {e["key"]: e["label"] for e in of["engines"]} | LABELS
+    lines = [*of["notes"], "", *io.markdown_verdicts(of)]
+    for axis in of["axes"]:
+        unit, points = axis["unit"], axis["points"]
+        rows = []
+        for measure, slopes in axis["slopes"].items():
+            show, name = shown(measure), measure.removesuffix(" (s)").removesuffix(" (bytes)")
+            for key, slope in slopes.items():
+                cells = [_cell(p, measure, key, show) for p in points]
+                rows.append([name, labels.get(key, key), *cells, exponent(slope)])
+        head = [unit, "", *(f"{p['x']:,}" for p in points), "exponent"]
+        lines += ["", f"By {axis['axis']} ({axis['note']}):", *io.markdown_table(head, rows)]
+        if "questions" in axis:
+            beyond = {tuple(q["beyond"]): [] for q in axis["questions"]}
+            for q in axis["questions"]:
+                beyond[tuple(q["beyond"])].append(q["name"])
+            told = [f"for {' and '.join(labels[k] for k in keys)} {', '.join(q)}" for keys, q in beyond.items() if keys]
+            lines += ["", f"Exponents above {axis['linear']}: {'; '.join(told) or 'none'}.", ""]
+            lines += [f"- {q['title']}: {q['why']}" for q in axis["questions"]]
+    return "\n".join(lines).strip() + "\n"
 
 
 def compact(x):
@@ -18,7 +77,9 @@ def compact(x):
 
 def plots(axis, colours, suite="growth"):
     for number, (measure, slopes) in enumerate(axis["slopes"].items()):
-        show = size if "bytes" in measure else seconds
+        if measure.endswith(f", {LIMITED}"):
+            continue
+        show = shown(measure)
         series = []
         for key in slopes:
             name, kind = colours.get(key, (key, "c6"))

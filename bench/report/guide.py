@@ -2,11 +2,12 @@
 
 import re
 
-from . import dictionary, io, json, keys, memory, profile, pushdown, rows
+from . import dictionary, growth, io, json, keys, memory, profile, pushdown, rows
 
 OF = {
     "io": io.markdown,
     "dictionary": dictionary.markdown,
+    "growth": growth.markdown,
     "pushdown": pushdown.markdown,
     "json": json.markdown,
     "keys": keys.markdown,

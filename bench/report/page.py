@@ -9,6 +9,7 @@ from .words import behind, escape, table
 # Suites with a section of their own; others are told by what they measured.
 SECTIONS = {
     "dictionary": dictionary,
+    "growth": growth,
     "json": json,
     "keys": keys,
     "memory": memory,
@@ -72,8 +73,6 @@ def suite(of, engines):
         return head + notes + SECTIONS[of["suite"]].section(of) + "</section>"
     if "verdicts" in of:
         return head + notes + io.section(of) + "</section>"
-    if "axes" in of:
-        return head + notes + growth.section(of, engines) + "</section>"
     if "queries" in of:
         return head + notes + queries.section(of, engines) + "</section>"
     return head + notes + queries.imports(of, f"{of['suite']}-import", "Sorted import") + "</section>"

@@ -1,4 +1,4 @@
-"""How figures grow: with rows, columns, distinct values, files and threads, each on an axis of its own.
+"""How figures grow: with rows, columns, distinct values, files, threads and rows of hits, each on an axis of its own.
 
 Along an axis one thing changes and all else stays. A slope is the exponent b of a power law a x^b fitted to the
 points: 1 means twice as much takes twice as long, 0 that it costs nothing.
@@ -7,21 +7,23 @@ points: 1 means twice as much takes twice as long, 0 that it costs nothing.
 import csv
 import io
 import json
-import math
 import re
 import shutil
 from dataclasses import replace
 
-from .. import files, imports, process, timing
+from .. import files, imports, process
 from ..answers import Query
 from ..data import events
 from ..engines import Tables
-from ..timing import say
+from ..timing import say, verdict
+from . import growth_hits
+from .axes import axis, point
 
 ROWS = [250_000, 500_000, 1_000_000, 2_000_000, 4_000_000]
 DISTINCT = [10, 100, 1_000, 10_000, 100_000, 1_000_000]
 COLUMNS = [64, 256, 1_024, 2_000]
 FILES = [1, 4, 16, 64, 256]
+HITS = [1_000_000, 10_000_000]
 FIXED_ROWS = 1_000_000
 FIXED_DISTINCT = 10_000
 QUICK = {
@@ -29,6 +31,7 @@ QUICK = {
     "distinct": [10, 10_000],
     "columns": [16, 256],
     "files": [1, 4],
+    "hits": [10_000, 40_000],
     "fixed": 20_000,
 }
 # The peers drawn here: the others are in the suites of queries.
@@ -74,51 +77,6 @@ def prepare(folder, options, source_files):
         figures["import"]["duckdb"] = imports.by_duckdb(sources, theirs, threads)[0]
         figures["bytes"]["duckdb"] = files.size([theirs])
     return tables, figures
-
-
-def ok(record):
-    return "warm" in record["engines"]["plinth"]
-
-
-def point(x, tables, queries, engines, options, figures):
-    """One point of an axis: each query's times."""
-    engines = [e for e in engines if tables.duckdb or e.key != "duckdb"]
-    records = {q.name: timing.measure(engines, tables, q, options) for q in queries}
-    times = [f"{name} {r['engines']['plinth']['warm']['median'] * 1e3:.1f} ms" for name, r in records.items() if ok(r)]
-    say(f"  {x:,}: " + ", ".join(times))
-    measures = {f"{q.title} (s)": {} for q in queries}
-    errors = {}
-    for query in queries:
-        for key, of in records[query.name]["engines"].items():
-            if "warm" in of:
-                measures[f"{query.title} (s)"][key] = of["warm"]["median"]
-            else:
-                errors[f"{query.name}, {key}"] = of["error"]
-    names = {"import": "import (s)", "bytes": "file (bytes)"}
-    measures |= {names.get(kind, kind): values for kind, values in figures.items() if values}
-    disagreements = [f"at {x:,}: {text}" for r in records.values() for text in r["disagreements"]]
-    return {"x": x, "measures": measures, "errors": errors, "disagreements": disagreements}
-
-
-def slope(pairs):
-    """The exponent of the power law that fits points best, or None of fewer than two."""
-    pairs = [(math.log(x), math.log(y)) for x, y in pairs if x > 0 and y > 0]
-    if len(pairs) < 2:
-        return None
-    mean_x, mean_y = (sum(p[i] for p in pairs) / len(pairs) for i in (0, 1))
-    spread = sum((x - mean_x) ** 2 for x, _ in pairs)
-    return sum((x - mean_x) * (y - mean_y) for x, y in pairs) / spread if spread else None
-
-
-def axis(name, unit, points, note=""):
-    slopes = {}
-    for measure in dict.fromkeys(m for p in points for m in p["measures"]):
-        keys = dict.fromkeys(k for p in points for k in p["measures"].get(measure, {}))
-        slopes[measure] = {
-            key: slope([(p["x"], p["measures"][measure][key]) for p in points if key in p["measures"].get(measure, {})])
-            for key in keys
-        }
-    return {"axis": name, "unit": unit, "note": note, "points": points, "slopes": slopes}
 
 
 def rows_axis(folder, engines, options, plan):
@@ -223,6 +181,7 @@ AXES = {
     "distinct": distinct_axis,
     "files": files_axis,
     "threads": threads_axis,
+    "hits": growth_hits.measure,
 }
 
 
@@ -230,8 +189,9 @@ def run(engines, options):
     plan = (
         QUICK
         if options.quick
-        else {"rows": ROWS, "distinct": DISTINCT, "columns": COLUMNS, "files": FILES, "fixed": FIXED_ROWS}
+        else {"rows": ROWS, "distinct": DISTINCT, "columns": COLUMNS, "files": FILES, "hits": HITS, "fixed": FIXED_ROWS}
     )
+    plan = plan | {"hits": options.hits_axis or plan["hits"]}
     engines = [e for e in engines if e.key in PEERS]
     options = options.without_cold()
     folder = options.folder / "growth"
@@ -242,8 +202,29 @@ def run(engines, options):
         say(f"growth: {name}")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        found.append(measure(folder, engines, options, plan))
+        if (of := measure(folder, engines, options, plan)) is not None:
+            found.append(of)
     shutil.rmtree(folder, ignore_errors=True)
-    notes = ["Made events of five columns, or tables of ever more columns; warm times, medians."]
+    notes = [
+        "Made events of five columns, tables of ever more columns, or rows of the shape of hits; warm times, medians,"
+        f" {options.threads} threads.",
+    ]
     bad = [f"{of['axis']} {text}" for of in found for p in of["points"] for text in p["disagreements"]]
-    return {"suite": "growth", "title": "Growth", "notes": notes, "axes": found, "disagreements": bad}
+    return {
+        "suite": "growth",
+        "title": "Growth",
+        "notes": notes,
+        "engines": [{"key": e.key, "label": e.label} for e in engines],
+        "axes": found,
+        "verdicts": [told for of in found for told in verdicts(of)],
+        "disagreements": bad,
+    }
+
+
+def verdicts(of):
+    if "questions" in of:
+        return growth_hits.verdicts(of)
+    if "metadata_share" in of:
+        what = f"share of the metadata of {of['points'][-1]['x']:,} columns that two of them need"
+        return [verdict(what, None, of["metadata_limit"], of["metadata_share"])]
+    return []

@@ -7,7 +7,8 @@ from bench import texts
 from bench.data import events, logs, parquet
 from bench.data.text import Variants
 from bench.suites import clickbench
-from bench.suites.growth import counter, slope
+from bench.suites.axes import slope
+from bench.suites.growth import counter
 from bench.timing import paired
 
 import numpy as np

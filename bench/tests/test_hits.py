@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from bench.data import hits
-from bench.suites.growth import slope
+from bench.suites.axes import slope
 
 import numpy as np
 

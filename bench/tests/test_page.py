@@ -54,7 +54,7 @@ def run(program, tmp_path_factory, request):
     suites = SUITES if (program.parent / "examples" / "scan").is_file() else SUITES[:-1]
     if suites != SUITES:
         print(f"without io: {BUILD}")
-    command += ["--suite", ",".join(suites), "--axes", "rows,columns,files,threads"]
+    command += ["--suite", ",".join(suites), "--axes", "rows,columns,files,threads,hits"]
     try:
         command += ["--hits-sample", request.getfixturevalue("sample")]
     except pytest.skip.Exception as why:
@@ -75,7 +75,17 @@ def test_figures(run):
     assert {"Plinth", "Parquet zstd, pyarrow", "Parquet snappy, DuckDB"} <= set(tpch["sizes"])
     assert tpch["warm"]["plinth-parquet"]["queries"] == 3
     axes = {of["axis"]: of for of in figures["suites"][2]["axes"]}
-    assert set(axes) == {"rows", "columns", "files", "threads"}
+    assert set(axes) - {"rows of hits"} == {"rows", "columns", "files", "threads"}
+    if "rows of hits" in axes:
+        of = axes["rows of hits"]
+        assert [q["name"] for q in of["questions"]] == ["q34"] and set(of["questions"][0]["slopes"]) == {"plinth", "duckdb"}
+        assert of["slopes"]["size (bytes)"]["plinth"] == pytest.approx(1, abs=0.3)
+        text = (run / "growth.md").read_text()
+        assert "| q34 busiest pages | Plinth |" in text and "with --memory 2GB" in text
+    for suite in figures["suites"][:2]:
+        if "skipped" not in suite:
+            assert [q["name"] for q in suite["best"]["queries"]] == [q["name"] for q in suite["queries"]]
+            assert {q["peer"] for q in suite["best"]["queries"]} <= {e["key"] for e in figures["engines"]} - {"plinth"}
     assert axes["rows"]["slopes"]["file (bytes)"]["plinth"] == pytest.approx(1, abs=0.4)
     assert 0 < axes["columns"]["metadata_share"] <= 1
 
@@ -147,6 +157,7 @@ def test_page(run, browser, tmp_path):
     have = {identity for identity, *_ in found["figures"]}
     assert {
         "tpch-ratio-plinth-parquet",
+        "tpch-best",
         "tpch-times",
         "tpch-memory",
         "tpch-sizes",

@@ -5,7 +5,7 @@ import shutil
 
 from ...data.floor import floor
 from ...timing import say
-from .. import growth
+from ..axes import axis, point as measured
 from . import questions
 from .column import make
 
@@ -21,7 +21,7 @@ def point(x, words, engines, options):
     column = make(words, options)
     sizes = column.bytes() | {"floor": floor(column.census)["bytes"], "text": column.census.text_bytes}
     figures = {"import": column.seconds, "bytes": sizes}
-    found = growth.point(x, column.tables, questions.queries(column.census, ASKED), engines, options, figures)
+    found = measured(x, column.tables, questions.queries(column.census, ASKED), engines, options, figures)
     shutil.rmtree(column.folder)
     return found
 
@@ -43,7 +43,7 @@ def measure(words, engines, options):
             continue
         say(f"dictionary: {unit}")
         points = [point(n, dataclasses.replace(words, **fixed | {name: n}), engines, options) for n in values]
-        found.append(growth.axis(unit, unit, points, note))
+        found.append(axis(unit, unit, points, note))
     shutil.rmtree(options.folder, ignore_errors=True)
     bad = [f"{of['axis']} {text}" for of in found for p in of["points"] for text in p["disagreements"]]
     return {"axes": found, "disagreements": bad}
