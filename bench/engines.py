@@ -79,7 +79,9 @@ class Plinth(Engine):
         command = [self.program, "sql", "--db", folders.pop(), "--threads", self.threads, "--format", "csv"]
         command += ["--repeat", repeat, "--timings", "json", *self.more, *more]
         done = process.run(command, ";\n".join([*before, sql]))
-        return Answer(rows_of_csv(done.stdout), json.loads(done.stderr.strip().splitlines()[-1])["seconds"], done.memory)
+        return Answer(
+            rows_of_csv(done.stdout), json.loads(done.stderr.strip().splitlines()[-1])["seconds"], done.memory
+        )
 
 
 class SameProgram(Plinth):

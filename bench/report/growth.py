@@ -13,7 +13,8 @@ def section(of):
     colours |= {key: (label, "c5") for key, label in LABELS.items()}
     parts = [io.verdicts(of)]
     for axis in of["axes"]:
-        parts += [table(*exponents(axis, colours), "Questions: exponents of time in the rows")] if "questions" in axis else []
+        if "questions" in axis:
+            parts.append(table(*exponents(axis, colours), "Questions: exponents of time in the rows"))
         parts += plots(axis, colours)
     return "\n".join(part for part in parts if part)
 
@@ -33,7 +34,8 @@ def exponents(axis, labels):
     """Of each question its exponent for each engine, whose is more than linear, and the memory of the most rows."""
     last, keys = axis["points"][-1], list(dict.fromkeys(key for q in axis["questions"] for key in q["slopes"]))
     names = [labels[key][0] for key in keys]
-    head = ["question", *names, f"above {axis['linear']}", *(f"{name}: memory at {compact(last['x'])}" for name in names)]
+    memory = [f"{name}: memory at {compact(last['x'])}" for name in names]
+    head = ["question", *names, f"above {axis['linear']}", *memory]
     rows = []
     for q in axis["questions"]:
         beyond = [labels[key][0] for key in q["beyond"]]

@@ -52,9 +52,10 @@ def best(of, labels, identity):
     found = of.get("best")
     if not found:
         return ""
-    plot = svg.ratios("Plinth against the best peer of each query", [(f"{q['name']} {q['title']}", q["ratio"]) for q in found["queries"]])
+    ratios = [(named(q), q["ratio"]) for q in found["queries"]]
+    plot = svg.ratios("Plinth against the best peer of each query", ratios)
     rows = [
-        [f"{q['name']} {q['title']}", labels[q["peer"]], seconds(q["seconds"]), seconds(q["ours"]), verdict(q["ratio"])]
+        [named(q), labels[q["peer"]], seconds(q["seconds"]), seconds(q["ours"]), verdict(q["ratio"])]
         for q in found["queries"]
     ]
     text = (

@@ -35,7 +35,7 @@ FUNCTIONS = {
         "hits": "hits_at",
     },
     "hyper": {
-        "minute": 'extract(minute from to_timestamp("EventTime") at time zone \'UTC\')',
+        "minute": "extract(minute from to_timestamp(\"EventTime\") at time zone 'UTC')",
         "by_minute": "date_trunc('minute', to_timestamp(\"EventTime\") at time zone 'UTC')",
         "bytes": "octet_length",
         "hits": "hits",

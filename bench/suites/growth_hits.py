@@ -41,7 +41,9 @@ def tables_of(sources, at, options):
     """Imports the rows, once by each way; the tables, and the figures of the imports."""
     program, threads, of = options.plinth, options.threads, {"hits": sources}
     seconds, memory = {}, {}
-    seconds["plinth-limited"], memory["plinth-limited"] = imports.by_plinth(program, of, at / "limited", threads, MEMORY)
+    seconds["plinth-limited"], memory["plinth-limited"] = imports.by_plinth(
+        program, of, at / "limited", threads, MEMORY
+    )
     shutil.rmtree(at / "limited")
     seconds["plinth"], memory["plinth"] = imports.by_plinth(program, of, at / "plinth", threads)
     seconds["duckdb"], memory["duckdb"] = imports.by_duckdb(of, at / "hits.duckdb", threads)

@@ -1,6 +1,5 @@
 """TPC-H: the 22 queries with the validation parameters of the specification."""
 
-import functools
 from pathlib import Path
 
 from ..answers import Query
@@ -28,8 +27,10 @@ def queries(scale, only):
             # The fraction of query 11 belongs to the scale.
             text = text.replace("0.0001\n", f"{0.0001 / scale:.10f}\n")
             note = f"0.0001 became {0.0001 / scale:.10f}, as the scale demands."
-        dialects = {"clickhouse": functools.reduce(lambda t, pair: t.replace(*pair), BY_CLICKHOUSE.get(path.stem, []), text)}
-        found.append(Query(path.stem, title, text, dialects, note=note))
+        by_clickhouse = text
+        for ours, theirs in BY_CLICKHOUSE.get(path.stem, []):
+            by_clickhouse = by_clickhouse.replace(ours, theirs)
+        found.append(Query(path.stem, title, text, {"clickhouse": by_clickhouse}, note=note))
     return found
 
 

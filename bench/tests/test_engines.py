@@ -123,7 +123,10 @@ def test_the_best_peer_of_each_query():
         key, ours = "plinth", True
 
     found = timing.best_peers(records, [Ours])
-    assert [(q["name"], q["peer"], q["ratio"]) for q in found["queries"]] == [("q1", "hyper", 2.0), ("q2", "duckdb", 0.5)]
+    assert [(q["name"], q["peer"], q["ratio"]) for q in found["queries"]] == [
+        ("q1", "hyper", 2.0),
+        ("q2", "duckdb", 0.5),
+    ]
     assert found["mean"] == pytest.approx(1.0) and found["lost"] == 1
     assert timing.best_peers(records[2:], [Ours]) is None
 

@@ -26,7 +26,13 @@ def made_up(rows=ROWS):
 
 def suite(of):
     engines = [{"key": key, "label": label} for key, label in (("plinth", "Plinth"), ("duckdb", "DuckDB"))]
-    return {"suite": "growth", "notes": ["Made up."], "engines": engines, "axes": [of], "verdicts": growth_hits.verdicts(of)}
+    return {
+        "suite": "growth",
+        "notes": ["Made up."],
+        "engines": engines,
+        "axes": [of],
+        "verdicts": growth_hits.verdicts(of),
+    }
 
 
 def test_what_is_more_than_linear_is_told_from_what_is_so_for_every_engine():
@@ -52,7 +58,7 @@ def test_one_point_has_no_exponents():
 def test_pages():
     of = suite(made_up())
     html, text = page.section(of), page.markdown(of)
-    assert "<td class=\"n\">every engine</td>" in html and html.count("<figure") == 4 + len(EXPONENTS)
+    assert '<td class="n">every engine</td>' in html and html.count("<figure") == 4 + len(EXPONENTS)
     assert "| q17 asked | DuckDB | 15.8 ms | 251 ms | 1.20 |" in text
     assert "| import (rows/s) | Plinth, with a limit of memory | 100,000 | 100,000 | 0.00 |" in text
     assert "Exponents above 1.1: for Plinth q05; for Plinth and DuckDB q17; for DuckDB q33." in text

@@ -111,5 +111,3 @@ def test_hits_are_like_their_sample(tmp_path, sample):
     assert pairs < 1.1 * len(more["URLHash"].unique()), "a hash belongs to its URL"
     days, times = more["EventDate"].to_numpy(), more["EventTime"].to_numpy()
     assert (np.diff(times) >= 0).all() and ((times + hits.ZONE) // hits.DAY == days).all()
-
-
