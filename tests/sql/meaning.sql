@@ -650,3 +650,15 @@ SELECT t.id FROM t WHERE CAST(1 AS BIGINT) IN (SELECT s.v FROM s WHERE s.v = t.x
 -->
 id
 1
+
+-- name: f: the first of keys of which one is NaN
+SELECT d FROM f GROUP BY d ORDER BY d LIMIT 1
+-->
+d
+-inf
+
+-- name: f: both zeros are one distinct value
+SELECT g, count(DISTINCT d) AS n FROM (VALUES (1, CAST('0' AS DOUBLE)), (1, CAST('-0' AS DOUBLE))) AS z(g, d) GROUP BY g
+-->
+g,n
+1,1

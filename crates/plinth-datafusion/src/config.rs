@@ -11,6 +11,8 @@ extensions_options! {
         pub parquet_scan: String, default = "plinth".to_owned()
         /// When filters are evaluated: `auto`, `after-decode`, `interleaved` or `filter-first`.
         pub pushdown: String, default = "auto".to_owned()
+        /// Whether own operators take the place of the engine's where they can.
+        pub native: bool, default = true
         /// Whether statements are profiled; `plinth_profile()` shows the last one's.
         pub profile: bool, default = false
     }
@@ -27,6 +29,11 @@ pub(crate) fn scans_parquet(config: &ConfigOptions) -> Result<bool> {
         Some("datafusion") => Ok(false),
         Some(other) => config_err!("plinth.parquet_scan is {other:?}; it can be 'plinth' or 'datafusion'"),
     }
+}
+
+/// Whether own operators take the place of the engine's.
+pub(crate) fn is_native(config: &ConfigOptions) -> bool {
+    config.extensions.get::<PlinthConfig>().is_some_and(|settings| settings.native)
 }
 
 /// When filters are evaluated.

@@ -1,6 +1,7 @@
 //! Plinth's errors as DataFusion's.
 
 use datafusion_common::DataFusionError;
+use plinth_exec::ExecError;
 use plinth_format::FormatError;
 use plinth_rowstore::TableError;
 
@@ -24,5 +25,21 @@ pub fn from_table(error: TableError) -> DataFusionError {
     match error {
         TableError::Format(error) => crate::from_format(error),
         other => DataFusionError::External(Box::new(other)),
+    }
+}
+
+/// An error of execution as the engine's. What the engine or a file raised comes back as it was.
+pub(crate) fn from_exec(error: ExecError) -> DataFusionError {
+    match error {
+        ExecError::Memory(error) => DataFusionError::ResourcesExhausted(error.to_string()),
+        ExecError::Arrow(error) => DataFusionError::from(error),
+        ExecError::Internal(what) => DataFusionError::Internal(what),
+        ExecError::Source(error) => match error.downcast::<DataFusionError>() {
+            Ok(error) => *error,
+            Err(error) => match error.downcast::<FormatError>() {
+                Ok(error) => from_format(*error),
+                Err(error) => DataFusionError::External(error),
+            },
+        },
     }
 }

@@ -65,8 +65,13 @@ impl FileOpener for PlinthOpener {
 }
 
 impl PlinthOpener {
-    /// Starts the scan of a part; `None` if no row group starts in it.
     fn start(&self, part: &PartitionedFile) -> Result<Option<Batches<impl ColumnSource + use<>>>> {
+        let started = self.begin(part)?;
+        Ok(started.map(|started| Batches::new(started.scan, started.projection, started.reporter)))
+    }
+
+    /// Starts the scan of a part; `None` if no row group starts in it.
+    pub(crate) fn begin(&self, part: &PartitionedFile) -> Result<Option<Started>> {
         let opening = scope(Stage::Open);
         let file = self.handles.open(&self.remote, part)?;
         drop(opening);
@@ -108,7 +113,7 @@ impl PlinthOpener {
         let scan = scan.pushdown_mode(self.predicates.mode()).build().map_err(from_format)?;
         self.predicates.share_stats(scan.adaptive_stats());
         let reporter = ScanReporter::new(self.metrics.clone(), Arc::clone(scan.metrics()), first.then_some(file));
-        Ok(Some(Batches::new(scan, projection, reporter)))
+        Ok(Some(Started { scan, projection, reporter }))
     }
 }
 
@@ -128,6 +133,13 @@ impl PlinthOpener {
         }
         Ok(segment.kept.clone())
     }
+}
+
+/// A part whose scan has begun.
+pub(crate) struct Started {
+    pub(crate) scan: Scan,
+    pub(crate) projection: FileProjection,
+    pub(crate) reporter: ScanReporter,
 }
 
 /// The batches of a scan, shaped for the table. Decoding happens on the thread that polls, reading what is not in memory

@@ -11,14 +11,19 @@ use datafusion_physical_expr::projection::ProjectionExprs;
 use datafusion_physical_expr_adapter::rewrite::rewrite_input_file_name_in_projection;
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use plinth_encoding::expr::Path;
+use plinth_exec::vector::Vector;
 
-use crate::columns::{Bound, FileColumns};
+use crate::columns::{Bound, FileColumns, Leaf};
+use crate::error::from_exec;
+use crate::evaluated::Evaluated;
 use crate::schema::widen;
 
 /// A projection bound to one file: the leaves its scan reads, and how the output is made from them.
 #[derive(Clone, Debug)]
 pub(crate) struct FileProjection {
     bound: Bound,
+    /// The same expressions over columns that may be codes.
+    evaluated: Vec<Evaluated>,
     /// The schema of the leaves, as the table types them.
     input: SchemaRef,
     output: SchemaRef,
@@ -36,7 +41,8 @@ impl FileProjection {
         let exprs: Vec<Arc<dyn PhysicalExpr>> = projection.expr_iter().collect();
         let bound = columns.bind(&exprs)?;
         let input = Arc::new(bound.schema());
-        Ok(Self { bound, input, output })
+        let evaluated = bound.exprs.iter().map(|expr| Evaluated::new(expr, &input)).collect::<Result<_>>()?;
+        Ok(Self { bound, evaluated, input, output })
     }
 
     /// What the scan is to read, in this order.
@@ -68,6 +74,18 @@ impl FileProjection {
             self.bound.exprs.iter().map(evaluate).collect::<Result<Vec<ArrayRef>>>()?
         };
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
+    }
+
+    /// The output columns of rows of the scan, as far as they are its leaves still as these are.
+    pub(crate) fn vectors(&self, leaves: Vec<Vector>, rows: usize) -> Result<Vec<Vector>> {
+        let widened = |(leaf, vector): (&Leaf, Vector)| {
+            if leaf.stored == *leaf.field.data_type() {
+                return Ok(vector);
+            }
+            Ok(Vector::Array(widen(&vector.array().map_err(from_exec)?, leaf.field.data_type())?))
+        };
+        let leaves = self.bound.leaves.iter().zip(leaves).map(widened).collect::<Result<Vec<_>>>()?;
+        self.evaluated.iter().map(|expr| expr.evaluate(&leaves, rows)).collect()
     }
 
     fn is_identity(&self) -> bool {

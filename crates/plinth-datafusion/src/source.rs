@@ -1,5 +1,6 @@
 //! The leaf of every plan that reads Plinth files.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,10 +24,12 @@ use datafusion_physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion_physical_plan::{DisplayFormatType, ExecutionPlan};
 use object_store::ObjectStore;
 use object_store::path::Path as Location;
-use plinth_format::{AccessPath, File, ScanBuilder};
+use plinth_encoding::expr::{Path, Scalar};
+use plinth_format::{AccessPath, CodeValues, File, ScanBuilder};
 
 use crate::columns::FileColumns;
 use crate::enlarging::enlarges;
+use crate::error::from_format;
 use crate::handles::Handles;
 use crate::location;
 use crate::metrics::PartitionMetrics;
@@ -79,6 +82,67 @@ impl PlinthSource {
         owned.into_iter().fold(file.scan(), ScanBuilder::filter).access_path().ok()?
     }
 
+    /// What opens the parts of a partition.
+    pub(crate) fn opener(
+        &self,
+        store: &Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<PlinthOpener> {
+        Ok(PlinthOpener {
+            table: self.table.clone(),
+            output: Arc::new(self.projection.project_schema(self.table.table_schema())?),
+            projection: self.projection.clone(),
+            predicates: Arc::clone(&self.predicates),
+            limit: config.limit,
+            batch_size: self.batch_size,
+            handles: Arc::clone(&self.handles),
+            remote: location::remote(store),
+            table_bytes: bytes_of(config),
+            metrics: PartitionMetrics::new(&self.metrics, partition),
+        })
+    }
+
+    /// An output column that the files of some parts store, in the type that the table has it in: the files, each once, and where in them it is.
+    /// None if one of them is not open.
+    fn stored(&self, parts: &[PartitionedFile], output: usize) -> Result<Option<Vec<(File, Path)>>> {
+        let Some(expr) = self.projection.expr_iter().nth(output) else { return Ok(None) };
+        let (mut seen, mut files) = (HashSet::new(), Vec::new());
+        for part in parts {
+            if !seen.insert(&part.object_meta.location) {
+                continue;
+            }
+            let Some(file) = self.handles.opened(part) else { return Ok(None) };
+            let columns = FileColumns::new(&self.table, file.schema(), &part.partition_values)?;
+            match columns.leaf(&expr) {
+                Some(leaf) if leaf.stored == *leaf.field.data_type() => files.push((file, leaf.path)),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(files))
+    }
+
+    /// The dictionary that all rows of an output column are coded by, if there is one: of the one file that some parts are of.
+    pub(crate) fn sole_dictionary(&self, parts: &[PartitionedFile], output: usize) -> Result<Option<CodeValues>> {
+        match self.stored(parts, output)?.as_deref() {
+            Some([(file, path)]) => file.sole_dictionary(path).map_err(from_format),
+            _ => Ok(None),
+        }
+    }
+
+    /// The bounds of the integers of an output column, as far as files tell.
+    pub(crate) fn integers(&self, parts: &[PartitionedFile], output: usize) -> Result<Option<(i128, i128)>> {
+        let mut bounds: Option<(i128, i128)> = None;
+        for (file, path) in self.stored(parts, output)?.unwrap_or_default() {
+            let statistics = file.statistics(&path).map_err(from_format)?;
+            let (Some((Scalar::Int(min), _)), Some((Scalar::Int(max), _))) = (statistics.min, statistics.max) else {
+                return Ok(None);
+            };
+            bounds = Some(bounds.map_or((min, max), |(least, greatest)| (least.min(min), greatest.max(max))));
+        }
+        Ok(bounds)
+    }
+
     /// The conjuncts this source applies exactly, in terms of the table's columns.
     pub fn owned_predicates(&self) -> &[Arc<dyn PhysicalExpr>] {
         &self.predicates.owned
@@ -107,18 +171,7 @@ impl FileSource for PlinthSource {
         config: &FileScanConfig,
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
-        Ok(Arc::new(PlinthOpener {
-            table: self.table.clone(),
-            output: Arc::new(self.projection.project_schema(self.table.table_schema())?),
-            projection: self.projection.clone(),
-            predicates: Arc::clone(&self.predicates),
-            limit: config.limit,
-            batch_size: self.batch_size,
-            handles: Arc::clone(&self.handles),
-            remote: location::remote(&store),
-            table_bytes: bytes_of(config),
-            metrics: PartitionMetrics::new(&self.metrics, partition),
-        }))
+        Ok(Arc::new(self.opener(&store, config, partition)?))
     }
 
     fn table_schema(&self) -> &TableSchema {

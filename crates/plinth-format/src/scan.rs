@@ -7,6 +7,7 @@
 mod adaptive;
 mod batches;
 mod blocks;
+mod codes;
 mod columns;
 mod executor;
 mod filter;
@@ -27,10 +28,12 @@ use std::task::{Poll, Waker};
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Field, Schema, SchemaRef};
+use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{Expr, Path};
 use plinth_profile::{Stage, scope};
 
 pub use adaptive::{AdaptiveStats, ConjunctReport};
+pub use codes::CodeValues;
 pub use executor::Plan;
 pub use source::ScanColumn;
 
@@ -384,6 +387,13 @@ fn share_of(bytes: u64, part: u64, whole: u64) -> u64 {
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 
+impl Scan<FileColumns> {
+    /// What the codes of an output column stand for that a chunk gave with a dictionary. None if there is no such column.
+    pub fn code_values(&self, column: usize, dictionary: &Arc<Dictionary>) -> Option<CodeValues> {
+        self.executor.code_values(column, dictionary)
+    }
+}
+
 impl<S: ColumnSource> Scan<S> {
     /// Starts the scan of a source: binds the predicates and begins the first reads. `schema` is that of the plan's columns
     /// as the source gives them; the source may count into the same `metrics`.
@@ -438,6 +448,29 @@ impl<S: ColumnSource> Scan<S> {
                 }
                 Step::End => return Ok(None),
                 Step::Waiting => self.executor.wait(),
+            }
+        }
+    }
+
+    /// As [`Scan::next_chunk`], if it is there: else `waker` is told when it is worth asking again.
+    ///
+    /// # Errors
+    /// As [`Scan::next_chunk`].
+    pub fn poll_chunk(&mut self, waker: &Waker) -> Poll<Option<Result<Chunk>>> {
+        let scan = scope(Stage::Scan);
+        loop {
+            match self.executor.step() {
+                Ok(Step::Chunk(chunk)) => {
+                    scan.rows(chunk.rows as u64);
+                    return Poll::Ready(Some(Ok(chunk)));
+                }
+                Ok(Step::End) => return Poll::Ready(None),
+                Ok(Step::Waiting) => {
+                    if self.executor.waits_for().is_some_and(|reading| reading.poll(waker).is_pending()) {
+                        return Poll::Pending;
+                    }
+                }
+                Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
     }

@@ -21,8 +21,8 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
-    BudgetPool, FileOptions, GuardMemory, NamelessSpills, ParquetScans, PlinthConfig, ProfileOperators, Stores,
-    WindowsByPartition, bounded_functions, honest_aggregates, profile_tasks,
+    BudgetPool, FileOptions, GuardMemory, NamelessSpills, NativeOperators, ParquetScans, PlinthConfig,
+    ProfileOperators, Stores, WindowsByPartition, bounded_functions, honest_aggregates, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
@@ -155,6 +155,8 @@ impl Session {
         // IS TRUE is never NULL, which the engine knows of its logical plans alone, and fails of the difference.
         let config = SessionConfig::new()
             .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
+            // It ends in a panic where a key is NaN, which it does not find again.
+            .set_bool("datafusion.optimizer.enable_topk_aggregation", false)
             .with_sort_spill_reservation_bytes(merging.min(SORT_MERGING))
             .set_usize("datafusion.execution.max_spill_file_size_bytes", EXCHANGE_FILE)
             .with_target_partitions(options.threads)
@@ -171,6 +173,10 @@ impl Session {
             .build_arc()?;
         let watch = Arc::new(Watch::new(options.interrupt.clone()));
         let mut rules = joins::with_joins_within(options.memory, PhysicalOptimizer::default().rules);
+        // Behind the rules that choose joins, before the one that adds exchanges.
+        if let Some(at) = rules.iter().position(|rule| rule.name() == "joins_within_memory") {
+            rules.insert(at + 1, Arc::new(NativeOperators::new(Arc::clone(&budget))));
+        }
         // Before filters look for scans that take them.
         rules.insert(0, Arc::new(ParquetScans::new(files.open.clone())));
         rules.push(meaning::recursion_rule());

@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{ArrayRef, new_null_array};
-use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_array::ArrayRef;
+use arrow_buffer::{BooleanBuffer, ScalarBuffer};
 use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{Function, Path};
 use plinth_encoding::postings::{Codes, Postings};
@@ -15,9 +15,9 @@ use plinth_encoding::{
     Column, DictionaryAnswers, EncodingError, Mask, Physical, ValueSet, Values, ZoneMapResult, evaluate_column,
 };
 use plinth_io::Priority;
-use plinth_profile::{Stage, scope};
 
 use super::blocks::{Blocks, Decoded, Depth, Fetch};
+use super::codes::{CodeValues, from_codes};
 use super::postings::{cost, located, pays, scan_cost};
 use super::predicate::call_on;
 use super::source::{
@@ -27,7 +27,6 @@ use crate::access::Access;
 use crate::answers::SharedAnswers;
 use crate::assemble::{DecodeStream, assemble, leaf as leaf_array};
 use crate::error::{FormatError, Result};
-use crate::shred::VIEW_BYTES;
 use crate::types::{Logical, Node};
 
 /// A file's columns while one scan reads them.
@@ -70,6 +69,13 @@ fn depth_of(node: &Node, stream: usize) -> Option<Depth> {
 impl FileColumns {
     pub(super) fn new(blocks: Blocks, access: Access) -> Self {
         Self { blocks, nodes: Vec::new(), needed: HashMap::new(), access }
+    }
+
+    /// What the codes of a column stand for.
+    pub(super) fn code_values(&self, column: ColumnId, dictionary: &Arc<Dictionary>) -> Option<CodeValues> {
+        let node = self.nodes.get(column)?;
+        let file = &self.blocks.file;
+        Some(CodeValues::new(file.source.name(), &file.stream(node.stream).name, node, Arc::clone(dictionary)))
     }
 
     fn stream(&self, leaf: &Leaf<LeafState>) -> usize {
@@ -425,28 +431,6 @@ impl ColumnSource for FileColumns {
     fn release(&mut self, at: BlockId) {
         self.blocks.release(at);
     }
-}
-
-/// The values codes stand for. Null rows may hold any code, so they must not reach the dictionary.
-fn from_codes(
-    node: &Node,
-    ids: &ScalarBuffer<u32>,
-    nulls: Option<NullBuffer>,
-    dictionary: &Dictionary,
-) -> plinth_encoding::Result<ArrayRef> {
-    let len = ids.len();
-    let gather = scope(Stage::Gather);
-    gather.rows(len as u64);
-    gather.bytes((len * node.physical().fixed_width().unwrap_or(VIEW_BYTES)) as u64);
-    let values = match &nulls {
-        Some(nulls) if nulls.null_count() == len => return Ok(new_null_array(&node.arrow_type(), len)),
-        Some(nulls) => {
-            let ids: Vec<u32> = ids.iter().zip(nulls.iter()).map(|(&id, valid)| if valid { id } else { 0 }).collect();
-            dictionary.gather(&ids)?
-        }
-        None => dictionary.gather(ids)?,
-    };
-    leaf_array(node, Column { len, values, nulls })
 }
 
 /// The streams of one block, for `assemble`.

@@ -17,11 +17,14 @@ use std::time::Instant;
 
 use arrow_array::ArrayRef;
 use arrow_buffer::BooleanBuffer;
+use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{Expr, Path};
 use plinth_io::{MemoryBudget, Reading};
 use plinth_profile::{Stage, scope};
 
 use super::adaptive::{AdaptiveStats, Order, Place};
+use super::codes::CodeValues;
+use super::columns::FileColumns;
 use super::filter::Conjunct;
 use super::indexed::{Choice, Indexed, choose};
 use super::predicate::bind_all;
@@ -100,6 +103,13 @@ pub(super) enum Step {
     Waiting,
     /// There are no more.
     End,
+}
+
+impl Executor<FileColumns> {
+    /// What the codes of an output column stand for.
+    pub(super) fn code_values(&self, output: usize, dictionary: &Arc<Dictionary>) -> Option<CodeValues> {
+        self.source.code_values(*self.output.get(output)?, dictionary)
+    }
 }
 
 impl<S: ColumnSource> Executor<S> {

@@ -13,6 +13,7 @@ mod created;
 mod deep;
 mod histories;
 mod indexes;
+mod native;
 mod numbers;
 mod random;
 

@@ -1,0 +1,351 @@
+//! The operator in the place of a partial and a final aggregate.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use arrow_schema::SchemaRef;
+use datafusion_common::config::ConfigOptions;
+use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_common::{Result, internal_err};
+use datafusion_execution::{SendableRecordBatchStream, TaskContext};
+use datafusion_physical_expr::{EquivalenceProperties, Partitioning};
+use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
+use datafusion_physical_plan::aggregates::AggregateExec;
+use datafusion_physical_plan::execution_plan::{Boundedness, CardinalityEffect, EmissionType};
+use datafusion_physical_plan::filter_pushdown::{ChildFilterDescription, FilterDescription, FilterPushdownPhase};
+use datafusion_physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion_physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use futures::stream::{self, StreamExt};
+use plinth_core::sync::lock;
+use plinth_exec::grouping::{Column, Grouping, Top};
+use plinth_io::MemoryBudget;
+
+use super::input::Input;
+use super::plan::Plan;
+use super::run::{Outcome, Running, Work, batch_of};
+use crate::error::from_exec;
+
+/// Groups rows and computes aggregates of each group.
+pub(super) struct GroupExec {
+    plan: Plan,
+    /// The engine's pair that it stands for.
+    last: AggregateExec,
+    partial: AggregateExec,
+    input: Arc<dyn ExecutionPlan>,
+    /// The groups that are wanted, if not all.
+    top: Option<Top>,
+    budget: Arc<MemoryBudget>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    running: Mutex<Run>,
+}
+
+/// The run that the output's partitions belong to.
+#[derive(Default)]
+struct Run {
+    running: Option<Arc<OnFirstUse>>,
+    /// Partitions that were asked for.
+    taken: Vec<bool>,
+}
+
+/// A run that starts when its first rows are asked for.
+struct OnFirstUse {
+    work: Mutex<Option<Work>>,
+    running: tokio::sync::OnceCell<Running>,
+}
+
+impl OnFirstUse {
+    async fn outcome(&self) -> Result<Outcome> {
+        let start = || async {
+            match lock(&self.work).take() {
+                Some(work) => Running::start(work),
+                None => internal_err!("an aggregate that failed to start is asked for rows"),
+            }
+        };
+        self.running.get_or_try_init(start).await?.outcome().await
+    }
+}
+
+impl GroupExec {
+    pub(super) fn new(plan: Plan, last: AggregateExec, partial: AggregateExec, budget: Arc<MemoryBudget>) -> Self {
+        let input = Arc::clone(partial.input());
+        let properties = properties(&last, &partial, &input);
+        let (metrics, running) = (ExecutionPlanMetricsSet::new(), Mutex::default());
+        Self { plan, last, partial, input, top: None, budget, properties, metrics, running }
+    }
+
+    /// The same groups, of which only the first of an order are wanted.
+    pub(super) fn with_top(&self, top: Option<Top>) -> Self {
+        Self { top, ..self.over(Arc::clone(&self.input)) }
+    }
+
+    /// The same over another input.
+    fn over(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self {
+            plan: self.plan.clone(),
+            last: self.last.clone(),
+            partial: self.partial.clone(),
+            properties: properties(&self.last, &self.partial, &input),
+            input,
+            top: self.top.clone(),
+            budget: Arc::clone(&self.budget),
+            metrics: self.metrics.clone(),
+            running: Mutex::default(),
+        }
+    }
+
+    /// Key columns.
+    pub(super) fn keys(&self) -> usize {
+        self.partial.group_expr().expr().len()
+    }
+
+    /// The run that a partition belongs to.
+    fn run(&self, partition: usize, context: &Arc<TaskContext>) -> Arc<OnFirstUse> {
+        let mut run = lock(&self.running);
+        let partitions = self.properties.output_partitioning().partition_count();
+        // A partition that is asked for again is of another run.
+        let again = run.taken.get(partition).copied().unwrap_or(true);
+        let running = match &run.running {
+            Some(running) if !again => Arc::clone(running),
+            _ => {
+                let work = Work {
+                    plan: self.plan.clone(),
+                    input: Input::new(&self.input),
+                    last: self.last.clone(),
+                    context: Arc::clone(context),
+                    budget: Arc::clone(&self.budget),
+                    partitions,
+                };
+                run.taken = vec![false; partitions];
+                Arc::new(OnFirstUse { work: Mutex::new(Some(work)), running: tokio::sync::OnceCell::new() })
+            }
+        };
+        run.taken[partition] = true;
+        // Those who read it keep it: it ends with them.
+        run.running = run.taken.contains(&false).then(|| Arc::clone(&running));
+        running
+    }
+}
+
+/// Groups come in no order and in as many partitions as the input; without keys there is one group.
+fn properties(last: &AggregateExec, partial: &AggregateExec, input: &Arc<dyn ExecutionPlan>) -> Arc<PlanProperties> {
+    let partitions =
+        if partial.group_expr().expr().is_empty() { 1 } else { input.output_partitioning().partition_count() };
+    Arc::new(PlanProperties::new(
+        EquivalenceProperties::new(last.schema()),
+        Partitioning::UnknownPartitioning(partitions),
+        EmissionType::Final,
+        Boundedness::Bounded,
+    ))
+}
+
+impl fmt::Debug for GroupExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupExec").field("plan", &self.plan).field("input", &self.input).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for GroupExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<String> =
+            self.partial.group_expr().expr().iter().map(|(expr, name)| named(&expr.to_string(), name)).collect();
+        let aggregates: Vec<&str> = self.last.aggr_expr().iter().map(|function| function.name()).collect();
+        let separator = if t == DisplayFormatType::TreeRender { "\n" } else { ", " };
+        if t != DisplayFormatType::TreeRender {
+            write!(f, "GroupExec: ")?;
+        }
+        write!(f, "keys=[{}]{separator}aggregates=[{}]", keys.join(", "), aggregates.join(", "))?;
+        let Some(top) = &self.top else { return Ok(()) };
+        if top.by.is_empty() {
+            return write!(f, "{separator}any={}", top.count);
+        }
+        let schema = self.schema();
+        let by = top.by.iter().map(|(column, order)| {
+            let at = match column {
+                Column::Key(at) => *at,
+                Column::Aggregate(at) => self.keys() + at,
+            };
+            format!("{}{}", schema.field(at).name(), if order.descending { " DESC" } else { "" })
+        });
+        write!(f, "{separator}first={} by [{}]", top.count, by.collect::<Vec<_>>().join(", "))
+    }
+}
+
+fn named(expr: &str, name: &str) -> String {
+    if expr.split('@').next() == Some(name) { name.to_owned() } else { format!("{expr} as {name}") }
+}
+
+impl ExecutionPlan for GroupExec {
+    fn name(&self) -> &'static str {
+        "GroupExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        match <[_; 1]>::try_from(children) {
+            Ok([input]) => Ok(Arc::new(self.over(input))),
+            Err(children) => internal_err!("an aggregate has one input, not {}", children.len()),
+        }
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(self.over(Arc::clone(&self.input))))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.partial.apply_expressions(f)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let run = self.run(partition, &context);
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let output = Output {
+            schema: self.schema(),
+            top: self.top.clone(),
+            batch: context.session_config().batch_size(),
+            left: self.top.as_ref().and_then(|top| top.by.is_empty().then_some(top.count)),
+        };
+        let schema = self.schema();
+        let batches = stream::once(async move { output.batches(&run, partition, context, metrics).await });
+        let batches = batches.flat_map(|batches| match batches {
+            Ok(batches) => batches,
+            Err(error) => stream::once(async { Err(error) }).boxed(),
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::LowerEqual
+    }
+
+    /// A limit without an order takes any groups.
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        let any = self.top.as_ref().is_none_or(|top| top.by.is_empty());
+        let count = limit.filter(|_| any)?;
+        Some(Arc::new(self.with_top(Some(Top { by: Vec::new(), whole: true, count }))))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.top.as_ref().and_then(|top| top.by.is_empty().then_some(top.count))
+    }
+
+    /// A filter of keys decides which groups there are, not what becomes of them.
+    fn gather_filters_for_pushdown(
+        &self,
+        _: FilterPushdownPhase,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        _: &ConfigOptions,
+    ) -> Result<FilterDescription> {
+        let keys: HashSet<usize> = (0..self.keys()).collect();
+        // Without keys there is a group also where there is no row.
+        let child = if keys.is_empty() || self.top.is_some() {
+            ChildFilterDescription::all_unsupported(&filters)
+        } else {
+            ChildFilterDescription::from_child_with_allowed_indices(&filters, keys, &self.input)?
+        };
+        Ok(FilterDescription::new().with_child(child))
+    }
+}
+
+type Batches = stream::BoxStream<'static, Result<arrow_array::RecordBatch>>;
+
+/// How groups leave a partition.
+struct Output {
+    schema: SchemaRef,
+    top: Option<Top>,
+    /// Rows of a batch.
+    batch: usize,
+    /// Groups that may still come, if any will do.
+    left: Option<usize>,
+}
+
+/// A part of the groups that is on its way out.
+struct Leaving {
+    grouping: Grouping,
+    groups: Vec<u32>,
+    at: usize,
+}
+
+impl Output {
+    async fn batches(
+        mut self,
+        run: &Arc<OnFirstUse>,
+        partition: usize,
+        context: Arc<TaskContext>,
+        metrics: BaselineMetrics,
+    ) -> Result<Batches> {
+        let groups = match run.outcome().await? {
+            Outcome::Groups(groups) => groups,
+            Outcome::Plan(plan) => {
+                if partition >= plan.output_partitioning().partition_count() {
+                    return Ok(stream::empty().boxed());
+                }
+                let (run, schema) = (Arc::clone(run), Arc::clone(&self.schema));
+                let rows = plan.execute(partition, context)?;
+                // The tasks live as long as their groups are wanted.
+                return Ok(rows
+                    .map(move |batch| {
+                        let (_run, batch) = (&run, batch?);
+                        metrics.record_output(batch.num_rows());
+                        Ok(batch.with_schema(Arc::clone(&schema))?)
+                    })
+                    .boxed());
+            }
+        };
+        let mut leaving: Option<Leaving> = None;
+        let next = move || -> Result<Option<arrow_array::RecordBatch>> {
+            let _timer = metrics.elapsed_compute().timer();
+            loop {
+                if self.left == Some(0) {
+                    return Ok(None);
+                }
+                let Some(part) = &mut leaving else {
+                    match groups.next(self.top.as_ref())? {
+                        Some((grouping, groups)) => leaving = Some(Leaving { grouping, groups, at: 0 }),
+                        None => return Ok(None),
+                    }
+                    continue;
+                };
+                let most = self.batch.min(self.left.unwrap_or(usize::MAX)).min(part.groups.len() - part.at);
+                if most == 0 {
+                    leaving = None;
+                    continue;
+                }
+                let some = part.groups.get(part.at..part.at + most).unwrap_or_default();
+                let arrays = part.grouping.values(some).map_err(from_exec)?;
+                part.at += most;
+                self.left = self.left.map(|left| left - most);
+                let batch = batch_of(&self.schema, arrays)?;
+                metrics.record_output(batch.num_rows());
+                return Ok(Some(batch));
+            }
+        };
+        let run = Arc::clone(run);
+        let mut next = Some(next);
+        Ok(stream::poll_fn(move |_| {
+            let _run = &run;
+            let batch = next.as_mut().and_then(|next| next().transpose());
+            if !matches!(batch, Some(Ok(_))) {
+                next = None;
+            }
+            std::task::Poll::Ready(batch)
+        })
+        .boxed())
+    }
+}

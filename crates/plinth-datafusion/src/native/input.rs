@@ -1,0 +1,200 @@
+//! Rows for own operators: chunks of a scan with its codes, or batches of any other operator.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use arrow_array::ArrayRef;
+use arrow_buffer::NullBuffer;
+use datafusion_common::Result;
+use datafusion_datasource::PartitionedFile;
+use datafusion_datasource::file_groups::FileGroup;
+use datafusion_datasource::file_scan_config::FileScanConfig;
+use datafusion_datasource::source::DataSourceExec;
+use datafusion_execution::{SendableRecordBatchStream, TaskContext};
+use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures::StreamExt;
+use plinth_core::sync::lock;
+use plinth_exec::vector::{Coded, Vector};
+use plinth_exec::{ExecError, Result as ExecResult};
+use plinth_format::{Chunk, CodeValues, ScanColumn};
+use plinth_profile::{Pause, Profiler};
+
+use crate::error::{from_format, from_join};
+use crate::opener::{PlinthOpener, Started};
+use crate::profile::spawn_blocking;
+use crate::source::PlinthSource;
+use crate::split::in_order;
+
+/// What a plan's rows are read from.
+pub(super) struct Input {
+    plan: Arc<dyn ExecutionPlan>,
+    /// Pieces of files that no partition has taken yet, if the plan is a scan.
+    pieces: Option<Arc<Mutex<VecDeque<PartitionedFile>>>>,
+    /// The pieces, to ask their files.
+    parts: Vec<PartitionedFile>,
+}
+
+/// Rows, and their columns.
+pub(super) type Rows = (usize, Vec<Vector>);
+
+impl Input {
+    pub(super) fn new(plan: &Arc<dyn ExecutionPlan>) -> Self {
+        let scan = plan.downcast_ref::<DataSourceExec>();
+        let scan = scan.and_then(DataSourceExec::downcast_to_file_source::<PlinthSource>);
+        // A limit counts the rows of each part.
+        let parts = match scan.filter(|(config, _)| config.limit.is_none()) {
+            Some((config, _)) => in_order(config.file_groups.iter().flat_map(FileGroup::iter).cloned().collect()),
+            None => Vec::new(),
+        };
+        let pieces = (!parts.is_empty()).then(|| Arc::new(Mutex::new(parts.iter().cloned().collect())));
+        Self { plan: Arc::clone(plan), pieces, parts }
+    }
+
+    /// Threads that can read it side by side.
+    pub(super) fn partitions(&self) -> usize {
+        self.plan.output_partitioning().partition_count()
+    }
+
+    /// What is scanned.
+    fn scan(&self) -> Option<(&FileScanConfig, &PlinthSource)> {
+        self.plan.downcast_ref::<DataSourceExec>()?.downcast_to_file_source()
+    }
+
+    /// The dictionary that all rows of a column are coded by, if there is one.
+    pub(super) fn sole_dictionary(&self, column: usize) -> Result<Option<Arc<dyn Coded>>> {
+        let Some((_, source)) = self.scan() else { return Ok(None) };
+        let sole = source.sole_dictionary(&self.parts, column)?;
+        Ok(sole.map(|values| Arc::new(Codes(values)) as Arc<dyn Coded>))
+    }
+
+    /// The bounds of a column's integers, as far as they are known.
+    pub(super) fn integers(&self, column: usize) -> Result<Option<(i128, i128)>> {
+        self.scan().map_or(Ok(None), |(_, source)| source.integers(&self.parts, column))
+    }
+
+    /// The rows of a partition.
+    pub(super) fn rows(&self, partition: usize, context: &Arc<TaskContext>) -> Result<Source> {
+        match (self.scan(), &self.pieces) {
+            (Some((config, source)), Some(pieces)) => {
+                let store = context.runtime_env().object_store(&config.object_store_url)?;
+                let opener = source.opener(&store, config, partition)?;
+                Ok(Source::Scan(Box::new(Pieces { opener, left: Arc::clone(pieces), now: None })))
+            }
+            _ => Ok(Source::Batches(self.plan.execute(partition, Arc::clone(context))?)),
+        }
+    }
+}
+
+/// The rows of a partition.
+pub(super) enum Source {
+    Scan(Box<Pieces>),
+    Batches(SendableRecordBatchStream),
+}
+
+impl Source {
+    /// The next rows. None at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Rows>> {
+        match self {
+            Self::Scan(pieces) => pieces.next().await,
+            Self::Batches(batches) => {
+                let Some(batch) = batches.next().await.transpose()? else { return Ok(None) };
+                let columns = batch.columns().iter().map(|column| Vector::Array(Arc::clone(column)));
+                Ok(Some((batch.num_rows(), columns.collect())))
+            }
+        }
+    }
+}
+
+/// Pieces of files, taken from those that are left for all.
+pub(super) struct Pieces {
+    opener: PlinthOpener,
+    left: Arc<Mutex<VecDeque<PartitionedFile>>>,
+    now: Option<Piece>,
+}
+
+/// A piece that is being scanned.
+struct Piece {
+    started: Started,
+    /// By output column of the scan and identity of the dictionary.
+    dictionaries: HashMap<(usize, usize), Arc<dyn Coded>>,
+    /// While it waits for storage.
+    pause: Option<Pause>,
+}
+
+impl Pieces {
+    async fn next(&mut self) -> Result<Option<Rows>> {
+        loop {
+            if let Some(piece) = &mut self.now {
+                match poll_fn(|context| piece.poll(context)).await {
+                    Some(chunk) => return piece.rows(chunk?).map(Some),
+                    None => self.now = None,
+                }
+            }
+            let Some(part) = lock(&self.left).pop_front() else { return Ok(None) };
+            let opener = self.opener.clone();
+            let started = if opener.remote.is_some() {
+                spawn_blocking(move || opener.begin(&part)).await.map_err(from_join)?
+            } else {
+                opener.begin(&part)
+            };
+            self.now = started?.map(|started| Piece { started, dictionaries: HashMap::new(), pause: None });
+        }
+    }
+}
+
+impl Piece {
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Result<Chunk>>> {
+        self.pause = None;
+        let Poll::Ready(next) = self.started.scan.poll_chunk(context.waker()) else {
+            self.pause = Some(Profiler::current().pause());
+            return Poll::Pending;
+        };
+        self.started.reporter.report();
+        Poll::Ready(next.map(|chunk| chunk.map_err(from_format)))
+    }
+
+    /// The rows of a chunk, as the plan's output has them.
+    fn rows(&mut self, chunk: Chunk) -> Result<Rows> {
+        let Started { scan, projection, .. } = &self.started;
+        let vector = |(at, column): (usize, ScanColumn)| match column {
+            ScanColumn::Arrow(array) => Ok(Vector::Array(array)),
+            ScanColumn::Codes { ids, nulls, dictionary } => {
+                let identity = Arc::as_ptr(&dictionary).addr();
+                let known = match self.dictionaries.get(&(at, identity)) {
+                    Some(known) => Arc::clone(known),
+                    None => {
+                        let values = scan.code_values(at, &dictionary).ok_or_else(|| {
+                            datafusion_common::internal_datafusion_err!("column {at} of a scan has codes and no place")
+                        })?;
+                        let values: Arc<dyn Coded> = Arc::new(Codes(values));
+                        self.dictionaries.insert((at, identity), Arc::clone(&values));
+                        values
+                    }
+                };
+                Ok(Vector::Codes { ids, nulls, dictionary: known })
+            }
+        };
+        let leaves = chunk.columns.into_iter().enumerate().map(vector).collect::<Result<Vec<_>>>()?;
+        Ok((chunk.rows, projection.vectors(leaves, chunk.rows)?))
+    }
+}
+
+/// A file's dictionary as operators know it.
+#[derive(Debug)]
+struct Codes(CodeValues);
+
+impl Coded for Codes {
+    fn len(&self) -> usize {
+        self.0.dictionary().len()
+    }
+
+    fn identity(&self) -> usize {
+        Arc::as_ptr(self.0.dictionary()).addr()
+    }
+
+    fn values(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> ExecResult<ArrayRef> {
+        self.0.values(codes, nulls).map_err(ExecError::source)
+    }
+}

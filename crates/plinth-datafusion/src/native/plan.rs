@@ -1,0 +1,277 @@
+//! Which aggregates of the engine are ours, and how they are computed.
+
+use std::sync::Arc;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::{DataType, FieldRef, Schema};
+use datafusion_common::Result;
+use datafusion_physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion_physical_expr::expressions::{CastExpr, Literal};
+use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
+use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode};
+use plinth_exec::aggregate::{Aggregate, Count, CountDistinct, Extreme, Mean, Sum, Which};
+use plinth_exec::domain::Domain;
+use plinth_exec::grouping::{Chunk, Grouping};
+use plinth_exec::key::{Bounds, Keys, Meaning};
+use plinth_exec::numbers::Numbers;
+use plinth_exec::vector::Vector;
+use plinth_io::MemoryBudget;
+
+use super::engine::EngineAggregate;
+use super::input::{Input, Rows};
+use crate::error::from_exec;
+use crate::evaluated::Evaluated;
+
+/// How an aggregate is computed.
+#[derive(Clone, Debug)]
+enum Kind {
+    CountRows,
+    CountValues,
+    CountDistinct { of: DataType, item: FieldRef },
+    Sum { of: DataType, result: DataType, each_has_some: bool },
+    Mean { of: DataType },
+    Extreme { which: Which, of: DataType },
+    Engine(Arc<AggregateFunctionExpr>),
+}
+
+/// An aggregate.
+#[derive(Clone, Debug)]
+struct Measure {
+    kind: Kind,
+    arguments: Vec<Evaluated>,
+    /// Of the arguments.
+    types: Vec<DataType>,
+    filter: Option<Evaluated>,
+}
+
+/// What is computed of an input's rows.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    keys: Vec<Evaluated>,
+    key_types: Vec<DataType>,
+    measures: Vec<Measure>,
+}
+
+impl Plan {
+    /// A final aggregate over a partial one, if they can be computed here. Else why not.
+    pub(super) fn of(last: &AggregateExec, partial: &AggregateExec) -> Result<Result<Self, &'static str>> {
+        let groups = partial.group_expr();
+        if !matches!(last.mode(), AggregateMode::Final | AggregateMode::FinalPartitioned)
+            || *partial.mode() != AggregateMode::Partial
+        {
+            return Ok(Err("not a partial and a final aggregate"));
+        }
+        if groups.has_grouping_set() || !(groups.is_single() || groups.is_true_no_grouping()) {
+            return Ok(Err("grouping sets"));
+        }
+        if last.limit_options().is_some() || partial.limit_options().is_some() {
+            return Ok(Err("a limit within the aggregate"));
+        }
+        let schema = partial.input().schema();
+        let mut plan = Self { keys: Vec::new(), key_types: Vec::new(), measures: Vec::new() };
+        for (expr, _) in groups.expr() {
+            let data_type = expr.data_type(&schema)?;
+            if !Meaning::is_known(&data_type) {
+                return Ok(Err("a key of nested or interval type"));
+            }
+            plan.keys.push(Evaluated::new(expr, &schema)?);
+            plan.key_types.push(data_type);
+        }
+        for (function, filter) in partial.aggr_expr().iter().zip(partial.filter_expr()) {
+            if !function.order_bys().is_empty() {
+                return Ok(Err("an aggregate in an order"));
+            }
+            let keyed = !plan.keys.is_empty();
+            plan.measures.push(Measure::of(function, filter.as_ref(), &schema, keyed)?);
+        }
+        let distinct = plan.measures.iter().any(|measure| matches!(measure.kind, Kind::CountDistinct { .. }));
+        // The engine adds up whole arrays where there is one group.
+        if plan.keys.is_empty() && !distinct {
+            return Ok(Err("one group"));
+        }
+        Ok(Ok(plan))
+    }
+
+    /// What the numbers of keys and of distinct values mean, for all threads of a query.
+    pub(super) fn meanings(&self, input: &Input, budget: &Arc<MemoryBudget>) -> Result<Meanings> {
+        let meaning = |expr: &Evaluated, data_type: &DataType| {
+            if let Evaluated::Column(column) = expr
+                && let Some(dictionary) = input.sole_dictionary(*column)?
+            {
+                return Ok(Meaning::Codes(dictionary));
+            }
+            Meaning::of(data_type, budget)
+                .ok_or_else(|| datafusion_common::internal_datafusion_err!("values of {data_type} are no keys"))
+        };
+        let keys = self.keys.iter().zip(&self.key_types).map(|(expr, data_type)| meaning(expr, data_type));
+        let distinct = self.measures.iter().map(|measure| match (&measure.kind, measure.arguments.first()) {
+            (Kind::CountDistinct { of, .. }, Some(argument)) => {
+                let meaning = meaning(argument, of)?;
+                let range = range(argument, &meaning, input)?;
+                Ok(Some((meaning, range)))
+            }
+            _ => Ok(None),
+        });
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        let ranges = self.keys.iter().zip(&keys).map(|(expr, meaning)| range(expr, meaning, input));
+        let ranges = ranges.collect::<Result<Vec<_>>>()?;
+        Ok(Meanings { keys: Keys::new(keys).expecting(&ranges), distinct: distinct.collect::<Result<_>>()? })
+    }
+
+    /// No groups yet.
+    pub(super) fn grouping(&self, meanings: &Meanings, budget: &Arc<MemoryBudget>) -> Result<Grouping> {
+        let each = self.measures.iter().zip(&meanings.distinct);
+        let aggregates = each.map(|(measure, meaning)| measure.aggregate(meaning.as_ref(), budget));
+        let aggregates = aggregates.collect::<Result<Vec<_>>>()?;
+        Grouping::new(meanings.keys.clone(), aggregates, budget).map_err(from_exec)
+    }
+
+    /// Rows as a grouping takes them.
+    pub(super) fn chunk(&self, (rows, columns): &Rows) -> Result<Chunk> {
+        let evaluate = |expr: &Evaluated| expr.evaluate(columns, *rows);
+        let arguments = |measure: &Measure| measure.arguments.iter().map(evaluate).collect::<Result<Vec<_>>>();
+        let filter = |measure: &Measure| measure.filter.as_ref().map(|filter| passing(&evaluate(filter)?)).transpose();
+        Ok(Chunk {
+            rows: *rows,
+            keys: self.keys.iter().map(evaluate).collect::<Result<_>>()?,
+            arguments: self.measures.iter().map(arguments).collect::<Result<_>>()?,
+            filters: self.measures.iter().map(filter).collect::<Result<_>>()?,
+        })
+    }
+}
+
+/// What the numbers of keys and of the values of distinct counts mean.
+#[derive(Clone, Debug)]
+pub(super) struct Meanings {
+    keys: Keys,
+    /// And the range these numbers are expected in.
+    distinct: Vec<Option<(Meaning, Bounds)>>,
+}
+
+/// The numbers that a key column is expected to have.
+fn range(expr: &Evaluated, meaning: &Meaning, input: &Input) -> Result<Bounds> {
+    match (expr, meaning) {
+        (_, Meaning::Domain(_)) => Ok(Some(Domain::RANGE)),
+        (_, Meaning::Codes(dictionary)) => {
+            Ok(i64::try_from(dictionary.len()).ok().and_then(|len| Some((0, len.checked_sub(1)?))))
+        }
+        (Evaluated::Column(column), Meaning::Numbers(Numbers::Signed(_), _)) => {
+            let bounds = input.integers(*column)?;
+            Ok(bounds.and_then(|(min, max)| Some((i64::try_from(min).ok()?, i64::try_from(max).ok()?))))
+        }
+        _ => Ok(None),
+    }
+}
+
+impl Measure {
+    fn of(
+        function: &Arc<AggregateFunctionExpr>,
+        filter: Option<&Arc<dyn PhysicalExpr>>,
+        schema: &Schema,
+        keyed: bool,
+    ) -> Result<Self> {
+        let mut arguments = function.expressions();
+        let kind = Kind::of(function, &mut arguments, schema, keyed && filter.is_none())?;
+        let types = arguments.iter().map(|argument| argument.data_type(schema)).collect::<Result<_>>()?;
+        let evaluated = |expr: &Arc<dyn PhysicalExpr>| Evaluated::new(expr, schema);
+        Ok(Self {
+            kind,
+            types,
+            arguments: arguments.iter().map(evaluated).collect::<Result<_>>()?,
+            filter: filter.map(evaluated).transpose()?,
+        })
+    }
+
+    fn aggregate(&self, meaning: Option<&(Meaning, Bounds)>, budget: &Arc<MemoryBudget>) -> Result<Box<dyn Aggregate>> {
+        let own: Option<Box<dyn Aggregate>> = match &self.kind {
+            Kind::CountRows => Some(Box::new(Count::rows())),
+            Kind::CountValues => Some(Box::new(Count::values())),
+            Kind::CountDistinct { item, .. } => meaning.map(|(meaning, range)| {
+                Box::new(CountDistinct::new(meaning.clone(), *range, Arc::clone(item), budget)) as _
+            }),
+            Kind::Sum { of, result, each_has_some } => {
+                Sum::new(of, result, *each_has_some).map(|sum| Box::new(sum) as _)
+            }
+            Kind::Mean { of } => Mean::new(of).map(|mean| Box::new(mean) as _),
+            Kind::Extreme { which, of } => Extreme::new(*which, of).map(|extreme| Box::new(extreme) as _),
+            Kind::Engine(function) => Some(Box::new(EngineAggregate::new(function, self.types.clone())?)),
+        };
+        own.ok_or_else(|| datafusion_common::internal_datafusion_err!("{:?} can't be computed", self.kind))
+    }
+}
+
+impl Kind {
+    /// How a function is computed, of every row of a group or of some; takes casts and constants off its arguments where it needs none.
+    fn of(
+        function: &Arc<AggregateFunctionExpr>,
+        arguments: &mut Vec<Arc<dyn PhysicalExpr>>,
+        schema: &Schema,
+        every_row: bool,
+    ) -> Result<Self> {
+        let engine = Self::Engine(Arc::clone(function));
+        let [argument] = arguments.as_slice() else { return Ok(engine) };
+        let of = argument.data_type(schema)?;
+        let result = function.field().data_type().clone();
+        let name = function.fun().name();
+        let each_has_some = every_row && !argument.nullable(schema)?;
+        if function.is_distinct() {
+            let state = function.state_fields()?;
+            let item = match (state.as_slice(), name) {
+                ([field], "count") => match field.data_type() {
+                    DataType::List(item) if *item.data_type() == of && Meaning::is_known(&of) => Arc::clone(item),
+                    _ => return Ok(engine),
+                },
+                _ => return Ok(engine),
+            };
+            return Ok(Self::CountDistinct { of, item });
+        }
+        // What was cast from an integer may be added as that.
+        let narrow = argument.downcast_ref::<CastExpr>().map(|cast| Arc::clone(cast.expr()));
+        let narrow = match narrow {
+            Some(expr) => Some((expr.data_type(schema)?, expr)).filter(|(data_type, _)| data_type.is_integer()),
+            None => None,
+        };
+        Ok(match name {
+            "count" => match argument.downcast_ref::<Literal>() {
+                Some(literal) if !literal.value().is_null() => {
+                    arguments.clear();
+                    Self::CountRows
+                }
+                _ => Self::CountValues,
+            },
+            "sum" => match narrow {
+                Some((of, expr)) if Sum::new(&of, &result, each_has_some).is_some() => {
+                    *arguments = vec![expr];
+                    Self::Sum { of, result, each_has_some }
+                }
+                _ if Sum::new(&of, &result, each_has_some).is_some() => Self::Sum { of, result, each_has_some },
+                _ => engine,
+            },
+            "avg" if result == DataType::Float64 => match narrow {
+                Some((of, expr)) if of != DataType::Float64 && Mean::new(&of).is_some() => {
+                    *arguments = vec![expr];
+                    Self::Mean { of }
+                }
+                _ if of == DataType::Float64 => Self::Mean { of },
+                _ => engine,
+            },
+            "min" if Extreme::new(Which::Least, &of).is_some() => Self::Extreme { which: Which::Least, of },
+            "max" if Extreme::new(Which::Greatest, &of).is_some() => Self::Extreme { which: Which::Greatest, of },
+            _ => engine,
+        })
+    }
+}
+
+/// The rows for which a condition is true.
+fn passing(condition: &Vector) -> Result<BooleanBuffer> {
+    let array = condition.array().map_err(from_exec)?;
+    let condition = array
+        .as_boolean_opt()
+        .ok_or_else(|| datafusion_common::internal_datafusion_err!("a FILTER that is no condition"))?;
+    Ok(match condition.nulls() {
+        Some(nulls) => condition.values() & nulls.inner(),
+        None => condition.values().clone(),
+    })
+}

@@ -1,0 +1,261 @@
+//! A running aggregate: a task for each partition of the input, and the groups that come of them.
+//!
+//! The tasks begin when the first of the output's partitions is asked for rows, and end when all of these are gone. Where memory is refused, a
+//! task passes its groups on to the [fallback](super::fallback); from then on all groups of all tasks take that way.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::SchemaRef;
+use datafusion_common::{DataFusionError, Result, internal_datafusion_err};
+use datafusion_common_runtime::JoinSet;
+use datafusion_execution::TaskContext;
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::aggregates::AggregateExec;
+use plinth_core::sync::lock;
+use plinth_exec::ExecError;
+use plinth_exec::grouping::{Division, Grouping, Merge, Top};
+use plinth_io::MemoryBudget;
+use tokio::sync::watch;
+
+use super::fallback::{States, fallback};
+use super::input::{Input, Source};
+use super::plan::{Meanings, Plan};
+use crate::error::{from_exec, from_join};
+
+/// Rows of a batch of states.
+const STATES: usize = 8192;
+
+/// What is to be run.
+pub(super) struct Work {
+    pub(super) plan: Plan,
+    pub(super) input: Input,
+    /// The engine's aggregate, for groups that do not fit.
+    pub(super) last: AggregateExec,
+    pub(super) context: Arc<TaskContext>,
+    pub(super) budget: Arc<MemoryBudget>,
+    /// Partitions of the output.
+    pub(super) partitions: usize,
+}
+
+/// How far it is.
+#[derive(Clone)]
+enum Phase {
+    /// Rows are read.
+    Reading,
+    /// The groups are there.
+    Grouped(Arc<Groups>),
+    /// Memory was refused: the plan gives the result.
+    GivingWay(Arc<dyn ExecutionPlan>),
+    Failed(Arc<DataFusionError>),
+}
+
+/// The groups, which the output's partitions take part by part.
+pub(super) struct Groups {
+    kept: Kept,
+    next: AtomicUsize,
+}
+
+enum Kept {
+    /// Of one thread.
+    Sole(Mutex<Option<Grouping>>),
+    /// Of several.
+    Several(Merge),
+}
+
+/// Where the result is.
+pub(super) enum Outcome {
+    Groups(Arc<Groups>),
+    Plan(Arc<dyn ExecutionPlan>),
+}
+
+/// A running aggregate.
+pub(super) struct Running {
+    phase: watch::Receiver<Phase>,
+    /// Ends with the last partition of the output.
+    _tasks: JoinSet<()>,
+}
+
+/// What the tasks share.
+struct Shared {
+    work: Work,
+    meanings: Meanings,
+    phase: watch::Sender<Phase>,
+    /// Where groups go that give way.
+    states: OnceLock<States>,
+    /// One at a time decides that.
+    giving_way: Mutex<()>,
+}
+
+impl Running {
+    /// Starts the tasks.
+    pub(super) fn start(work: Work) -> Result<Self> {
+        let meanings = work.plan.meanings(&work.input, &work.budget)?;
+        let (phase, receiver) = watch::channel(Phase::Reading);
+        let sources = (0..work.input.partitions()).map(|partition| work.input.rows(partition, &work.context));
+        let sources = sources.collect::<Result<Vec<_>>>()?;
+        let shared = Shared { work, meanings, phase, states: OnceLock::new(), giving_way: Mutex::new(()) };
+        let shared = Arc::new(shared);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move { shared.run(sources).await });
+        Ok(Self { phase: receiver, _tasks: tasks })
+    }
+
+    /// Waits until the result can be read.
+    pub(super) async fn outcome(&self) -> Result<Outcome> {
+        let mut phase = self.phase.clone();
+        let ended = |_| internal_datafusion_err!("an aggregate ended without a result");
+        let phase = phase.wait_for(|phase| !matches!(phase, Phase::Reading)).await.map_err(ended)?;
+        match &*phase {
+            Phase::Grouped(groups) => Ok(Outcome::Groups(Arc::clone(groups))),
+            Phase::GivingWay(plan) => Ok(Outcome::Plan(Arc::clone(plan))),
+            Phase::Failed(error) => Err(DataFusionError::Shared(Arc::clone(error))),
+            Phase::Reading => Err(internal_datafusion_err!("an aggregate that reads has a result")),
+        }
+    }
+}
+
+impl Shared {
+    async fn run(self: &Arc<Self>, sources: Vec<Source>) {
+        let ended = match self.gather(sources).await {
+            Ok(groupings) => self.finish(groupings).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = ended {
+            match self.states.get() {
+                // Those who read the states have the error then.
+                Some(states) => drop(states.send(Err(error)).await),
+                None => drop(self.phase.send(Phase::Failed(Arc::new(error)))),
+            }
+        }
+    }
+
+    /// The groups of each source.
+    async fn gather(self: &Arc<Self>, sources: Vec<Source>) -> Result<Vec<Grouping>> {
+        let mut tasks = JoinSet::new();
+        for source in sources {
+            let shared = Arc::clone(self);
+            tasks.spawn(async move { shared.group(source).await });
+        }
+        let mut groupings = Vec::new();
+        while let Some(grouping) = tasks.join_next().await {
+            groupings.push(grouping.map_err(from_join)??);
+        }
+        Ok(groupings)
+    }
+
+    /// Groups the rows of a source.
+    async fn group(&self, mut source: Source) -> Result<Grouping> {
+        let mut grouping = self.work.plan.grouping(&self.meanings, &self.work.budget)?;
+        while let Some(rows) = source.next().await? {
+            let chunk = self.work.plan.chunk(&rows)?;
+            if let Err(refused) = grouping.push(&chunk) {
+                if !matches!(refused, ExecError::Memory(_)) || grouping.is_empty() {
+                    return Err(from_exec(refused));
+                }
+                self.give_way(&mut grouping).await?;
+                grouping.push(&chunk).map_err(from_exec)?;
+            }
+            tokio::task::consume_budget().await;
+        }
+        Ok(grouping)
+    }
+
+    /// Passes all groups on as states.
+    async fn give_way(&self, grouping: &mut Grouping) -> Result<()> {
+        let states = self.states()?;
+        let schema = self.work.last.input().schema();
+        let arrays = grouping.partial().map_err(from_exec)?;
+        let batch = batch_of(&schema, arrays)?;
+        for start in (0..batch.num_rows()).step_by(STATES) {
+            let part = batch.slice(start, STATES.min(batch.num_rows() - start));
+            if states.send(Ok(part)).await.is_err() {
+                return Err(internal_datafusion_err!("the states of groups are read no more"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where states go; the first to ask has the output's partitions look there.
+    fn states(&self) -> Result<&States> {
+        let _one = lock(&self.giving_way);
+        if let Some(states) = self.states.get() {
+            return Ok(states);
+        }
+        let (states, plan) = fallback(&self.work.last, self.work.partitions)?;
+        let states = self.states.get_or_init(|| states);
+        self.phase.send_replace(Phase::GivingWay(plan));
+        Ok(states)
+    }
+
+    async fn finish(&self, mut groupings: Vec<Grouping>) -> Result<()> {
+        let refused = match self.states.get() {
+            Some(_) => true,
+            None => !self.merges_within(&groupings),
+        };
+        if refused {
+            for grouping in groupings.iter_mut().filter(|grouping| !grouping.is_empty()) {
+                self.give_way(grouping).await?;
+            }
+            return Ok(());
+        }
+        let first = groupings.pop();
+        groupings.retain(|grouping| !grouping.is_empty());
+        groupings.extend(first.filter(|first| groupings.is_empty() || !first.is_empty()));
+        let kept = if groupings.len() == 1 {
+            Kept::Sole(Mutex::new(groupings.pop()))
+        } else {
+            Kept::Several(divided(groupings).await?)
+        };
+        self.phase.send_replace(Phase::Grouped(Arc::new(Groups { kept, next: AtomicUsize::new(0) })));
+        Ok(())
+    }
+
+    /// Whether there is memory to merge: all groups are divided side by side, then each partition of the output merges a part at a time.
+    fn merges_within(&self, groupings: &[Grouping]) -> bool {
+        let all: u64 = groupings.iter().map(Grouping::bytes).sum();
+        groupings.len() < 2 || self.work.budget.check("group by", all + all / 32 * self.work.partitions as u64).is_ok()
+    }
+}
+
+impl Groups {
+    /// The next part and those of its groups that can be among the first. None if all are taken.
+    pub(super) fn next(&self, top: Option<&Top>) -> Result<Option<(Grouping, Vec<u32>)>> {
+        let part = self.next.fetch_add(1, Ordering::Relaxed);
+        let grouping = match &self.kept {
+            Kept::Sole(grouping) => lock(grouping).take(),
+            Kept::Several(merge) if part < merge.parts() => Some(merge.merged(part).map_err(from_exec)?),
+            Kept::Several(_) => None,
+        };
+        let Some(mut grouping) = grouping else { return Ok(None) };
+        let groups = match top {
+            Some(top) => grouping.top(top).map_err(from_exec)?,
+            None => grouping.all(),
+        };
+        Ok(Some((grouping, groups)))
+    }
+}
+
+/// Divides the groups of several threads, side by side.
+async fn divided(groupings: Vec<Grouping>) -> Result<Merge> {
+    let division = Arc::new(Division::new(&groupings).map_err(from_exec)?);
+    let mut tasks = JoinSet::new();
+    for grouping in groupings {
+        let division = Arc::clone(&division);
+        tasks.spawn(async move { division.divide(grouping) });
+    }
+    let mut sources = Vec::new();
+    while let Some(divided) = tasks.join_next().await {
+        sources.push(divided.map_err(from_join)?.map_err(from_exec)?);
+    }
+    let division = Arc::into_inner(division);
+    Ok(Merge::new(division.ok_or_else(|| internal_datafusion_err!("groups are still being divided"))?, sources))
+}
+
+/// A batch of arrays; there may be none.
+pub(super) fn batch_of(schema: &SchemaRef, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
+    let rows = arrays.first().map_or(1, |array| array.len());
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
+}

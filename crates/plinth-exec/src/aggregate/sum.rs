@@ -1,0 +1,283 @@
+//! `sum(x)` and `avg(x)`.
+
+use std::sync::Arc;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Float64Type};
+use arrow_array::{ArrayRef, Float64Array, UInt64Array, make_array};
+use arrow_buffer::{Buffer, NullBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+
+use super::{Aggregate, Input, Merged, States, StatesRead, argument, counting, each};
+use crate::error::{ExecError, Result};
+use crate::numbers::Numbers;
+use crate::vector::Vector;
+
+/// How values are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Integers and decimals whose sums fit a word, as two's complement: signed or not.
+    Word,
+    /// Integers whose sums may not: two words.
+    Double,
+    /// Decimals of 128 bits: two words.
+    Wide,
+    /// Doubles.
+    Float,
+}
+
+/// Values added up.
+#[derive(Clone, Debug)]
+struct Adder {
+    kind: Kind,
+    /// How integers are read.
+    numbers: Numbers,
+    /// Whether values are counted, in the first word of a state: where there may be groups without any, or where it matters how many there are.
+    counted: bool,
+    scratch: Vec<Vec<i64>>,
+}
+
+const SIGN: i64 = i64::MIN;
+
+impl Adder {
+    fn new(kind: Kind, numbers: Numbers, counted: bool) -> Self {
+        Self { kind, numbers, counted, scratch: vec![Vec::new(); numbers.width()] }
+    }
+
+    /// The first word of the sum.
+    fn at(&self) -> usize {
+        usize::from(self.counted)
+    }
+
+    fn words(&self) -> usize {
+        match self.kind {
+            Kind::Word | Kind::Float => self.at() + 1,
+            Kind::Double | Kind::Wide => self.at() + 2,
+        }
+    }
+
+    fn update(&mut self, states: &mut States<'_>, input: &Input<'_>) -> Result<()> {
+        let argument = argument(input)?;
+        let (counts, groups) = (counting(argument, input.filter), input.groups);
+        let (rows, counts) = (groups.len(), counts.as_ref());
+        if self.counted {
+            each(rows, counts, |row| states.change(groups[row], 0, |count| count + 1));
+        }
+        let mut sums = states.behind(self.at());
+        match self.kind {
+            Kind::Word | Kind::Double => {
+                let Self { numbers, scratch, kind, .. } = self;
+                numbers.read(argument.array()?.as_ref(), scratch)?;
+                let flip = if *numbers == Numbers::Unsigned(8) { SIGN } else { 0 };
+                let values = scratch.first().map_or(&[][..], Vec::as_slice);
+                if *kind == Kind::Word {
+                    each(rows, counts, |row| {
+                        let value = (values[row] ^ flip).cast_unsigned();
+                        sums.change(groups[row], 0, |sum| sum.wrapping_add(value));
+                    });
+                } else {
+                    each(rows, counts, |row| {
+                        let value = if flip == 0 {
+                            i128::from(values[row])
+                        } else {
+                            i128::from((values[row] ^ flip).cast_unsigned())
+                        };
+                        add_wide(&mut sums, groups[row], value);
+                    });
+                }
+            }
+            Kind::Wide => {
+                let array = argument.array()?;
+                let values = array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| other(argument))?.values();
+                each(rows, counts, |row| add_wide(&mut sums, groups[row], values[row]));
+            }
+            Kind::Float => {
+                let array = argument.array()?;
+                let values = array.as_primitive_opt::<Float64Type>().ok_or_else(|| other(argument))?.values();
+                each(rows, counts, |row| sums.change(groups[row], 0, |sum| add_float(sum, values[row])));
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(&self, states: &mut States<'_>, from: &Merged<'_>) {
+        let at = self.at();
+        if self.counted {
+            from.pairs().for_each(|(source, target)| {
+                states.change(target, 0, |count| count + from.states.word(source, 0));
+            });
+        }
+        let mut sums = states.behind(at);
+        for (source, target) in from.pairs() {
+            let more = from.states.word(source, at);
+            match self.kind {
+                Kind::Word => sums.change(target, 0, |sum| sum.wrapping_add(more)),
+                Kind::Float => sums.change(target, 0, |sum| add_float(sum, f64::from_bits(more))),
+                Kind::Double | Kind::Wide => add_wide(&mut sums, target, wide(&from.states, source, at)),
+            }
+        }
+    }
+
+    /// Which groups have a sum: those with values.
+    fn nulls(&self, states: &StatesRead<'_>, groups: &[u32]) -> Option<NullBuffer> {
+        if !self.counted {
+            return None;
+        }
+        let nulls = NullBuffer::from_iter(groups.iter().map(|&group| states.word(group, 0) > 0));
+        (nulls.null_count() > 0).then_some(nulls)
+    }
+
+    /// The sums as an array of a type as wide as a state.
+    fn sums(&self, data_type: &DataType, states: &StatesRead<'_>, groups: &[u32]) -> Result<ArrayRef> {
+        let buffer: Buffer = match self.kind {
+            Kind::Word | Kind::Float => {
+                groups.iter().map(|&group| states.word(group, self.at())).collect::<Vec<_>>().into()
+            }
+            Kind::Double | Kind::Wide => {
+                groups.iter().map(|&group| wide(states, group, self.at())).collect::<Vec<_>>().into()
+            }
+        };
+        let data = ArrayData::builder(data_type.clone()).len(groups.len()).add_buffer(buffer);
+        Ok(make_array(data.nulls(self.nulls(states, groups)).build()?))
+    }
+}
+
+fn other(argument: &Vector) -> ExecError {
+    let found = argument.array().map_or_else(|_| "codes".to_owned(), |array| array.data_type().to_string());
+    ExecError::internal(format!("a sum was given values of {found}"))
+}
+
+#[inline]
+fn add_float(sum: u64, value: f64) -> u64 {
+    (f64::from_bits(sum) + value).to_bits()
+}
+
+#[inline]
+fn wide(states: &StatesRead<'_>, group: u32, at: usize) -> i128 {
+    (u128::from(states.word(group, at + 1)) << 64 | u128::from(states.word(group, at))).cast_signed()
+}
+
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "the halves of a sum")]
+fn add_wide(sums: &mut States<'_>, group: u32, value: i128) {
+    let before = u128::from(sums.word(group, 1)) << 64 | u128::from(sums.word(group, 0));
+    let sum = before.wrapping_add(value.cast_unsigned());
+    sums.set(group, 0, sum as u64);
+    sums.set(group, 1, (sum >> 64) as u64);
+}
+
+/// Sums: of integers with a result of 64 bits, which wrap around as the engine's do, of doubles, of decimals.
+#[derive(Clone, Debug)]
+pub struct Sum {
+    adder: Adder,
+    result: DataType,
+}
+
+impl Sum {
+    /// Sums of values of a type, as a type; if each group has a value, that need not be told. `None` if they are not ours to add.
+    pub fn new(values: &DataType, result: &DataType, each_has_some: bool) -> Option<Self> {
+        let numbers = Numbers::of(values)?;
+        let kind = match (numbers, result) {
+            (Numbers::Signed(_), DataType::Int64) if values.is_signed_integer() => Kind::Word,
+            (Numbers::Unsigned(_), DataType::UInt64) => Kind::Word,
+            (Numbers::Wide, DataType::Decimal128(..)) => Kind::Wide,
+            (Numbers::Float64, DataType::Float64) => Kind::Float,
+            _ => return None,
+        };
+        Some(Self { adder: Adder::new(kind, numbers, !each_has_some), result: result.clone() })
+    }
+}
+
+impl Aggregate for Sum {
+    fn words(&self) -> usize {
+        self.adder.words()
+    }
+
+    fn update(&mut self, states: &mut States<'_>, input: &Input<'_>) -> Result<()> {
+        self.adder.update(states, input)
+    }
+
+    fn merge(&mut self, states: &mut States<'_>, from: &Merged<'_>) -> Result<()> {
+        self.adder.merge(states, from);
+        Ok(())
+    }
+
+    fn values(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<ArrayRef> {
+        self.adder.sums(&self.result, states, groups)
+    }
+
+    fn partial(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<Vec<ArrayRef>> {
+        Ok(vec![self.values(states, groups)?])
+    }
+
+    fn fresh(&self) -> Result<Box<dyn Aggregate>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+/// Means of integers (of the exact sum) and of doubles.
+#[derive(Clone, Debug)]
+pub struct Mean {
+    adder: Adder,
+}
+
+impl Mean {
+    /// Means of values of a type; `None` if they are not ours to add.
+    pub fn new(values: &DataType) -> Option<Self> {
+        let numbers = Numbers::of(values)?;
+        let kind = match numbers {
+            Numbers::Signed(8) | Numbers::Unsigned(8) if values.is_integer() => Kind::Double,
+            Numbers::Signed(_) | Numbers::Unsigned(_) if values.is_integer() => Kind::Word,
+            Numbers::Float64 => Kind::Float,
+            _ => return None,
+        };
+        Some(Self { adder: Adder::new(kind, numbers, true) })
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a mean is a double")]
+    fn sum(&self, states: &StatesRead<'_>, group: u32) -> f64 {
+        match self.adder.kind {
+            Kind::Word if matches!(self.adder.numbers, Numbers::Signed(_)) => {
+                states.word(group, 1).cast_signed() as f64
+            }
+            Kind::Word => states.word(group, 1) as f64,
+            Kind::Double | Kind::Wide => wide(states, group, 1) as f64,
+            Kind::Float => f64::from_bits(states.word(group, 1)),
+        }
+    }
+}
+
+impl Aggregate for Mean {
+    fn words(&self) -> usize {
+        self.adder.words()
+    }
+
+    fn update(&mut self, states: &mut States<'_>, input: &Input<'_>) -> Result<()> {
+        self.adder.update(states, input)
+    }
+
+    fn merge(&mut self, states: &mut States<'_>, from: &Merged<'_>) -> Result<()> {
+        self.adder.merge(states, from);
+        Ok(())
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a mean is a double")]
+    fn values(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<ArrayRef> {
+        let means = groups.iter().map(|&group| self.sum(states, group) / states.word(group, 0) as f64);
+        Ok(Arc::new(Float64Array::new(means.collect::<Vec<_>>().into(), self.adder.nulls(states, groups))))
+    }
+
+    /// The engine's: how many values there were, and their sum as a double.
+    fn partial(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<Vec<ArrayRef>> {
+        let counts = UInt64Array::from_iter_values(groups.iter().map(|&group| states.word(group, 0)));
+        let sums = groups.iter().map(|&group| self.sum(states, group)).collect::<Vec<_>>();
+        let sums = Float64Array::new(sums.into(), self.adder.nulls(states, groups));
+        Ok(vec![Arc::new(counts), Arc::new(sums)])
+    }
+
+    fn fresh(&self) -> Result<Box<dyn Aggregate>> {
+        Ok(Box::new(self.clone()))
+    }
+}

@@ -1,0 +1,306 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type};
+use arrow_array::{Array, Float64Array, Int32Array, StringViewArray};
+use arrow_schema::{DataType, Field};
+use proptest::prelude::*;
+
+use super::*;
+use crate::aggregate::{Count, CountDistinct, Extreme, Mean, Sum, Which};
+use crate::key::Meaning;
+
+/// Two key columns, an argument and whether a filter leaves the row.
+type Row = (Option<i32>, Option<String>, Option<i64>, bool);
+type Key = (Option<i32>, Option<String>);
+
+/// What a naive model says of a group.
+#[derive(Debug, Default, PartialEq)]
+struct Expected {
+    rows: i64,
+    filtered: i64,
+    sum: Option<i64>,
+    least: Option<i64>,
+    greatest: Option<i64>,
+    distinct: BTreeSet<i64>,
+}
+
+fn row() -> impl Strategy<Value = Row> {
+    let number = prop_oneof![-4..4_i32, any::<i32>()];
+    let text = prop_oneof!["[ab]{0,2}", "[a-c]{11,14}", Just("a long text that many rows have".to_owned())];
+    let argument = prop_oneof![-3..3_i64, any::<i64>()];
+    (prop::option::of(number), prop::option::of(text), prop::option::of(argument), any::<bool>())
+}
+
+fn expected(rows: &[Row]) -> BTreeMap<Key, Expected> {
+    let mut groups: BTreeMap<Key, Expected> = BTreeMap::new();
+    for (number, text, argument, left) in rows {
+        let group = groups.entry((*number, text.clone())).or_default();
+        group.rows += 1;
+        group.filtered += i64::from(*left);
+        if let Some(argument) = argument {
+            group.sum = Some(group.sum.unwrap_or(0).wrapping_add(*argument));
+            group.least = Some(group.least.unwrap_or(*argument).min(*argument));
+            group.greatest = Some(group.greatest.unwrap_or(*argument).max(*argument));
+            group.distinct.insert(*argument);
+        }
+    }
+    groups
+}
+
+fn chunk(rows: &[Row]) -> Chunk {
+    let array = |array: ArrayRef| Vector::Array(array);
+    let argument = array(Arc::new(arrow_array::Int64Array::from_iter(rows.iter().map(|row| row.2))));
+    let filter = BooleanBuffer::from_iter(rows.iter().map(|row| row.3));
+    let one = || vec![argument.clone()];
+    Chunk {
+        rows: rows.len(),
+        keys: vec![
+            array(Arc::new(Int32Array::from_iter(rows.iter().map(|row| row.0)))),
+            array(Arc::new(StringViewArray::from_iter(rows.iter().map(|row| row.1.as_deref())))),
+        ],
+        arguments: vec![vec![], vec![], one(), one(), one(), one(), one()],
+        filters: vec![None, Some(filter), None, None, None, None, None],
+    }
+}
+
+fn aggregates(budget: &Arc<MemoryBudget>) -> Vec<Box<dyn Aggregate>> {
+    let integer = DataType::Int64;
+    let item = Arc::new(Field::new("item", DataType::Int64, true));
+    let distinct = Meaning::of(&integer, budget).unwrap();
+    vec![
+        Box::new(Count::rows()),
+        Box::new(Count::rows()),
+        Box::new(Sum::new(&integer, &integer, false).unwrap()),
+        Box::new(Extreme::new(Which::Least, &integer).unwrap()),
+        Box::new(Extreme::new(Which::Greatest, &integer).unwrap()),
+        Box::new(CountDistinct::new(distinct, None, item, budget)),
+        Box::new(Mean::new(&integer).unwrap()),
+    ]
+}
+
+/// Checks groups against the model, and takes them out of it.
+fn compare(arrays: &[ArrayRef], expected: &mut BTreeMap<Key, Expected>) {
+    let integer = |column: usize, row: usize| {
+        let array = arrays[column].as_primitive::<Int64Type>();
+        array.is_valid(row).then(|| array.value(row))
+    };
+    for row in 0..arrays[0].len() {
+        let (numbers, texts) = (arrays[0].as_primitive::<Int32Type>(), arrays[1].as_string_view());
+        let number = numbers.is_valid(row).then(|| numbers.value(row));
+        let text = texts.is_valid(row).then(|| texts.value(row).to_owned());
+        let group = expected.remove(&(number, text)).expect("a group of the model, once");
+        assert_eq!(integer(2, row), Some(group.rows));
+        assert_eq!(integer(3, row), Some(group.filtered));
+        assert_eq!(integer(4, row), group.sum);
+        assert_eq!(integer(5, row), group.least);
+        assert_eq!(integer(6, row), group.greatest);
+        assert_eq!(integer(7, row), i64::try_from(group.distinct.len()).ok());
+        let means = arrays[8].as_primitive::<Float64Type>();
+        assert_eq!(means.is_null(row), group.sum.is_none());
+    }
+}
+
+/// Numbers that are the same for all threads, as all of a query have them.
+fn meanings(budget: &Arc<MemoryBudget>) -> Vec<Meaning> {
+    [DataType::Int32, DataType::Utf8View].iter().map(|data_type| Meaning::of(data_type, budget).unwrap()).collect()
+}
+
+fn grouped(rows: &[Row], size: usize, meanings: &[Meaning], budget: &Arc<MemoryBudget>) -> Grouping {
+    let mut grouping = Grouping::new(Keys::new(meanings.to_vec()), aggregates(budget), budget).unwrap();
+    for rows in rows.chunks(size) {
+        grouping.push(&chunk(rows)).unwrap();
+    }
+    grouping
+}
+
+fn merge(groupings: Vec<Grouping>) -> Merge {
+    let division = Division::new(&groupings).unwrap();
+    let divided = groupings.into_iter().map(|grouping| division.divide(grouping).unwrap()).collect();
+    Merge::new(division, divided)
+}
+
+fn budget() -> Arc<MemoryBudget> {
+    MemoryBudget::new(1 << 30)
+}
+
+proptest! {
+    #[test]
+    fn groups_are_those_of_the_model(rows in prop::collection::vec(row(), 1..300), size in 1..100_usize, threads in 1..4_usize) {
+        let budget = budget();
+        {
+            let meanings = meanings(&budget);
+            let share = rows.len().div_ceil(threads);
+            let groupings = rows.chunks(share).map(|rows| grouped(rows, size, &meanings, &budget)).collect();
+            let merge = merge(groupings);
+            let mut expected = expected(&rows);
+            for part in 0..merge.parts() {
+                let mut merged = merge.merged(part).unwrap();
+                let all = merged.all();
+                compare(&merged.values(&all).unwrap(), &mut expected);
+            }
+            prop_assert!(expected.is_empty());
+        }
+        prop_assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn one_thread_needs_no_merge(rows in prop::collection::vec(row(), 1..200), size in 1..100_usize) {
+        let budget = budget();
+        let mut grouping = grouped(&rows, size, &meanings(&budget), &budget);
+        let (all, mut expected) = (grouping.all(), expected(&rows));
+        for some in all.chunks(7) {
+            compare(&grouping.values(some).unwrap(), &mut expected);
+        }
+        prop_assert!(expected.is_empty());
+    }
+
+    #[test]
+    fn the_first_groups_are_among_the_top(
+        rows in prop::collection::vec(row(), 1..200),
+        count in 0..12_usize,
+        descending in any::<bool>(),
+        nulls_first in any::<bool>(),
+        whole in any::<bool>(),
+        column in prop_oneof![Just(Column::Key(0)), (0..7_usize).prop_map(Column::Aggregate)],
+    ) {
+        let budget = budget();
+        let mut grouping = grouped(&rows, 64, &meanings(&budget), &budget);
+        let all = grouping.all();
+        let by = vec![(column, Order { descending, nulls_first })];
+        let top = grouping.top(&Top { by, whole, count }).unwrap();
+        prop_assert!(top.len() >= count.min(all.len()));
+        prop_assert!(!whole || top.len() == count.min(all.len()));
+        let at = match column { Column::Key(at) => at, Column::Aggregate(at) => at + 2 };
+        let values = grouping.values(&all).unwrap().swap_remove(at);
+        let mut order: Vec<u32> = arrow_ord(&values, descending, nulls_first);
+        order.truncate(count);
+        for group in order {
+            let equal = |other: u32| values.slice(group as usize, 1) == values.slice(other as usize, 1);
+            prop_assert!(top.contains(&group) || top.iter().any(|&other| equal(other)));
+        }
+    }
+
+    #[test]
+    fn states_that_were_passed_on_are_those_of_their_rows(rows in prop::collection::vec(row(), 1..100)) {
+        let budget = budget();
+        let mut grouping = grouped(&rows, 16, &meanings(&budget), &budget);
+        let groups = grouping.len();
+        let arrays = grouping.partial().unwrap();
+        prop_assert_eq!(grouping.len(), 0);
+        // Keys, five states of one array, the list of distinct values, the mean's two.
+        prop_assert_eq!(arrays.len(), 2 + 5 + 1 + 2);
+        prop_assert!(arrays.iter().all(|array| array.len() == groups));
+        let lists = arrays[7].as_list::<i32>();
+        let expected = expected(&rows);
+        for row in 0..groups {
+            let (numbers, texts) = (arrays[0].as_primitive::<Int32Type>(), arrays[1].as_string_view());
+            let number = numbers.is_valid(row).then(|| numbers.value(row));
+            let text = texts.is_valid(row).then(|| texts.value(row).to_owned());
+            let values: BTreeSet<i64> = lists.value(row).as_primitive::<Int64Type>().values().iter().copied().collect();
+            prop_assert_eq!(&values, &expected[&(number, text)].distinct);
+        }
+        grouping.push(&chunk(&rows)).unwrap();
+        prop_assert_eq!(grouping.len(), groups);
+    }
+}
+
+/// The rows of an array in order.
+fn arrow_ord(values: &ArrayRef, descending: bool, nulls_first: bool) -> Vec<u32> {
+    let numbers = crate::numbers::Numbers::of(values.data_type()).unwrap();
+    let mut read = vec![Vec::new(); numbers.width()];
+    numbers.read(values.as_ref(), &mut read).unwrap();
+    let mut rows: Vec<u32> = (0..u32::try_from(values.len()).unwrap()).collect();
+    rows.sort_by_key(|&row| {
+        let null = values.is_null(row as usize);
+        let number = i128::from(read[0][row as usize]);
+        let place = if null {
+            0
+        } else if descending {
+            -number
+        } else {
+            number
+        };
+        (null != nulls_first, place)
+    });
+    if nulls_first {
+        // Nulls, then the others: false orders before true.
+        rows.sort_by_key(|&row| values.is_valid(row as usize));
+    } else {
+        rows.sort_by_key(|&row| values.is_null(row as usize));
+    }
+    rows
+}
+
+#[test]
+fn zeros_are_one_group_and_so_are_nans() {
+    let budget = budget();
+    let meanings = vec![Meaning::of(&DataType::Float64, &budget).unwrap()];
+    let mut grouping = Grouping::new(Keys::new(meanings), vec![Box::new(Count::rows())], &budget).unwrap();
+    let floats = Float64Array::from(vec![0.0, -0.0, f64::NAN, -f64::NAN, 1.0]);
+    let (keys, rows) = (vec![Vector::Array(Arc::new(floats))], 5);
+    grouping.push(&Chunk { rows, keys, arguments: vec![vec![]], filters: vec![None] }).unwrap();
+    assert_eq!(grouping.len(), 3);
+}
+
+#[test]
+fn without_keys_there_is_one_group() {
+    let budget = budget();
+    let none = Grouping::new(Keys::new(vec![]), vec![Box::new(Count::rows())], &budget).unwrap();
+    let mut some = Grouping::new(Keys::new(vec![]), vec![Box::new(Count::rows())], &budget).unwrap();
+    some.push(&Chunk { rows: 5, keys: vec![], arguments: vec![vec![]], filters: vec![None] }).unwrap();
+    let merge = merge(vec![none, some]);
+    let mut merged = merge.merged(0).unwrap();
+    assert_eq!(merged.values(&[0]).unwrap()[0].as_primitive::<Int64Type>().value(0), 5);
+}
+
+#[test]
+fn many_groups_are_merged_in_parts() {
+    let budget = budget();
+    let meanings = vec![Meaning::of(&DataType::Int64, &budget).unwrap()];
+    let one = |from: i64| {
+        let mut grouping = Grouping::new(Keys::new(meanings.clone()), vec![Box::new(Count::rows())], &budget).unwrap();
+        for start in (from..from + 200_000).step_by(8000) {
+            let numbers = arrow_array::Int64Array::from_iter_values((start..start + 8000).map(|n| n * 7919));
+            let keys = vec![Vector::Array(Arc::new(numbers) as _)];
+            grouping.push(&Chunk { rows: 8000, keys, arguments: vec![vec![]], filters: vec![None] }).unwrap();
+        }
+        grouping
+    };
+    let merge = merge(vec![one(0), one(100_000), one(-50_000)]);
+    assert_eq!(merge.parts(), 64);
+    let (mut groups, mut rows) = (BTreeSet::new(), 0);
+    for part in 0..merge.parts() {
+        let mut merged = merge.merged(part).unwrap();
+        let all = merged.all();
+        let arrays = merged.values(&all).unwrap();
+        groups.extend(arrays[0].as_primitive::<Int64Type>().values().iter().copied());
+        rows += arrays[1].as_primitive::<Int64Type>().values().iter().sum::<i64>();
+    }
+    assert_eq!((groups.len(), rows), (350_000, 600_000));
+}
+
+#[test]
+fn refused_memory_changes_nothing() {
+    let budget = MemoryBudget::new(400 << 10);
+    let meanings = vec![Meaning::of(&DataType::Int64, &budget).unwrap()];
+    let mut grouping = Grouping::new(Keys::new(meanings), vec![Box::new(Count::rows())], &budget).unwrap();
+    let (mut taken, mut flushed) = (0, 0);
+    for start in (0..100_000_i64).step_by(1000) {
+        let numbers = arrow_array::Int64Array::from_iter_values((start..start + 1000).map(|n| n * 7919));
+        let keys = vec![Vector::Array(Arc::new(numbers) as _)];
+        let chunk = Chunk { rows: 1000, keys, arguments: vec![vec![]], filters: vec![None] };
+        if let Err(error) = grouping.push(&chunk) {
+            assert!(matches!(error, ExecError::Memory(_)), "{error}");
+            let states = grouping.partial().unwrap();
+            taken += states[1].as_primitive::<Int64Type>().values().iter().sum::<i64>();
+            flushed += 1;
+            grouping.push(&chunk).unwrap();
+        }
+    }
+    assert!(flushed > 1);
+    taken += grouping.partial().unwrap()[1].as_primitive::<Int64Type>().values().iter().sum::<i64>();
+    assert_eq!(taken, 100_000);
+    drop(grouping);
+    assert_eq!(budget.used(), 0);
+}

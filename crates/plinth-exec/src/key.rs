@@ -1,0 +1,284 @@
+//! Keys: columns of values as the numbers of a layout, and back.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::NullBuffer;
+use arrow_schema::DataType;
+use plinth_io::{MemoryBudget, OutOfMemory};
+
+use crate::domain::Domain;
+use crate::error::{ExecError, Result};
+use crate::layout::{Beyond, Layout};
+use crate::numbers::Numbers;
+use crate::rows::Rows;
+use crate::vector::{Coded, Vector};
+
+/// The least and the greatest number that a column is expected to have, if that is known.
+pub type Bounds = Option<(i64, i64)>;
+
+/// How the values of a key column become numbers.
+#[derive(Clone, Debug)]
+pub enum Meaning {
+    /// They are numbers.
+    Numbers(Numbers, DataType),
+    /// They are codes of one dictionary, in all rows there are.
+    Codes(Arc<dyn Coded>),
+    /// They are numbered as they come.
+    Domain(Arc<Domain>),
+}
+
+impl Meaning {
+    /// How values of a type become numbers; `None` if they can't.
+    pub fn of(data_type: &DataType, budget: &Arc<MemoryBudget>) -> Option<Self> {
+        match Numbers::of(data_type) {
+            Some(numbers) => Some(Self::Numbers(numbers, data_type.clone())),
+            None => Domain::new(data_type, budget).map(|domain| Self::Domain(Arc::new(domain))),
+        }
+    }
+
+    /// Whether [`Meaning::of`] knows how.
+    pub fn is_known(data_type: &DataType) -> bool {
+        Self::of(data_type, &MemoryBudget::new(0)).is_some()
+    }
+
+    /// Numbers of a value.
+    pub(crate) fn width(&self) -> usize {
+        match self {
+            Self::Numbers(numbers, _) => numbers.width(),
+            Self::Codes(_) | Self::Domain(_) => 1,
+        }
+    }
+
+    pub(crate) fn read(&self, vector: &Vector, into: &mut [Vec<i64>]) -> Result<()> {
+        match (self, vector, into) {
+            (Self::Numbers(numbers, _), vector, into) => numbers.read(vector.array()?.as_ref(), into),
+            (Self::Codes(of), Vector::Codes { ids, dictionary, .. }, [into, ..])
+                if dictionary.identity() == of.identity() =>
+            {
+                into.clear();
+                into.extend(ids.iter().map(|&id| i64::from(id)));
+                Ok(())
+            }
+            (Self::Domain(domain), vector, [into, ..]) => domain.numbers(vector, into),
+            // Nulls have no codes.
+            (Self::Codes(_), Vector::Array(array), [into, ..]) if array.logical_null_count() == array.len() => {
+                into.clear();
+                into.resize(array.len(), 0);
+                Ok(())
+            }
+            (Self::Codes(_), ..) => Err(ExecError::internal("rows whose values are not of the column's dictionary")),
+            (Self::Domain(_), ..) => Err(ExecError::internal("numbers need a place")),
+        }
+    }
+
+    /// The values of some numbers.
+    pub(crate) fn values(&self, numbers: &[Vec<i64>], nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let first = numbers.first().ok_or_else(|| ExecError::internal("there are no numbers"))?;
+        match self {
+            Self::Numbers(numbers_of, data_type) => numbers_of.write(data_type, numbers, nulls),
+            Self::Codes(dictionary) => {
+                let code = |&number: &i64| u32::try_from(number);
+                let codes = first.iter().map(code).collect::<Result<Vec<u32>, _>>();
+                let codes = codes.map_err(|_| ExecError::internal("a code that is no code"))?;
+                dictionary.values(&codes, nulls.as_ref())
+            }
+            Self::Domain(domain) => {
+                let valid = |row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+                let numbers = first.iter().enumerate().map(|(row, &number)| valid(row).then_some(number));
+                domain.values(&numbers.collect::<Vec<_>>())
+            }
+        }
+    }
+}
+
+/// Key columns, and how their numbers are packed as far as they are known.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    meanings: Vec<Meaning>,
+    pub(crate) layout: Layout,
+    /// The rows that are being packed: one column a field.
+    numbers: Vec<Vec<i64>>,
+    /// The same, one column a word.
+    packed: Vec<Vec<u64>>,
+}
+
+impl Keys {
+    /// Keys of some columns.
+    pub fn new(meanings: Vec<Meaning>) -> Self {
+        let mut nulls = Vec::new();
+        for meaning in &meanings {
+            let null = nulls.len() + meaning.width();
+            nulls.extend((0..meaning.width()).map(|_| Some(null)));
+            nulls.push(None);
+        }
+        let layout = Layout::new(&nulls);
+        let numbers = vec![Vec::new(); layout.fields()];
+        Self { meanings, layout, numbers, packed: Vec::new() }
+    }
+
+    /// Makes room for the numbers that columns are expected to have, one range a column: what comes to be known only by and by makes groups move
+    /// again and again.
+    #[must_use]
+    pub fn expecting(mut self, ranges: &[Bounds]) -> Self {
+        let mut at = 0;
+        for (meaning, range) in self.meanings.iter().zip(ranges) {
+            if let (Some((least, greatest)), 1) = (range, meaning.width()) {
+                self.layout = self.layout.widened(at, *least, *greatest);
+            }
+            at += meaning.width() + 1;
+        }
+        self
+    }
+
+    /// The meanings of its columns.
+    pub fn meanings(&self) -> &[Meaning] {
+        &self.meanings
+    }
+
+    /// No groups of such keys, whose states take so many words.
+    pub fn rows(&self, states: usize, budget: &Arc<MemoryBudget>) -> Rows {
+        Rows::new(&self.layout, states, budget)
+    }
+
+    /// The group of each row.
+    ///
+    /// # Errors
+    /// If there is no memory for new groups, none of which was made then, or values can't be had.
+    pub fn groups(&mut self, columns: &[Vector], count: usize, rows: &mut Rows, into: &mut Vec<u32>) -> Result<()> {
+        let mut at = 0;
+        for (meaning, column) in self.meanings.iter().zip(columns) {
+            let (values, rest) = self.numbers[at..].split_at_mut(meaning.width());
+            meaning.read(column, values)?;
+            if let Some(is_null) = rest.first_mut() {
+                mark_nulls(column.nulls().as_ref(), count, is_null);
+            }
+            at += meaning.width() + 1;
+        }
+        self.find(count, rows, into)
+    }
+
+    /// The group of each row of numbers that are there.
+    pub(crate) fn groups_of(
+        &mut self,
+        numbers: Vec<Vec<i64>>,
+        count: usize,
+        rows: &mut Rows,
+        into: &mut Vec<u32>,
+    ) -> Result<()> {
+        self.numbers = numbers;
+        self.find(count, rows, into)
+    }
+
+    fn find(&mut self, count: usize, rows: &mut Rows, into: &mut Vec<u32>) -> Result<()> {
+        rows.reserve(count)?;
+        loop {
+            self.nulls_to_base();
+            match self.layout.pack(&self.numbers, count, &mut self.packed) {
+                Ok(()) => break,
+                Err(Beyond(field)) => {
+                    let (least, greatest) = self.range(field);
+                    self.widen(self.layout.widened(field, least, greatest), rows)?;
+                    rows.reserve(count)?;
+                }
+            }
+        }
+        rows.groups(&self.packed, count, into);
+        Ok(())
+    }
+
+    /// Takes a layout that has room for all that the own one has, and moves groups to it.
+    pub(crate) fn widen(&mut self, layout: Layout, rows: &mut Rows) -> Result<(), OutOfMemory> {
+        if layout != self.layout {
+            rows.widen(&self.layout, &layout)?;
+            self.layout = layout;
+        }
+        Ok(())
+    }
+
+    /// Rows that are null hold anything: the same number in each makes them one group.
+    fn nulls_to_base(&mut self) {
+        let mut at = 0;
+        for meaning in &self.meanings {
+            let (values, rest) = self.numbers[at..].split_at_mut(meaning.width());
+            let nulls = rest.first().map_or(&[][..], Vec::as_slice);
+            if !nulls.is_empty() {
+                for (field, values) in values.iter_mut().enumerate() {
+                    let base = self.layout.base(at + field);
+                    let rows = values.iter_mut().zip(nulls).filter(|(_, null)| **null != 0);
+                    rows.for_each(|(value, _)| *value = base);
+                }
+            }
+            at += meaning.width() + 1;
+        }
+    }
+
+    /// The least and the greatest number of a field, null rows aside.
+    fn range(&self, field: usize) -> (i64, i64) {
+        let numbers = self.numbers[field].iter();
+        match self.layout.null_of(field).map(|null| &self.numbers[null]) {
+            Some(nulls) if !nulls.is_empty() => {
+                bounds(numbers.zip(nulls).filter(|(_, null)| **null == 0).map(|(number, _)| number))
+            }
+            _ => bounds(numbers),
+        }
+    }
+
+    /// The values of some groups' keys, one array a column.
+    ///
+    /// # Errors
+    /// If values can't be had.
+    pub fn values(&self, rows: &Rows, groups: &[u32]) -> Result<Vec<ArrayRef>> {
+        let mut at = 0;
+        let mut arrays = Vec::with_capacity(self.meanings.len());
+        for (column, meaning) in self.meanings.iter().enumerate() {
+            arrays.push(self.column(column, at, rows, groups)?);
+            at += meaning.width() + 1;
+        }
+        Ok(arrays)
+    }
+
+    /// The values of one column, if they are numbers.
+    pub(crate) fn number_column(&self, column: usize, rows: &Rows, groups: &[u32]) -> Result<Option<ArrayRef>> {
+        if !matches!(self.meanings.get(column), Some(Meaning::Numbers(..))) {
+            return Ok(None);
+        }
+        let at = self.meanings[..column].iter().map(|meaning| meaning.width() + 1).sum();
+        self.column(column, at, rows, groups).map(Some)
+    }
+
+    fn column(&self, column: usize, at: usize, rows: &Rows, groups: &[u32]) -> Result<ArrayRef> {
+        let meaning = &self.meanings[column];
+        let null = at + meaning.width();
+        let number = |field: usize| {
+            let of_group = |&group: &u32| self.layout.unpack(rows.key(group), field);
+            groups.iter().map(of_group).collect::<Vec<i64>>()
+        };
+        let valid: Vec<bool> = groups.iter().map(|&group| self.layout.unpack(rows.key(group), null) == 0).collect();
+        let nulls = valid.contains(&false).then(|| NullBuffer::from(valid));
+        meaning.values(&(at..null).map(number).collect::<Vec<_>>(), nulls)
+    }
+
+    /// The numbers of some groups' keys, one column a field, as [`Keys::groups_of`] takes them.
+    pub(crate) fn numbers_of(&self, rows: &Rows, groups: &[u32]) -> Vec<Vec<i64>> {
+        let of = |field| groups.iter().map(|&group| self.layout.unpack(rows.key(group), field)).collect();
+        (0..self.layout.fields()).map(of).collect()
+    }
+}
+
+/// One where a row is null; nothing at all if none is.
+pub(crate) fn mark_nulls(nulls: Option<&NullBuffer>, rows: usize, into: &mut Vec<i64>) {
+    into.clear();
+    if let Some(nulls) = nulls {
+        into.extend((0..rows).map(|row| i64::from(nulls.is_null(row))));
+    }
+}
+
+fn bounds<'a>(mut numbers: impl Iterator<Item = &'a i64>) -> (i64, i64) {
+    let Some(&first) = numbers.next() else { return (0, 0) };
+    numbers.fold((first, first), |(least, greatest), &number| (least.min(number), greatest.max(number)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests;

@@ -1,0 +1,23 @@
+//! Execution on encoded values: how rows are grouped without undoing their encoding.
+//!
+//! - [`vector`]: what operators exchange, columns of which some are still codes.
+//! - [`numbers`], [`domain`]: values as integers; byte strings by numbering them as they come.
+//! - [`layout`], [`key`]: several integers packed into one or two words, in as many bits as their ranges take.
+//! - [`words`], [`rows`]: the groups in memory, found by address or by hash.
+//! - [`aggregate`]: what is kept of each group.
+//! - [`grouping`]: a thread's groups, and those of several threads merged.
+//!
+//! Everything here is synchronous and knows no engine: rows are pushed, groups come out.
+
+pub mod aggregate;
+pub mod domain;
+pub mod error;
+pub mod grouping;
+pub mod key;
+pub mod layout;
+pub mod numbers;
+pub mod rows;
+pub mod vector;
+pub mod words;
+
+pub use error::{ExecError, Result};

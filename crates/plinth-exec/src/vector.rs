@@ -1,0 +1,80 @@
+//! What operators exchange: columns of some rows, of which some are still codes.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
+
+use crate::error::Result;
+
+/// The values that codes stand for.
+pub trait Coded: Debug + Send + Sync {
+    /// How many there are; codes are below it.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The same number for the same values, as long as they live.
+    fn identity(&self) -> usize;
+
+    /// The values of some codes; null rows may hold any code.
+    ///
+    /// # Errors
+    /// If a code is no value's, or the values can't be had.
+    fn values(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> Result<ArrayRef>;
+}
+
+/// One column of some rows.
+#[derive(Clone, Debug)]
+pub enum Vector {
+    /// Values.
+    Array(ArrayRef),
+    /// Codes of values: equal codes of one dictionary are equal values.
+    Codes {
+        /// One a row; anything where the row is null.
+        ids: ScalarBuffer<u32>,
+        /// Which rows are null.
+        nulls: Option<NullBuffer>,
+        /// What the codes mean.
+        dictionary: Arc<dyn Coded>,
+    },
+}
+
+impl Vector {
+    /// Rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Array(array) => array.len(),
+            Self::Codes { ids, .. } => ids.len(),
+        }
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Which rows are null; none if all hold a value.
+    pub fn nulls(&self) -> Option<NullBuffer> {
+        let nulls = match self {
+            Self::Array(array) => array.logical_nulls(),
+            Self::Codes { nulls, .. } => nulls.clone(),
+        };
+        nulls.filter(|nulls| nulls.null_count() > 0)
+    }
+
+    /// The values.
+    ///
+    /// # Errors
+    /// If a code has none.
+    pub fn array(&self) -> Result<ArrayRef> {
+        match self {
+            Self::Array(array) => Ok(Arc::clone(array)),
+            Self::Codes { ids, nulls, dictionary } => dictionary.values(ids, nulls.as_ref()),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Memory of words, all zero at first. Much of it lies in huge pages: what random access would cost else is to find where a page is.
+
+use plinth_io::{Extent, HUGE_PAGE, Slab};
+
+/// A word in memory.
+pub type Word = [u8; 8];
+
+/// Words.
+pub(crate) enum Words {
+    Few(Vec<Word>),
+    /// In memory of its own.
+    Many(Extent),
+}
+
+impl Words {
+    pub(crate) fn zeros(len: usize) -> Self {
+        let bytes = len * size_of::<Word>();
+        let large = || Slab::new(bytes, true).ok()?.take(bytes);
+        match if bytes < HUGE_PAGE { None } else { large() } {
+            Some(extent) => Self::Many(extent),
+            None => Self::Few(vec![[0; 8]; len]),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn all(&self) -> &[Word] {
+        match self {
+            Self::Few(words) => words,
+            Self::Many(extent) => extent.as_chunks().0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn all_mut(&mut self) -> &mut [Word] {
+        match self {
+            Self::Few(words) => words,
+            Self::Many(extent) => extent.as_chunks_mut().0,
+        }
+    }
+}
+
+impl std::fmt::Debug for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Words").field("len", &self.all().len()).finish()
+    }
+}
+
+#[inline]
+pub(crate) fn read(word: &Word) -> u64 {
+    u64::from_ne_bytes(*word)
+}
+
+#[inline]
+pub(crate) fn write(word: &mut Word, value: u64) {
+    *word = value.to_ne_bytes();
+}

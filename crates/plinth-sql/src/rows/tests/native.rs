@@ -1,0 +1,216 @@
+//! Random questions over tables of several kinds: own operators and the engine's give the same rows.
+
+use plinth_core::random::Random;
+
+use super::Db;
+
+/// Rows of the tables.
+const ROWS: usize = 700;
+
+/// Questions of each set of tables.
+const QUESTIONS: usize = 60;
+
+/// What rows are grouped by.
+const KEYS: [&str; 19] = [
+    "s",
+    "u",
+    "i",
+    "b",
+    "f",
+    "d",
+    "m",
+    "t",
+    "ts",
+    "n",
+    "bin",
+    "i % 7",
+    "upper(s)",
+    "length(u)",
+    "substr(u, 1, 3)",
+    "date_trunc('month', ts)",
+    "CASE WHEN i > 3 THEN s END",
+    "1",
+    "w",
+];
+
+/// What is computed of groups.
+const AGGREGATES: [&str; 34] = [
+    "count(*)",
+    "count(i)",
+    "count(u)",
+    "sum(i)",
+    "sum(b)",
+    "sum(f)",
+    "sum(m)",
+    "avg(i)",
+    "avg(n)",
+    "avg(f)",
+    "avg(m)",
+    "min(i)",
+    "max(i)",
+    "min(b)",
+    "max(d)",
+    "min(ts)",
+    "max(t)",
+    "min(m)",
+    "max(m)",
+    "min(s)",
+    "max(u)",
+    "min(f)",
+    "count(DISTINCT i)",
+    "count(DISTINCT s)",
+    "count(DISTINCT u)",
+    "count(DISTINCT f)",
+    "count(DISTINCT m)",
+    "sum(DISTINCT i)",
+    "count(*) FILTER (WHERE i > 2)",
+    "sum(b) FILTER (WHERE t)",
+    "count(DISTINCT s) FILTER (WHERE i < 5)",
+    "median(i)",
+    "bool_or(t)",
+    "max(n)",
+];
+
+/// What rows are left by.
+const FILTERS: [&str; 9] = [
+    "",
+    "WHERE i > 2",
+    "WHERE s = 'b'",
+    "WHERE u LIKE '%a%'",
+    "WHERE false",
+    "WHERE t AND b < 1000",
+    "WHERE i IS NULL",
+    "WHERE id % 3 = 0",
+    "WHERE upper(s) = 'A' OR length(u) > 10",
+];
+
+/// A row as SQL.
+fn row(random: &mut Random, id: usize) -> String {
+    let mut some = |values: &[&str]| values[random.index(values.len())].to_owned();
+    let s = some(&["'a'", "'b'", "'c'", "''", "NULL", "'a longer text, of which there are few'"]);
+    let i = some(&["0", "1", "2", "3", "4", "5", "9", "-7", "NULL"]);
+    let b = some(&["0", "1", "999", "-9223372036854775808", "9223372036854775807", "1234567890123", "NULL", "5", "6"]);
+    // Not both zeros: the engine counts them as two distinct values.
+    let f = some(&["0.0", "1.5", "'NaN'::DOUBLE", "'inf'::DOUBLE", "-2.5", "NULL", "1024.0"]);
+    let d = some(&["DATE '2024-02-29'", "DATE '1969-12-31'", "DATE '0001-01-01'", "NULL"]);
+    let m = some(&["1.25", "-0.01", "99999999.99", "0", "NULL"]);
+    let t = some(&["true", "false", "NULL"]);
+    let ts = some(&["TIMESTAMP '2024-05-06 07:08:09'", "TIMESTAMP '1970-01-01 00:00:00'", "NULL"]);
+    let n = some(&["0", "255", "17", "NULL"]);
+    let bin = some(&["X'00'", "X'FF00'", "X''", "NULL"]);
+    let w = some(&["12345678901234567890123456789", "-1", "0", "98765432109876543210", "NULL"]);
+    let u = match random.below(4) {
+        0 => "NULL".to_owned(),
+        1 => format!("'a common beginning and then {}'", id / 3),
+        _ => format!("'{:x}'", id.wrapping_mul(2_654_435_761) % 5000),
+    };
+    format!("({id}, {s}, {u}, {i}, {b}, {f}, {d}, {m}, {t}, {ts}, {n}, {bin}, {w})")
+}
+
+const COLUMNS: &str = "id BIGINT, s TEXT, u TEXT, i INT, b BIGINT, f DOUBLE, d DATE, m DECIMAL(10,2), t BOOLEAN, \
+                       ts TIMESTAMP, n SMALLINT, bin BYTEA, w DECIMAL(38,0)";
+
+/// Tables of the same rows: one file, several files, rows of which some were deleted, Parquet. Their names as FROM takes them.
+fn tables(db: &Db, folder: &std::path::Path, random: &mut Random) -> Vec<String> {
+    let run = |sql: &str| db.run(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    run(&format!("CREATE TABLE kept ({COLUMNS})"));
+    let rows: Vec<String> = (0..ROWS).map(|id| row(random, id)).collect();
+    run(&format!("INSERT INTO kept VALUES {}", rows.join(", ")));
+    let path = |name: &str| folder.join(name).display().to_string();
+    run(&format!("COPY (SELECT * FROM kept) TO '{}' STORED AS PLINTH", path("one.plinth")));
+    run(&format!("COPY (SELECT * FROM kept) TO '{}' STORED AS PARQUET", path("one.parquet")));
+    std::fs::create_dir(folder.join("several")).unwrap();
+    for part in 0..3 {
+        let to = path(&format!("several/{part}.plinth"));
+        run(&format!("COPY (SELECT * FROM kept WHERE id % 3 = {part}) TO '{to}' STORED AS PLINTH"));
+    }
+    // Some rows in a segment, some deleted, some in memory.
+    run("VACUUM kept");
+    run(&format!(
+        "INSERT INTO kept VALUES {}",
+        rows.iter().map(|row| row.replacen('(', "(1000000 + ", 1)).collect::<Vec<_>>().join(", ")
+    ));
+    run("DELETE FROM kept WHERE id < 1000000");
+    run("UPDATE kept SET id = id - 1000000");
+    vec![
+        "kept".to_owned(),
+        format!("'{}'", path("one.plinth")),
+        format!("'{}/'", path("several")),
+        format!("'{}'", path("one.parquet")),
+    ]
+}
+
+/// A question, and whether its rows come in an order.
+fn question(random: &mut Random) -> (String, String) {
+    let mut some = |values: &[&str], most: u64| {
+        let count = random.below(most + 1);
+        (0..count).map(|_| values[random.index(values.len())].to_owned()).collect::<Vec<_>>()
+    };
+    let (mut keys, aggregates) = (some(&KEYS, 3), some(&AGGREGATES, 4));
+    keys.dedup();
+    let filter = FILTERS[random.index(FILTERS.len())];
+    let names: Vec<String> = (0..keys.len()).map(|at| format!("k{at}")).collect();
+    let mut columns: Vec<String> = keys.iter().zip(&names).map(|(key, name)| format!("{key} AS {name}")).collect();
+    columns.extend(aggregates.iter().enumerate().map(|(at, aggregate)| format!("{aggregate} AS a{at}")));
+    if columns.is_empty() {
+        columns.push("count(*) AS a0".to_owned());
+    }
+    let mut end = String::new();
+    if !keys.is_empty() {
+        end += &format!(
+            " GROUP BY {}",
+            keys.iter()
+                .map(|key| if key == "1" { "2 - 1".to_owned() } else { key.clone() })
+                .collect::<Vec<_>>()
+                .join(", ")
+        );
+    }
+    if random.below(4) == 0 && !keys.is_empty() {
+        end += " HAVING count(*) > 2";
+    }
+    if random.below(2) == 0 && !keys.is_empty() {
+        let mut order = names.clone();
+        if !aggregates.is_empty() {
+            order.insert(0, ["a0", "a0 DESC", "a0 DESC NULLS LAST", "a0 NULLS FIRST"][random.index(4)].to_owned());
+        }
+        end += &format!(" ORDER BY {} LIMIT {}", order.join(", "), random.below(12));
+    }
+    (format!("SELECT {} FROM ", columns.join(", ")), format!(" {filter}{end}"))
+}
+
+#[test]
+#[allow(clippy::cast_possible_truncation, reason = "small numbers")]
+fn own_operators_answer_as_the_engine_does() {
+    let rounds = plinth_core::random::trials("PLINTH_NATIVE_ROUNDS", 2);
+    let first = plinth_core::random::trials("PLINTH_NATIVE_SEED", 1);
+    let mut native = 0;
+    for seed in first..first + rounds {
+        let random = &mut Random(seed);
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(folder.path());
+        let tables = tables(&db, folder.path(), random);
+        for _ in 0..QUESTIONS {
+            let (before, after) = question(random);
+            let mut expected: Option<Result<Vec<String>, String>> = None;
+            for table in &tables {
+                let sql = format!("{before}{table}{after}");
+                let plan = db.run(&format!("EXPLAIN {sql}")).unwrap_or_default().join("\n");
+                native += usize::from(plan.contains("GroupExec"));
+                for setting in ["false", "true"] {
+                    db.run(&format!("SET plinth.native = {setting}")).unwrap();
+                    let mut rows = db.run(&sql);
+                    if let Ok(rows) = &mut rows {
+                        rows.sort();
+                    }
+                    match &expected {
+                        None => expected = Some(rows),
+                        Some(expected) => {
+                            assert_eq!(&rows, expected, "seed {seed}, native {setting}: {sql}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(native > 0, "own operators were never used");
+}
