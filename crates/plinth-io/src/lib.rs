@@ -39,6 +39,7 @@ pub use error::{IoError, Result};
 pub use machine::default_memory;
 pub use merged::Merged;
 pub use options::{DeviceKnee, IoMode, IoOptions};
+pub use positioned::{read_exact_at, write_all_at};
 pub use reading::{BackingStore, Reading, Reply};
 #[cfg(target_os = "linux")]
 pub use ring::{Direction, Features, Ring, Transfer};

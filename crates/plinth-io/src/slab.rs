@@ -28,9 +28,9 @@ const NOT_REGISTERED: u32 = u32::MAX;
 /// Bytes of all slabs.
 static MAPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes that the slabs of this process take, which no allocator knows of.
+/// Bytes that the slabs of this process take and no allocator knows of: none where slabs are the allocator's.
 pub fn mapped_bytes() -> u64 {
-    MAPPED.load(Relaxed)
+    if cfg!(unix) { MAPPED.load(Relaxed) } else { 0 }
 }
 
 /// A piece of memory that extents are cut from.
@@ -96,6 +96,7 @@ impl Slab {
         (self.start.as_ptr() as usize..self.start.as_ptr() as usize + self.len).contains(&(at as usize))
     }
 
+    #[cfg(any(target_os = "linux", test))]
     pub(crate) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -104,6 +105,7 @@ impl Slab {
         u16::try_from(self.slot.load(Relaxed)).ok()
     }
 
+    #[cfg(target_os = "linux")]
     pub(crate) fn set_slot(&self, slot: Option<u16>) {
         self.slot.store(slot.map_or(NOT_REGISTERED, u32::from), Relaxed);
     }
