@@ -236,7 +236,7 @@ impl Io {
             submit.bytes(requests.iter().map(|request: &ReadRequest| request.wanted.len as u64).sum());
             if way != Way::Cached && direct.is_none() {
                 inner.no_direct.call_once(|| {
-                    log::warn!("{name}: its file system has no direct reads: reading through the page cache instead");
+                    log::warn!("{name}: no direct reads here: reading through the page cache instead");
                 });
             }
             let queue = if way == Way::Ring && direct.is_some() { self.ring() } else { None };
