@@ -267,8 +267,9 @@ impl Io {
             IoMode::Direct => Way::Direct,
             IoMode::Cached => Way::Cached,
             IoMode::Auto => {
+                // Where the system does not tell, there is no way past the page cache either.
                 static MEMORY: OnceLock<u64> = OnceLock::new();
-                let memory = *MEMORY.get_or_init(|| machine_memory().unwrap_or(0));
+                let memory = *MEMORY.get_or_init(|| machine_memory().unwrap_or(u64::MAX));
                 if query_bytes > memory / 2 { Way::Ring } else { Way::Cached }
             }
         }
