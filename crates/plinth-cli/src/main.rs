@@ -1,6 +1,5 @@
 //! The command-line program.
 
-#[cfg(not(target_env = "msvc"))]
 mod allocator;
 mod cli;
 mod compact;
@@ -43,7 +42,6 @@ fn main() -> ExitCode {
         Ok(cli) => cli.command,
         Err(code) => return code,
     };
-    #[cfg(not(target_env = "msvc"))]
     if let Some(limit) = command.memory() {
         allocator::within(limit);
     }

@@ -16,7 +16,7 @@ pub(crate) fn options(memory: u64, threads: usize) -> SessionOptions {
         io: IoOptions::default(),
         access: Access::Auto,
         interrupt: interrupt::handle(),
-        allocated: machine::ALLOCATED,
+        allocated: Some(machine::allocated),
     }
 }
 

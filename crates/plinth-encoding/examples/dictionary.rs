@@ -19,6 +19,7 @@ use plinth_encoding::dictionary::{BlockSource, Dictionary, Interner, encode};
 use plinth_encoding::{Column, Physical, Result, Values};
 
 /// The program's.
+#[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -21,6 +21,8 @@ use plinth_core::simd::Level;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 pub mod mixed;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 
 /// Values in a vector.
@@ -143,6 +145,8 @@ pub fn compare(kernel: Level, bytes: &[u8], bits: u8, lo: u64, span: u64) -> [u6
     match kernel {
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 if Level::Avx2.available() => avx2::compare(bytes, bits, lo, span),
+        #[cfg(target_arch = "aarch64")]
+        Level::Neon => neon::compare(bytes, bits, lo, span),
         _ => scalar::compare(bytes, bits, lo, span),
     }
 }
@@ -159,6 +163,8 @@ pub(crate) fn in_range<S: Copy, T: Copy + PartialOrd>(
     match kernel {
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 if Level::Avx2.available() => avx2::in_range(values, load, lo, hi),
+        #[cfg(target_arch = "aarch64")]
+        Level::Neon => neon::in_range(values, load, lo, hi),
         _ => scalar::in_range(values, &load, lo, hi),
     }
 }

@@ -15,6 +15,7 @@ use plinth_format::{File, OpenOptions, Scan};
 use plinth_io::{Io, IoMode, IoOptions, MemoryBudget};
 
 /// The program's.
+#[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

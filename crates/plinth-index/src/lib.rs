@@ -57,9 +57,7 @@ pub use error::{IndexError, Result};
 pub use node::{Bytes, Key};
 pub use page::{Image, Swip};
 pub use pool::{Policy, Pool, PoolCounters, Standard};
-#[cfg(unix)]
-pub use store::file::LocalPages;
-pub use store::file::{MemoryPages, PageFile, PageRead};
+pub use store::file::{LocalPages, MemoryPages, PageFile, PageRead};
 pub use tree::scan::Range;
 pub use tree::verify::Verified;
 pub use tree::{Index, Options};

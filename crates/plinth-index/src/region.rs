@@ -43,7 +43,7 @@ impl<T: Zeroed> Region<T> {
         Ok(Self { start: start.cast(), len })
     }
 
-    /// Makes values zero and gives their memory back.
+    /// Makes values zero and gives their memory back, if the system takes it: all of it, or none.
     pub(crate) fn discard(&self, range: Range<usize>) -> bool {
         // SAFETY: the range is checked by the slice.
         let Some(values) = self.get(range) else { return false };
@@ -88,6 +88,9 @@ mod memory {
     }
 
     pub(super) fn discard(start: *mut u8, bytes: usize) -> bool {
+        if plinth_io::whole_pages(start as usize, bytes, rustix::param::page_size()) != (0..bytes) {
+            return false;
+        }
         // SAFETY: whole pages of a mapping of this module's, whose values may become zero at any time (`Zeroed`) and are
         // only reached as atomics.
         unsafe { madvise(start.cast(), bytes, Advice::LinuxDontNeed).is_ok() }

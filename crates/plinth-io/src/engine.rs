@@ -22,7 +22,7 @@ use crate::descriptors::Descriptor;
 use crate::error::{IoError, Result};
 use crate::machine::machine_memory;
 use crate::options::{IoMode, IoOptions};
-use crate::positioned::{read_aligned, read_at};
+use crate::positioned::read_aligned;
 use crate::reading::{BackingStore, Reading};
 use crate::slab::{Extent, PAGE, Slab};
 use crate::workers::{Queue, ReadRange, ReadRequest, read_one_by_one};
@@ -236,7 +236,7 @@ impl Io {
             submit.bytes(requests.iter().map(|request: &ReadRequest| request.wanted.len as u64).sum());
             if way != Way::Cached && direct.is_none() {
                 inner.no_direct.call_once(|| {
-                    log::warn!("{name}: its file system has no direct reads: reading through the page cache instead");
+                    log::warn!("{name}: no direct reads here: reading through the page cache instead");
                 });
             }
             let queue = if way == Way::Ring && direct.is_some() { self.ring() } else { None };
@@ -267,8 +267,9 @@ impl Io {
             IoMode::Direct => Way::Direct,
             IoMode::Cached => Way::Cached,
             IoMode::Auto => {
+                // Where the system does not tell, there is no way past the page cache either.
                 static MEMORY: OnceLock<u64> = OnceLock::new();
-                let memory = *MEMORY.get_or_init(|| machine_memory().unwrap_or(0));
+                let memory = *MEMORY.get_or_init(|| machine_memory().unwrap_or(u64::MAX));
                 if query_bytes > memory / 2 { Way::Ring } else { Way::Cached }
             }
         }
@@ -389,7 +390,7 @@ fn read_resident(file: &File, mut memory: &mut [u8], mut offset: u64) -> bool {
             Err(rustix::io::Errno::INTR) => {}
             // A file system that can't tell, which is one in memory: there is nothing to wait for.
             Err(rustix::io::Errno::OPNOTSUPP) => {
-                return read_at(file, memory, offset).is_ok_and(|read| read == memory.len());
+                return crate::positioned::read_at(file, memory, offset).is_ok_and(|read| read == memory.len());
             }
             // The end of the file, or what is not there; and whatever else is wrong is found out by those who wait.
             Ok(_) | Err(_) => return false,
@@ -398,8 +399,8 @@ fn read_resident(file: &File, mut memory: &mut [u8], mut offset: u64) -> bool {
     true
 }
 
-/// Where the kernel does not tell, reads are done on the thread that asks.
+/// Where the kernel does not tell, threads read, so that what is asked for ahead is not waited for.
 #[cfg(not(target_os = "linux"))]
-fn read_resident(file: &File, memory: &mut [u8], offset: u64) -> bool {
-    read_at(file, memory, offset).is_ok_and(|read| read == memory.len())
+fn read_resident(_file: &File, _memory: &mut [u8], _offset: u64) -> bool {
+    false
 }

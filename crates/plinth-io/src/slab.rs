@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use std::fmt;
-use std::ops::{Deref, DerefMut, RangeTo};
+use std::ops::{Deref, DerefMut, Range, RangeTo};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Arc, Mutex};
@@ -28,9 +28,9 @@ const NOT_REGISTERED: u32 = u32::MAX;
 /// Bytes of all slabs.
 static MAPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes that the slabs of this process take, which no allocator knows of.
+/// Bytes that the slabs of this process take and no allocator knows of: none where slabs are the allocator's.
 pub fn mapped_bytes() -> u64 {
-    MAPPED.load(Relaxed)
+    if cfg!(unix) { MAPPED.load(Relaxed) } else { 0 }
 }
 
 /// A piece of memory that extents are cut from.
@@ -96,6 +96,7 @@ impl Slab {
         (self.start.as_ptr() as usize..self.start.as_ptr() as usize + self.len).contains(&(at as usize))
     }
 
+    #[cfg(any(target_os = "linux", test))]
     pub(crate) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -104,6 +105,7 @@ impl Slab {
         u16::try_from(self.slot.load(Relaxed)).ok()
     }
 
+    #[cfg(target_os = "linux")]
     pub(crate) fn set_slot(&self, slot: Option<u16>) {
         self.slot.store(slot.map_or(NOT_REGISTERED, u32::from), Relaxed);
     }
@@ -175,14 +177,12 @@ impl Extent {
         unsafe { self.slab.start.as_ptr().add(self.offset) }
     }
 
-    /// Gives the memory of its first bytes back to the system, whole pages of it, where the system takes it. They are
+    /// Gives the memory of its first bytes back to the system, whole pages of the system's, where it takes them. They are
     /// anything then, and take memory again where they are written to.
     pub fn discard(&mut self, first: RangeTo<usize>) {
-        let len = first.end.min(self.len) / PAGE * PAGE;
-        if let (Some(start), true) = (NonNull::new(self.as_mut_ptr()), len > 0) {
-            // SAFETY: these are pages of this extent's, which no other code can reach.
-            unsafe { map::discard(start, len) };
-        }
+        let len = first.end.min(self.len);
+        // SAFETY: these bytes are this extent's, which no other code can reach.
+        unsafe { map::discard(self.as_mut_ptr(), len) };
     }
 
     /// Its first `len` bytes from `start` on as an Arrow buffer, which keeps the extent; `None` if it has not so many.
@@ -224,6 +224,14 @@ impl Drop for Extent {
         lock(&self.slab.free).give_back(self.offset, self.len);
         self.slab.used.fetch_sub(self.len, Release);
     }
+}
+
+/// The pages that lie wholly within so many bytes from an address. Pages of a system may be larger than [`PAGE`] (64 KiB on some
+/// ARM), and what it is told of a part it does to the whole page, which may be another's, too.
+pub fn whole_pages(address: usize, len: usize, page_size: usize) -> Range<usize> {
+    let start = address.wrapping_neg() % page_size;
+    let end = len.saturating_sub(address.wrapping_add(len) % page_size);
+    start.min(end)..end
 }
 
 #[cfg(unix)]
@@ -275,17 +283,20 @@ mod map {
     /// # Safety
     /// The memory is a part of a mapping of the caller's, and no other code looks at it meanwhile.
     #[cfg(target_os = "linux")]
-    pub(super) unsafe fn discard(start: NonNull<u8>, len: usize) {
+    pub(super) unsafe fn discard(start: *mut u8, len: usize) {
         use rustix::mm::{Advice, madvise};
-        // SAFETY: private anonymous memory is zeros afterwards. Where it is refused, it stays as it is.
-        let _ = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxDontNeed) };
+        let pages = super::whole_pages(start as usize, len, rustix::param::page_size());
+        if !pages.is_empty() {
+            // SAFETY: private anonymous memory is zeros afterwards. Where it is refused, it stays as it is.
+            let _ = unsafe { madvise(start.add(pages.start).cast(), pages.len(), Advice::LinuxDontNeed) };
+        }
     }
 
     #[cfg(not(target_os = "linux"))]
     unsafe fn advise(_start: *mut u8, _len: usize, _huge_pages: bool) {}
 
     #[cfg(not(target_os = "linux"))]
-    pub(super) unsafe fn discard(_start: NonNull<u8>, _len: usize) {}
+    pub(super) unsafe fn discard(_start: *mut u8, _len: usize) {}
 
     pub(super) fn unmap(start: NonNull<u8>, len: usize) {
         // SAFETY: the slab that owned the mapping is being dropped, so no extent of it is left.
@@ -309,7 +320,7 @@ mod map {
         NonNull::new(unsafe { alloc_zeroed(layout(len)?) }).ok_or_else(|| std::io::ErrorKind::OutOfMemory.into())
     }
 
-    pub(super) unsafe fn discard(_start: NonNull<u8>, _len: usize) {}
+    pub(super) unsafe fn discard(_start: *mut u8, _len: usize) {}
 
     pub(super) fn unmap(start: NonNull<u8>, len: usize) {
         if let Ok(layout) = layout(len) {
@@ -373,16 +384,32 @@ mod tests {
         first.fill(1);
         second.fill(2);
         first.discard(..3 * PAGE + 5);
-        if cfg!(target_os = "linux") {
-            assert!(first[..3 * PAGE].iter().all(|&byte| byte == 0));
-        }
-        assert!(first[3 * PAGE..].iter().all(|&byte| byte == 1));
+        #[cfg(target_os = "linux")]
+        let given = whole_pages(first.as_ptr() as usize, 3 * PAGE + 5, rustix::param::page_size());
+        #[cfg(not(target_os = "linux"))]
+        let given = 0..0;
+        assert!(first.iter().enumerate().all(|(at, &byte)| byte == u8::from(!given.contains(&at))));
         second.discard(..0);
         second.discard(..PAGE - 1);
         assert!(second.iter().all(|&byte| byte == 2));
         first.discard(..usize::MAX);
         first.fill(3);
         assert!(first.iter().all(|&byte| byte == 3) && second.iter().all(|&byte| byte == 2));
+    }
+
+    #[test]
+    fn whole_pages_are_all_those_within_and_no_others() {
+        let mut random = Random(3);
+        for _ in 0..20_000 {
+            let page_size = PAGE << random.index(5);
+            let (address, len) = (random.index(64) * 1024, random.index(200) * 1024 + random.index(2));
+            let pages = whole_pages(address, len, page_size);
+            let within = |page: &usize| address <= page * page_size && (page + 1) * page_size <= address + len;
+            let expected: Vec<usize> = (0..300 * 1024 / page_size).filter(within).collect();
+            assert_eq!(pages.len(), expected.len() * page_size);
+            assert!(expected.first().is_none_or(|first| address + pages.start == first * page_size));
+            assert!(pages.end <= len);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use arrow_buffer::Buffer;
 use crate::atomic::{AtomicFile, sync_folder};
 use crate::engine::Io;
 use crate::error::{IoError, Result};
-use crate::positioned::read_exact_at;
+use crate::positioned::{read_exact_at, write_all_at};
 use crate::regular;
 use crate::source::{LocalFile, Source};
 
@@ -301,25 +301,6 @@ impl StorageFile for FolderFile {
     fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|e| IoError::os(&self.path, "sync", e))
     }
-}
-
-#[cfg(unix)]
-fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> std::io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> std::io::Result<()> {
-    let mut done = 0;
-    while done < bytes.len() {
-        match std::os::windows::fs::FileExt::seek_write(file, &bytes[done..], offset + done as u64) {
-            Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
-            Ok(n) => done += n,
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

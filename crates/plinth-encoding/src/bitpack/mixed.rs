@@ -24,6 +24,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 
 use super::{Lane, VECTOR, bits_for, mask, packed_len};
@@ -218,6 +220,8 @@ impl<'a> Mixed<'a> {
         match (kernel, <&mut [u32; VECTOR]>::try_from(&mut *out)) {
             #[cfg(target_arch = "x86_64")]
             (Level::Avx2, Ok(vector)) if Level::Avx2.available() => avx2::add_highs(self, vector),
+            #[cfg(target_arch = "aarch64")]
+            (Level::Neon, Ok(vector)) => neon::add_highs(self, vector),
             _ => scalar::add_highs(self, out),
         }
     }
@@ -235,6 +239,8 @@ impl<'a> Mixed<'a> {
         match kernel {
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 if Level::Avx2.available() => avx2::compare(self, &values, span),
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon => neon::compare(self, &mut values, span),
             _ => scalar::compare(self, &mut values, span),
         }
     }

@@ -134,7 +134,7 @@ pub(super) fn get32(bytes: &[u8], bits: u8, at: usize) -> u32 {
 
 /// Calls `each` with the 32 rows of 32 values of a vector of at most 32 bits a value.
 #[inline(always)]
-fn rows32(bytes: &[u8], bits: u8, mut each: impl FnMut(usize, &[u32; 32])) {
+pub(super) fn rows32(bytes: &[u8], bits: u8, mut each: impl FnMut(usize, &[u32; 32])) {
     let width = u32::from(bits);
     let mask = u32::MAX >> (32 - width.clamp(1, 32));
     let mut words = bytes.as_chunks::<128>().0.iter();
@@ -168,7 +168,7 @@ fn load32(bytes: &[u8; 128]) -> [u32; 32] {
 
 /// Calls `each` with the 64 rows of 16 values of a vector of 33 to 64 bits a value.
 #[inline(always)]
-fn rows64(bytes: &[u8], bits: u8, mut each: impl FnMut(usize, &[u64; 16])) {
+pub(super) fn rows64(bytes: &[u8], bits: u8, mut each: impl FnMut(usize, &[u64; 16])) {
     let width = u32::from(bits);
     let mask = mask(bits);
     let mut words = bytes.as_chunks::<128>().0.iter();

@@ -68,14 +68,12 @@ pub trait PageFile: Send + Sync + Debug + 'static {
 
 pub use local::LocalPages;
 
-#[cfg(unix)]
 mod local {
     use std::fs::{File, OpenOptions};
-    use std::os::unix::fs::FileExt;
     use std::path::Path;
     use std::sync::Arc;
 
-    use plinth_io::IoError;
+    use plinth_io::{IoError, read_exact_at, write_all_at};
 
     #[cfg(target_os = "linux")]
     use super::PageRead;
@@ -132,7 +130,7 @@ mod local {
         fn read(&self, offset: u64, image: &mut Image) -> Result<()> {
             let bytes = image.bytes_mut();
             let action = format!("read {} bytes at {offset}", bytes.len());
-            self.file.read_exact_at(bytes, offset).map_err(self.fail(action))
+            read_exact_at(&self.file, bytes, offset).map_err(self.fail(action))
         }
 
         #[cfg(target_os = "linux")]
@@ -145,7 +143,8 @@ mod local {
 
         fn write(&self, offset: u64, image: &Image) -> Result<()> {
             let bytes = image.bytes();
-            self.file.write_all_at(bytes, offset).map_err(self.fail(format!("write {} bytes at {offset}", bytes.len())))
+            write_all_at(&self.file, bytes, offset)
+                .map_err(self.fail(format!("write {} bytes at {offset}", bytes.len())))
         }
 
         fn sync(&self) -> Result<()> {

@@ -7,12 +7,11 @@ type TakeRun = fn(&[u8], usize, &Template, usize, &mut [&mut Vec<f64>]) -> (usiz
 
 /// The kernels this machine has.
 fn kernels() -> Vec<TakeRun> {
-    let mut kernels: Vec<TakeRun> = vec![take::<Portable>];
     #[cfg(target_arch = "x86_64")]
-    if Level::all().contains(&Level::Avx2) {
-        kernels.push(avx2::take);
+    if Level::Avx2.available() {
+        return vec![take::<Portable>, avx2::take];
     }
-    kernels
+    vec![take::<Portable>]
 }
 
 fn learned(record: &str) -> Option<Template> {
