@@ -5,9 +5,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, ScalarBuffer};
 use plinth_core::random::Random;
 use plinth_encoding::expr::CompareOp::{Eq, GtEq, Lt};
+use plinth_encoding::expr::Scalar;
 use plinth_encoding::{
     Block, Column, Effort, EncodeOptions, Encoding, Needle, Physical, ValueSet, Values, encode, evaluate_column,
 };
@@ -137,7 +138,7 @@ fn main() {
     for (name, values) in columns() {
         let column = text(&values);
         let mut seen: Vec<Encoding> = vec![];
-        for effort in [Effort::Fast, Effort::Balanced, Effort::Plain] {
+        for effort in [Effort::Fast, Effort::Balanced, Effort::Compact, Effort::Plain] {
             let mut out = vec![];
             encode(UTF8, &column, &EncodeOptions { effort }, &mut out).unwrap();
             let block = Block::open(UTF8, &Buffer::from(out.as_slice()), ROWS).unwrap();
@@ -147,10 +148,18 @@ fn main() {
             seen.push(block.encoding());
             for (question, set) in questions(&values) {
                 let rows = evaluate_column(UTF8, &column, &set).unwrap().is_true.count_set_bits();
+                // Of what is listed, rows of another length need not be decoded.
+                let lengths: Option<Vec<usize>> = set.members().map(|members| {
+                    let len = |member: Scalar| match member {
+                        Scalar::Bytes(member) => member.len(),
+                        _ => 0,
+                    };
+                    members.into_iter().map(len).collect()
+                });
+                let candidates: Option<BooleanBuffer> =
+                    lengths.map(|lengths| values.iter().map(|value| lengths.contains(&value.len())).collect());
                 let (decoded, encoded) = compare(
                     || {
-                        // As a scan does it: only what lengths leave.
-                        let candidates = block.candidates(&set).unwrap().filter(|_| set.members().is_some());
                         let values = block.decode(candidates.as_ref()).unwrap();
                         drop(black_box(evaluate_column(UTF8, &values, &set).unwrap()));
                     },

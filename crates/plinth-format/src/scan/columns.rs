@@ -249,7 +249,7 @@ impl FileColumns {
 
 /// The values that a function is true for, if it asks what text contains.
 fn containing<'a>(leaf: &'a Leaf<LeafState>, function: &Function, physical: Physical) -> Option<&'a ValueSet> {
-    let is_text = matches!(physical, Physical::Bytes { .. });
+    let is_text = physical == Physical::Bytes { utf8: true };
     let set = || Some(ValueSet::BytesContaining(Needle::new(&function.function.contained()?)));
     leaf.state.containing.get_or_init(|| set().filter(|_| is_text)).as_ref()
 }
