@@ -39,4 +39,13 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(unknown, value.is_none(), "{}", block.describe());
         }
     }
+    let (Some(whole), Some(some)) =
+        (block.evaluate(&test).unwrap(), block.evaluate_selected(&test, Some(&selection)).unwrap())
+    else {
+        return;
+    };
+    assert!(&whole.is_true & &selection == &some.is_true & &selection, "{} selected", block.describe());
+    if let Some(candidates) = block.candidates(&test).unwrap() {
+        assert!((&whole.is_true & &!&candidates).count_set_bits() == 0, "{}: candidates", block.describe());
+    }
 });

@@ -32,9 +32,13 @@ fuzz_target!(|data: &[u8]| {
         };
         assert_eq!(slots, column.len);
     }
-    if let Some(test) = test
-        && let Ok(Some(mask)) = block.evaluate(&test)
-    {
-        assert_eq!(mask.is_true.len(), len);
+    let Some(test) = test else { return };
+    if let Ok(Some(candidates)) = block.candidates(&test) {
+        assert_eq!(candidates.len(), len);
+    }
+    for selection in [None, Some(&some)] {
+        if let Ok(Some(mask)) = block.evaluate_selected(&test, selection) {
+            assert_eq!(mask.is_true.len(), len);
+        }
     }
 });

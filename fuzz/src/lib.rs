@@ -40,7 +40,7 @@ pub mod model {
 }
 
 use plinth_encoding::expr::{CompareOp, Scalar};
-use plinth_encoding::{Physical, ValueSet};
+use plinth_encoding::{Needle, Physical, ValueSet};
 
 /// The fuzzer's bytes as numbers; zeros when they have run out.
 pub struct Bytes<'a>(pub &'a [u8]);
@@ -139,8 +139,15 @@ pub fn rows(physical: Physical, bytes: &mut Bytes<'_>) -> Vec<model::Row> {
 /// A test for values of a type, near one of them.
 pub fn test(physical: Physical, near: Option<&[u8]>, bytes: &mut Bytes<'_>) -> Option<ValueSet> {
     let ops = [CompareOp::Eq, CompareOp::NotEq, CompareOp::Lt, CompareOp::LtEq, CompareOp::Gt, CompareOp::GtEq];
-    let op = ops[usize::from(bytes.u8()) % ops.len()];
+    let op = bytes.u8();
     let near = near.unwrap_or(&[]);
+    if matches!(physical, Physical::Fixed { .. } | Physical::Bytes { .. }) && op & 128 != 0 {
+        // A part of a value, or more than one.
+        let (from, to) = (usize::from(bytes.u8()) % (near.len() + 1), usize::from(bytes.u8()) % (near.len() + 1));
+        let more = &bytes.0[..bytes.0.len().min(usize::from(op) % 4)];
+        return Some(ValueSet::BytesContaining(Needle::new(&[&near[from.min(to)..from.max(to)], more].concat())));
+    }
+    let op = ops[usize::from(op) % ops.len()];
     let scalar = match physical {
         Physical::Bool => Scalar::Bool(bytes.u8() & 1 == 1),
         Physical::Float { .. } if near.len() >= 2 => Scalar::Float(conformance::float(near)),

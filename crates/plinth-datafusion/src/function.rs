@@ -7,9 +7,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 use datafusion_common::{DataFusionError, Result};
+use datafusion_physical_expr::expressions::{Column, LikeExpr, Literal};
 use datafusion_physical_expr_common::physical_expr::{PhysicalExpr, fmt_sql};
 use plinth_encoding::expr::ColumnFunction;
 
+use crate::pattern::contained;
 use crate::schema::widen;
 
 /// A boolean expression of the engine over a batch of the columns it mentions.
@@ -53,6 +55,13 @@ impl ColumnFunction for EngineFunction {
 
     fn evaluate(&self, columns: &[ArrayRef]) -> Result<BooleanArray, String> {
         self.truth(columns).map_err(|error| message(error.strip_backtrace()))
+    }
+
+    fn contained(&self) -> Option<Vec<u8>> {
+        let like = self.expr.downcast_ref::<LikeExpr>().filter(|like| !like.negated() && !like.case_insensitive())?;
+        like.expr().downcast_ref::<Column>()?;
+        let pattern = like.pattern().downcast_ref::<Literal>()?.value().try_as_str()??;
+        contained(pattern).map(String::into_bytes)
     }
 
     fn same_as(&self, other: &dyn ColumnFunction) -> bool {

@@ -21,6 +21,14 @@ pub(crate) fn like(column: &Path, pattern: &str) -> Option<Expr> {
     })
 }
 
+/// What text has to contain for a LIKE pattern, if that is all it asks: a text between two `%`.
+pub(crate) fn contained(pattern: &str) -> Option<String> {
+    match shape(pattern.strip_prefix('%')?)? {
+        Shape::StartsWith(text) => Some(text),
+        Shape::Equals(_) => None,
+    }
+}
+
 /// Reads a pattern with Arrow's rules: a backslash makes the `%`, `_` or backslash after it stand for itself. What else a
 /// backslash may mean is left to Arrow.
 fn shape(pattern: &str) -> Option<Shape> {

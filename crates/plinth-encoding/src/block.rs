@@ -236,9 +236,7 @@ impl Block {
     /// # Errors
     /// If the bytes contradict themselves, or the selection has another length.
     pub fn decode(&self, selection: Option<&BooleanBuffer>) -> Result<Column> {
-        if selection.is_some_and(|selection| selection.len() != self.len) {
-            return Err(EncodingError::invalid(format!("a selection of another length than {} rows", self.len)));
-        }
+        self.check(selection)?;
         // Selecting everything is the same as not selecting, and cheaper.
         let selection = selection.filter(|selection| selection.count_set_bits() < self.len);
         let len = selection.map_or(self.len, BooleanBuffer::count_set_bits);
@@ -266,6 +264,13 @@ impl Block {
             _ => self.decode_stored(selection)?,
         };
         Ok(Column { len, values, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
+    }
+
+    fn check(&self, selection: Option<&BooleanBuffer>) -> Result<()> {
+        if selection.is_some_and(|selection| selection.len() != self.len) {
+            return Err(EncodingError::invalid(format!("a selection of another length than {} rows", self.len)));
+        }
+        Ok(())
     }
 
     /// The most bytes that decoding can take, all rows or some.
@@ -334,7 +339,11 @@ impl Block {
 
     /// Whether [`Block::evaluate`] has to do most of what [`Block::decode`] would do again: who needs both does better to decode.
     pub fn evaluates_by_decoding(&self) -> bool {
-        matches!(&self.values, Stored::Ints(values) if values.evaluates_by_decoding())
+        match &self.values {
+            Stored::Ints(values) => values.evaluates_by_decoding(),
+            Stored::Strings(values) => values.evaluates_by_decoding(),
+            _ => false,
+        }
     }
 
     /// Which encoded values are in a set; none if decoding and [`crate::evaluate_column`] is as good.
@@ -342,6 +351,16 @@ impl Block {
     /// # Errors
     /// If the bytes contradict themselves.
     pub fn evaluate(&self, set: &ValueSet) -> Result<Option<Mask>> {
+        self.evaluate_selected(set, None)
+    }
+
+    /// As [`Block::evaluate`] for the rows that `selection`, of the block's length, selects; others have any answer, but are
+    /// null or not.
+    ///
+    /// # Errors
+    /// As [`Block::evaluate`], or if the selection has another length.
+    pub fn evaluate_selected(&self, set: &ValueSet, selection: Option<&BooleanBuffer>) -> Result<Option<Mask>> {
+        self.check(selection)?;
         let (set, negated) = set.stripped();
         let stored = match &self.values {
             Stored::Nothing => Some(BooleanBuffer::new_unset(self.stored)),
@@ -351,7 +370,15 @@ impl Block {
             Stored::Ints(values) => values.evaluate(set)?,
             Stored::Floats(values) => values.evaluate(set)?,
             Stored::Fixed(values) => values.evaluate(set)?,
-            Stored::Strings(values) => values.evaluate(set)?,
+            Stored::Strings(values) => {
+                let selection = match (selection, self.nulls()?) {
+                    (Some(selection), Some(nulls)) if self.compacted => {
+                        Some(bits::filter_bits(selection, nulls.inner()))
+                    }
+                    (selection, _) => selection.cloned(),
+                };
+                Some(values.evaluate(set, selection.as_ref())?)
+            }
         };
         let Some(stored) = stored else { return Ok(None) };
         let stored = if negated { !&stored } else { stored };

@@ -153,6 +153,12 @@ pub trait ColumnFunction: fmt::Debug + Any + Send + Sync {
     /// means that at least one row fails; the scan narrows it down and raises it only if a surviving row fails.
     fn evaluate(&self, columns: &[ArrayRef]) -> Result<BooleanArray, String>;
 
+    /// The bytes, if it is a function of one column that is true for the values of text which contain them, false for others and
+    /// unknown for null: blocks of text are then asked as they are encoded. Values of dictionaries it is asked about itself.
+    fn contained(&self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Whether it is known to answer as another function does: the scans of one query then share what was computed over
     /// a dictionary. (`other as &dyn Any` can be downcast.)
     fn same_as(&self, _other: &dyn ColumnFunction) -> bool {

@@ -31,5 +31,5 @@ pub use encoding::{Effort, Encoding};
 pub use error::{EncodingError, Result};
 pub use evaluate::{bounds, evaluate_column};
 pub use physical::Physical;
-pub use value_set::{IntSet, ValueSet};
+pub use value_set::{IntSet, Needle, ValueSet};
 pub use zone_map::{Bounds, ZoneMapResult};

@@ -13,13 +13,14 @@
 mod build;
 mod choose;
 mod fsst;
+mod rows;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
 pub(crate) use choose::encode;
 
 use crate::bitpack::VECTOR;
-use crate::bits;
+use crate::bits::{self, Words};
 use crate::encoding::Encoding;
 use crate::error::{EncodingError, Result};
 use crate::frame::Frame;
@@ -148,47 +149,64 @@ impl Strings {
         }
     }
 
-    pub(crate) fn evaluate(&self, set: &ValueSet) -> Result<Option<BooleanBuffer>> {
+    /// Whether to evaluate it may be most of what decoding it is: decompressing it.
+    pub(crate) fn evaluates_by_decoding(&self) -> bool {
+        matches!(&self.node, Node::Heap { .. })
+    }
+
+    /// Which strings are in a set. The answers matter for a selection only, if there is one.
+    pub(crate) fn evaluate(&self, set: &ValueSet, selection: Option<&BooleanBuffer>) -> Result<BooleanBuffer> {
         match &self.node {
-            Node::Constant(value) => Ok(Some(bits::all(self.len, set.holds_bytes(value)))),
-            Node::Heap { lengths, .. } => {
-                let Some(wanted) = set.byte_lengths() else { return Ok(None) };
+            Node::Constant(value) => Ok(bits::all(self.len, set.holds_bytes(value))),
+            Node::Heap { lengths, heap } => {
                 let lengths: Vec<u32> = lengths.decode(None)?;
-                Ok(match wanted.as_slice() {
-                    // There is one empty value only, so that its length tells it.
-                    [0] => Some(bits::map_bits(&lengths, |len| len == 0)),
-                    _ => (!lengths.iter().any(|len| wanted.contains(len))).then(|| bits::all(self.len, false)),
-                })
+                // There is one empty value only, so that its length tells it.
+                if set.byte_lengths().as_deref() == Some(&[0]) {
+                    return Ok(bits::map_bits(&lengths, |len| len == 0));
+                }
+                let vectors = heap.vectors_with(&lengths, set, selection)?;
+                if !vectors.contains(&true) {
+                    return Ok(bits::all(self.len, false));
+                }
+                let (bytes, wanted) = heap.decompress(&lengths, Some(&vectors))?;
+                Ok(rows::evaluate(set, &lengths, &bytes, wanted))
             }
             Node::Dictionary { distinct, codes } => {
-                let holds = match distinct.evaluate(set)? {
-                    Some(holds) => holds,
-                    None => distinct.decode(None, None, false)?.map(|value| set.holds_bytes(value)),
-                };
+                let holds = distinct.evaluate(set, None)?;
                 if !holds.has_true() {
-                    return Ok(Some(bits::all(self.len, false)));
+                    return Ok(bits::all(self.len, false));
                 }
                 match codes.evaluate(&ValueSet::of_codes(holds.clone()))? {
-                    Some(answer) => Ok(Some(answer)),
+                    Some(answer) => Ok(answer),
                     None => {
                         let codes: Vec<u32> = codes.decode(None)?;
-                        Ok(Some(bits::map_bits(&codes, |code| {
+                        Ok(bits::map_bits(&codes, |code| {
                             let code = code as usize;
                             code < holds.len() && holds.value(code)
-                        })))
+                        }))
                     }
                 }
             }
         }
     }
-}
 
-impl Strings {
-    /// Which strings a test can hold for, judged by their lengths alone; none if these say nothing.
+    /// Which strings can be in a set, judged without decompressing them; none if that says nothing.
     pub(crate) fn candidates(&self, set: &ValueSet) -> Result<Option<BooleanBuffer>> {
-        let (Node::Heap { lengths, .. }, Some(wanted)) = (&self.node, set.byte_lengths()) else { return Ok(None) };
+        let Node::Heap { lengths, heap } = &self.node else { return Ok(None) };
+        let of_lengths = set.byte_lengths();
+        if of_lengths.is_none() && !(matches!(heap, Heap::Fsst(_)) && set.contained().is_some()) {
+            return Ok(None);
+        }
         let lengths: Vec<u32> = lengths.decode(None)?;
-        Ok(Some(bits::map_bits(&lengths, |len| wanted.contains(&len))))
+        let vectors = heap.vectors_with(&lengths, set, None)?;
+        let mut candidates = Words::zeros(lengths.len());
+        for (i, lengths) in lengths.chunks(VECTOR).enumerate().filter(|(i, _)| is_wanted(Some(&vectors), *i)) {
+            for (row, len) in lengths.iter().enumerate() {
+                let may = of_lengths.as_ref().is_none_or(|of_lengths| of_lengths.contains(len));
+                candidates.put(i * VECTOR + row, may);
+            }
+        }
+        Ok(Some(candidates.finish()))
     }
 }
 
@@ -201,19 +219,33 @@ impl Heap {
         }
     }
 
-    fn decode(
-        &self,
-        lengths: &[u32],
-        wanted: Wanted<'_>,
-        selection: Option<&BooleanBuffer>,
-        utf8: bool,
-    ) -> Result<Views> {
+    /// The vectors of which a selected string can be in a set, judged without decompressing them.
+    fn vectors_with(&self, lengths: &[u32], set: &ValueSet, selection: Option<&BooleanBuffer>) -> Result<Vec<bool>> {
+        let of_lengths = set.byte_lengths();
+        let by_length: Vec<bool> = lengths
+            .chunks(VECTOR)
+            .enumerate()
+            .map(|(i, lengths)| {
+                selection.is_none_or(|selection| selection.slice(i * VECTOR, lengths.len()).has_true())
+                    && of_lengths.as_ref().is_none_or(|wanted| lengths.iter().any(|len| wanted.contains(len)))
+            })
+            .collect();
+        match (self, set.contained()) {
+            (Self::Fsst(fsst), Some(needle)) if by_length.contains(&true) => {
+                fsst.vectors_with(needle, Some(&by_length))
+            }
+            _ => Ok(by_length),
+        }
+    }
+
+    /// The bytes of the wanted vectors, end to end, and which those are: all where all are decompressed as one.
+    fn decompress<'w>(&self, lengths: &[u32], wanted: Wanted<'w>) -> Result<(Buffer, Wanted<'w>)> {
         let sizes = || lengths.chunks(VECTOR).map(|v| v.iter().map(|&len| u64::from(len)).sum::<u64>());
         let total: u64 = sizes().sum();
         if narrow(total)? != self.total() {
             return Err(EncodingError::corrupt(format!("strings of {total} bytes in a heap of {}", self.total())));
         }
-        let (heap, wanted) = match self {
+        Ok(match self {
             Self::Plain(heap) => (heap.clone(), None),
             Self::Zstd(frame) => (Buffer::from_vec(frame.decompress()?), None),
             Self::Fsst(fsst) => {
@@ -223,7 +255,17 @@ impl Heap {
                     .collect::<Result<Vec<_>>>()?;
                 (Buffer::from_vec(fsst.decompress(&wanted_sizes)?), wanted)
             }
-        };
+        })
+    }
+
+    fn decode(
+        &self,
+        lengths: &[u32],
+        wanted: Wanted<'_>,
+        selection: Option<&BooleanBuffer>,
+        utf8: bool,
+    ) -> Result<Views> {
+        let (heap, wanted) = self.decompress(lengths, wanted)?;
         match selection {
             None => build::build(heap, lengths, utf8),
             Some(selection) => build::build_selected(heap, lengths, wanted, selection, utf8),

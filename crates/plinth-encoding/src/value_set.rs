@@ -1,6 +1,7 @@
 //! A set of values of one physical type: what a comparison with constants becomes, and what a block, a dictionary or a zone
 //! map is asked.
 
+mod needle;
 mod zones;
 
 use std::cmp::Ordering;
@@ -13,6 +14,7 @@ use arrow_buffer::BooleanBuffer;
 use crate::error::{EncodingError, Result};
 use crate::expr::{CompareOp, Scalar};
 use crate::physical::{Physical, wide_value};
+pub use needle::Needle;
 
 /// A set of values of one physical type. A comparison holds for a value if the set contains it; nulls are never asked.
 #[derive(Clone, Debug)]
@@ -44,6 +46,8 @@ pub enum ValueSet {
     },
     /// Byte strings equal to one of these, which are sorted.
     BytesSet(Arc<[Arc<[u8]>]>),
+    /// Byte strings that contain this one.
+    BytesContaining(Needle),
     /// Booleans: whether `false` and whether `true` is in the set.
     Bools {
         /// Whether `false` is.
@@ -225,6 +229,7 @@ impl ValueSet {
         match self {
             Self::BytesRange { lo, hi } => above(lo, |bound| value.cmp(bound)) && below(hi, |bound| value.cmp(bound)),
             Self::BytesSet(set) => set.binary_search_by(|member| (**member).cmp(value)).is_ok(),
+            Self::BytesContaining(needle) => needle.is_in(value),
             Self::Not(inner) => !inner.holds_bytes(value),
             _ => false,
         }
@@ -251,7 +256,7 @@ impl ValueSet {
         match self {
             Self::IntRange { .. } | Self::IntSet(_) => matches!(physical, Physical::Int { .. } | Physical::Wide { .. }),
             Self::FloatRange { .. } | Self::FloatSet(_) => matches!(physical, Physical::Float { .. }),
-            Self::BytesRange { .. } | Self::BytesSet(_) => {
+            Self::BytesRange { .. } | Self::BytesSet(_) | Self::BytesContaining(_) => {
                 matches!(physical, Physical::Fixed { .. } | Physical::Bytes { .. })
             }
             Self::Bools { .. } => physical == Physical::Bool,
@@ -304,6 +309,31 @@ impl ValueSet {
         let lengths = self.few_bytes()?.iter().map(|value| u32::try_from(value.len()).ok());
         let lengths: BTreeSet<u32> = lengths.collect::<Option<_>>()?;
         Some(lengths.into_iter().collect())
+    }
+
+    /// Bytes, one at least, that each byte string in the set contains. (What is not in a set may be any.)
+    pub(crate) fn contained(&self) -> Option<&[u8]> {
+        let bytes = match self {
+            Self::BytesContaining(needle) => needle.bytes(),
+            Self::BytesRange { lo: Bound::Included(lo), hi: Bound::Included(hi) } if lo == hi => lo,
+            Self::BytesRange {
+                lo: Bound::Included(lo) | Bound::Excluded(lo),
+                hi: hi @ (Bound::Included(end) | Bound::Excluded(end)),
+            } => {
+                let shared = lo.iter().zip(&**end).take_while(|(a, b)| a == b).count();
+                // All that begin with some bytes, as `Expr::starts_with` has it: the end's last byte is one more.
+                let (next, last) = (lo.get(shared), end.get(shared));
+                let tight = matches!(hi, Bound::Excluded(_)) && end.len() == shared + 1;
+                let one_more = next.zip(last).is_some_and(|(&next, &last)| next.checked_add(1) == Some(last));
+                lo.get(..shared + usize::from(tight && one_more))?
+            }
+            Self::BytesSet(set) => match &**set {
+                [value] => value,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        (!bytes.is_empty()).then_some(bytes)
     }
 
     /// Whether a boolean is in the set.

@@ -1,8 +1,7 @@
 //! Arrow's string views: 16 bytes a value, of which values of at most 12 bytes are part.
 
-use arrow_buffer::{BooleanBuffer, Buffer};
+use arrow_buffer::Buffer;
 
-use crate::bits;
 use crate::error::{EncodingError, Result};
 
 /// Views and what those of values longer than 12 bytes point into: buffer 0, if there is one.
@@ -12,11 +11,6 @@ pub(crate) struct Views {
 }
 
 impl Views {
-    /// The bitmap of a test over the values.
-    pub(crate) fn map(&self, test: impl Fn(&[u8]) -> bool) -> BooleanBuffer {
-        bits::map_bits(&self.views, |view| view_bytes(&view.to_le_bytes(), &self.buffers).is_ok_and(&test))
-    }
-
     /// Few long values out of many get a buffer of their own: to keep them would be to keep all others, and engines charge
     /// operators for whole buffers.
     pub(crate) fn compact(self) -> Result<Self> {

@@ -17,3 +17,13 @@ fn patterns_are_read_with_their_escapes() {
         assert_eq!(shape(opaque), None, "{opaque}");
     }
 }
+
+#[test]
+fn text_between_two_wildcards_is_contained() {
+    for (pattern, text) in [("%abc%", "abc"), (r"%a\%b%", "a%b"), ("%%", "")] {
+        assert_eq!(contained(pattern).as_deref(), Some(text), "{pattern}");
+    }
+    for other in ["", "%", "abc", "%abc", "abc%", "%a%b%", "%a_b%", "%%a%", r"\%a%"] {
+        assert_eq!(contained(other), None, "{other}");
+    }
+}

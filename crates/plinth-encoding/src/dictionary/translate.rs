@@ -8,6 +8,7 @@ use arrow_buffer::BooleanBufferBuilder;
 use crate::dictionary::keys::{self, Position};
 use crate::dictionary::reader::{Dictionary, code};
 use crate::error::Result;
+use crate::evaluate::evaluate_column;
 use crate::physical::Physical;
 use crate::value_set::{IntSet, ValueSet};
 
@@ -17,7 +18,7 @@ const SPARSE: usize = 1 << 16;
 
 impl Dictionary {
     /// The test on codes (of [`Physical::CODES`]) that holds for a code exactly if `test` holds for its value. Only the
-    /// blocks that hold the test's constants are read.
+    /// blocks that hold the test's constants are read, unless it is what values contain.
     ///
     /// For 32-byte integers, `i128::MIN` and `i128::MAX` as bounds of a range mean that it has none on that side, which
     /// is how comparisons compile.
@@ -38,6 +39,7 @@ impl Dictionary {
             }
             ValueSet::BytesRange { lo, hi } if is_bytes => range(self.bytes_range(lo, hi)?),
             ValueSet::BytesSet(values) if is_bytes => self.any_of(values.iter())?,
+            ValueSet::BytesContaining(_) if is_bytes => self.each(test)?,
             // A test on another type holds for no value.
             _ => ValueSet::nothing(),
         })
@@ -111,6 +113,16 @@ impl Dictionary {
             Bound::Excluded(bound) => self.lower_bound(bound)?,
         };
         Ok(start..end)
+    }
+
+    /// The test that holds for the codes of values that another holds for, which each is asked.
+    fn each(&self, test: &ValueSet) -> Result<ValueSet> {
+        let mut codes = BooleanBufferBuilder::new(self.len());
+        for block in 0..self.blocks() {
+            let values = self.block_values(block)?;
+            codes.append_buffer(&evaluate_column(self.physical, &values, test)?.is_true);
+        }
+        Ok(ValueSet::of_codes(codes.finish()))
     }
 
     /// The test that holds for the codes of these keys.

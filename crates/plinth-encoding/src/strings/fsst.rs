@@ -7,13 +7,17 @@
 //! stands for symbol `c`, 255 for the byte that follows it; others do not occur. Symbols may reach over the boundary between
 //! two values, not over that between two vectors.
 
+mod automaton;
+
 use arrow_buffer::Buffer;
 use fsst::Compressor;
+
+use automaton::Automaton;
 
 use crate::bitpack::VECTOR;
 use crate::encoding::Effort;
 use crate::error::{EncodingError, Result};
-use crate::ints::{Ints, encode_nested, vectors};
+use crate::ints::{Ints, Wanted, encode_nested, is_wanted, vectors};
 use crate::physical::IntKind;
 use crate::wire::{Reader, narrow, put_varint, wide};
 
@@ -87,20 +91,51 @@ impl Fsst {
         Ok(Self { lengths, symbols, total, ends, codes })
     }
 
+    /// The symbols, by their codes.
+    fn symbols(&self) -> Vec<&[u8]> {
+        let mut rest = self.symbols.as_slice();
+        let symbol = |len: &u8| {
+            let (symbol, tail) = rest.split_at_checked(usize::from(*len)).unwrap_or_default();
+            rest = tail;
+            symbol
+        };
+        self.lengths.iter().map(symbol).collect()
+    }
+
+    /// The codes of each vector.
+    fn vectors(&self) -> Result<Vec<&[u8]>> {
+        let ends: Vec<u32> = self.ends.decode(None)?;
+        let mut from = 0;
+        let vector = |end: u32| {
+            let codes = self.codes.as_slice().get(from..end as usize);
+            from = end as usize;
+            codes.ok_or_else(|| EncodingError::corrupt("the codes of a vector are out of order"))
+        };
+        ends.into_iter().map(vector).collect()
+    }
+
+    /// Of the wanted vectors those that may hold a needle of at least one byte, told by their codes; others do not.
+    pub(crate) fn vectors_with(&self, needle: &[u8], wanted: Wanted<'_>) -> Result<Vec<bool>> {
+        let vectors = self.vectors()?;
+        let places: Vec<usize> = (0..vectors.len()).filter(|&at| is_wanted(wanted, at)).collect();
+        let read: Vec<&[u8]> = places.iter().filter_map(|&at| vectors.get(at).copied()).collect();
+        let found = Automaton::new(needle, &self.symbols()).read(&read);
+        let mut with = vec![false; vectors.len()];
+        for (at, found) in places.into_iter().zip(found) {
+            with[at] = found;
+        }
+        Ok(with)
+    }
+
     /// Decompresses the vectors whose length is given, one after the other; `sizes` are in decompressed bytes.
     pub(crate) fn decompress(&self, sizes: &[Option<usize>]) -> Result<Vec<u8>> {
         let mut table = [0_u64; 256];
         let mut lengths = [0_u8; 256];
-        let mut at = 0;
-        for (code, &len) in self.lengths.iter().enumerate() {
-            let mut symbol = [0; 8];
-            for slot in symbol.iter_mut().take(usize::from(len)) {
-                *slot = self.symbols.get(at).copied().unwrap_or(0);
-                at += 1;
-            }
-            if let (Some(slot), Some(length)) = (table.get_mut(code), lengths.get_mut(code)) {
-                (*slot, *length) = (u64::from_le_bytes(symbol), len);
-            }
+        for ((symbol, &len), (slot, length)) in
+            self.symbols().iter().zip(self.lengths.iter()).zip(table.iter_mut().zip(&mut lengths))
+        {
+            *slot = symbol.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+            *length = len;
         }
         let total = sizes.iter().flatten().sum::<usize>();
         if total > self.total {
@@ -108,13 +143,8 @@ impl Fsst {
         }
         // Symbols are written eight bytes at a time, so up to seven bytes past the last one.
         let mut out = vec![0; total + 8];
-        let ends: Vec<u32> = self.ends.decode(None)?;
-        let (mut from, mut written) = (0, 0);
-        for (end, size) in ends.into_iter().zip(sizes) {
-            let end = end as usize;
-            let codes = self.codes.as_slice().get(from..end);
-            let codes = codes.ok_or_else(|| EncodingError::corrupt("the codes of a vector are out of order"))?;
-            from = end;
+        let mut written = 0;
+        for (codes, size) in self.vectors()?.into_iter().zip(sizes) {
             if let &Some(size) = size {
                 let target = out.get_mut(written..written + size + 8).unwrap_or_default();
                 if expand(codes, &table, &lengths, target) != Some(size) {

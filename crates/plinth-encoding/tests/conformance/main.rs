@@ -5,6 +5,7 @@
 mod model;
 mod robust;
 mod shapes;
+mod text;
 
 use std::ops::Bound;
 use std::sync::Arc;

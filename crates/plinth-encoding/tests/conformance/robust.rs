@@ -60,8 +60,13 @@ fn exercise(physical: Physical, bytes: &[u8], len: usize, test: &ValueSet, selec
     if let Ok(column) = block.decode(Some(selected)) {
         check(column, selected.count_set_bits());
     }
-    if let Ok(Some(mask)) = block.evaluate(test) {
-        assert_eq!(mask.is_true.len(), len);
+    for selection in [None, Some(selected)] {
+        if let Ok(Some(mask)) = block.evaluate_selected(test, selection) {
+            assert_eq!(mask.is_true.len(), len);
+        }
+    }
+    if let Ok(Some(candidates)) = block.candidates(test) {
+        assert_eq!(candidates.len(), len);
     }
 }
 

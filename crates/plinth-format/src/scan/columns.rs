@@ -12,7 +12,7 @@ use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{Function, Path};
 use plinth_encoding::postings::{Codes, Postings};
 use plinth_encoding::{
-    Column, DictionaryAnswers, EncodingError, Mask, Physical, ValueSet, Values, ZoneMapResult, evaluate_column,
+    Column, DictionaryAnswers, EncodingError, Mask, Needle, Physical, ValueSet, Values, ZoneMapResult, evaluate_column,
 };
 use plinth_io::Priority;
 
@@ -44,6 +44,8 @@ pub struct FileColumns {
 pub struct LeafState {
     /// Of each of the column's dictionaries.
     dictionaries: OnceLock<Vec<DictionaryState>>,
+    /// Of a function, the values it is true for, where text without a dictionary can be asked whether it has them.
+    containing: OnceLock<Option<ValueSet>>,
 }
 
 /// What a scan remembers of a predicate on one dictionary.
@@ -141,7 +143,7 @@ impl FileColumns {
             let opened = self.blocks.open(stream, at)?;
             let comes_out = self.needed.contains_key(&stream);
             if !(comes_out && opened.evaluates_by_decoding())
-                && let Some(mask) = opened.evaluate(set).map_err(&fail)?
+                && let Some(mask) = opened.evaluate_selected(set, Some(rows.selection)).map_err(&fail)?
             {
                 self.blocks.metrics.blocks_evaluated.fetch_add(1, Relaxed);
                 return Ok(mask);
@@ -180,15 +182,19 @@ impl FileColumns {
         Ok(Mask { is_true, is_null: None })
     }
 
-    /// A function of one column: once per distinct value where there is a dictionary, else on decoded rows.
+    /// A function of one column: once per distinct value where there is a dictionary, else on text as it is encoded if it asks
+    /// what that contains, else on decoded rows.
     fn evaluate_function(&mut self, leaf: &Leaf<LeafState>, function: &Function, rows: &Rows<'_>) -> Result<Mask> {
         let node = &self.nodes[leaf.column];
         let stream = node.stream;
-        if node.is_leaf()
-            && let Some(dictionary) = self.blocks.chunk(stream, rows.at.group)?.dictionary
-            && let Some(answers) = self.answers(leaf, function, dictionary)?
-        {
-            return self.apply(stream, rows, answers);
+        if node.is_leaf() {
+            if let Some(dictionary) = self.blocks.chunk(stream, rows.at.group)?.dictionary {
+                if let Some(answers) = self.answers(leaf, function, dictionary)? {
+                    return self.apply(stream, rows, answers);
+                }
+            } else if let Some(set) = containing(leaf, function, node.physical()) {
+                return self.evaluate_set(stream, rows, set);
+            }
         }
         let decoded = self.decode_cached(leaf.column, rows.at, Some(rows.scope))?;
         let array = self.values(leaf.column, decoded)?;
@@ -245,6 +251,13 @@ impl FileColumns {
         };
         Ok(answers.merge(is_true, unknown))
     }
+}
+
+/// The values that a function is true for, if it asks what text contains.
+fn containing<'a>(leaf: &'a Leaf<LeafState>, function: &Function, physical: Physical) -> Option<&'a ValueSet> {
+    let is_text = physical == Physical::Bytes { utf8: true };
+    let set = || Some(ValueSet::BytesContaining(Needle::new(&function.function.contained()?)));
+    leaf.state.containing.get_or_init(|| set().filter(|_| is_text)).as_ref()
 }
 
 fn is_presence(node: &Node) -> bool {

@@ -266,6 +266,14 @@ impl<S: ColumnSource> Executor<S> {
         let rows = self.source.block_rows(group)?;
         self.metrics.row_groups_total.fetch_add(1, Relaxed);
         self.metrics.blocks_total.fetch_add(rows.len() as u64, Relaxed);
+        if let Some(indexed) = self.indexed.iter().flatten().next() {
+            let all = rows.iter().map(|&rows| rows as u64).sum();
+            if indexed.rules_out(&self.source, BlockId { group, block: 0 }, all)? {
+                self.metrics.blocks_pruned.fetch_add(rows.len() as u64, Relaxed);
+                self.metrics.row_groups_pruned.fetch_add(1, Relaxed);
+                return Ok(true);
+            }
+        }
         for (block, rows) in rows.into_iter().enumerate() {
             let at = BlockId { group, block };
             let selection = match self.indexed.iter_mut().flatten().next() {

@@ -94,6 +94,22 @@ impl<L> Indexed<L> {
         self.answered.iter().any(|answered| Arc::ptr_eq(answered, conjunct))
     }
 
+    /// Whether the lists know the rows from one on, so many of a row group, and none of them passes.
+    pub(super) fn rules_out<S: ColumnSource<LeafState = L>>(
+        &self,
+        source: &S,
+        first: BlockId,
+        rows: u64,
+    ) -> Result<bool> {
+        if !source.is_coded(self.column, first.group)? {
+            return Ok(false);
+        }
+        let first = source.first_row(first)?;
+        let waiting = self.located.rows.get(self.at..).unwrap_or_default();
+        let next = waiting.get(waiting.partition_point(|&row| row < first));
+        Ok(next.is_none_or(|&next| next >= first + rows))
+    }
+
     /// The rows of a block that pass; `None` if the lists do not know it. Blocks are asked for in order.
     pub(super) fn select<S: ColumnSource<LeafState = L>>(
         &mut self,

@@ -129,6 +129,24 @@ impl ColumnFunction for EvenLength {
     }
 }
 
+/// Text that contains another, which blocks of text are asked themselves.
+#[derive(Debug)]
+struct Contains(String);
+
+impl ColumnFunction for Contains {
+    fn name(&self) -> String {
+        format!("contains {}", self.0)
+    }
+
+    fn evaluate(&self, columns: &[ArrayRef]) -> Result<BooleanArray, String> {
+        Ok(columns[0].as_string_view().iter().map(|v| v.map(|v| v.contains(&self.0))).collect())
+    }
+
+    fn contained(&self) -> Option<Vec<u8>> {
+        Some(self.0.clone().into_bytes())
+    }
+}
+
 /// `sorted % 50 < noise`.
 #[derive(Debug)]
 struct TwoColumns;
@@ -173,6 +191,8 @@ fn leaf() -> impl Strategy<Value = Expr> {
             .prop_map(|v| col("text").is_in(v.iter().map(|s| Scalar::from(s.as_str())))),
         1 => prop_oneof![Just("sorted"), Just("noise"), Just("text")].prop_map(|c| col(c).is_null()),
         1 => prop_oneof![Just("text"), Just("unique")].prop_map(|c| function(EvenLength, &[c])),
+        1 => (prop_oneof![Just("text"), Just("unique")], "[0-9a-f]{1,2}|ow 8|row|")
+            .prop_map(|(c, needle)| function(Contains(needle), &[c])),
         1 => Just(()).prop_map(|()| function(TwoColumns, &["sorted", "noise"])),
         1 => prop_oneof![Just(None), Just(Some(true)), Just(Some(false))].prop_map(Expr::Literal),
     ]
@@ -250,6 +270,22 @@ proptest! {
                 prop_assert_eq!(&expected.to_data(), &column.to_data());
             }
         }
+    }
+}
+
+#[test]
+fn what_text_contains_is_asked_of_its_blocks_unless_they_come_out() {
+    let Fixture { batch, file, .. } = fixture();
+    let holds = |row: &str| row.contains("8 7");
+    let expected = batch["unique"].as_string::<i32>().iter().filter(|row| row.is_some_and(holds)).count();
+    for (output, encoded) in [("sorted", true), ("unique", false)] {
+        let scan = file.scan().select([output]).filter(function(Contains("8 7".into()), &["unique"]));
+        let scan = scan.pushdown_mode(PushdownMode::FilterFirst).build().unwrap();
+        let stats = Arc::clone(scan.adaptive_stats());
+        assert_eq!(read_all(scan).num_rows(), expected);
+        let report = &stats.report()[0];
+        assert_eq!(report.blocks_residual, 0, "{report:?}");
+        assert_eq!((report.blocks_encoded > 0, report.blocks_decoded > 0), (encoded, !encoded), "{report:?}");
     }
 }
 
