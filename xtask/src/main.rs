@@ -23,6 +23,7 @@ const STORAGE: &[&str] = &[
     "plinth-profile",
     "plinth-io",
     "plinth-encoding",
+    "plinth-exec",
     "plinth-index",
     "plinth-format",
     "plinth-table",
