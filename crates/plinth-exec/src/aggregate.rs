@@ -73,7 +73,7 @@ pub trait Aggregate: Debug + Send {
     /// If they can't be had.
     fn values(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<ArrayRef>;
 
-    /// The states of all groups, as the engine passes them between its operators.
+    /// The states of some groups, as the engine passes them between its operators. Each group is asked for once, and nothing else then.
     ///
     /// # Errors
     /// If they can't be had.

@@ -14,7 +14,7 @@ pub use top::{Column, Order, Top};
 
 use crate::aggregate::{Aggregate, Frozen, Input, Merged};
 use crate::error::{ExecError, Result};
-use crate::key::Keys;
+use crate::key::{Keys, Meaning};
 use crate::layout::Layout;
 use crate::rows::Rows;
 use crate::vector::Vector;
@@ -23,8 +23,8 @@ use crate::words::read;
 /// Groups that are moved at a time.
 const STEP: usize = 1024;
 
-/// Fewer groups than this are merged by one thread.
-const FEW: usize = 1 << 13;
+/// Fewer groups than this are merged by one thread. (Of few in tests, so that most of these try both ways.)
+const FEW: usize = if cfg!(test) { 16 } else { 1 << 13 };
 
 /// Parts that many groups are merged in, as a power of two.
 const PARTS: u32 = 6;
@@ -101,10 +101,16 @@ impl Grouping {
         self.rows.bytes() + self.uncounted.bytes()
     }
 
+    /// What the text of its keys takes of the budget, which other groupings may share.
+    pub fn text_bytes(&self) -> u64 {
+        let bytes = |meaning: &Meaning| if let Meaning::Domain(domain) = meaning { domain.bytes() } else { 0 };
+        self.keys.meanings().iter().map(bytes).sum()
+    }
+
     /// Takes rows.
     ///
     /// # Errors
-    /// If there is no memory for them: then [`Grouping::partial`] makes room, and they may be given again. Also if a value can't be
+    /// If there is no memory for them: once its groups have been passed on ([`Grouping::partial`]), another grouping may be given them again. Also if a value can't be
     /// had or a function of the engine fails.
     pub fn push(&mut self, chunk: &Chunk) -> Result<()> {
         let held: u64 = self.aggregates.iter().map(|aggregate| aggregate.uncounted()).sum();
@@ -131,22 +137,16 @@ impl Grouping {
         Ok(())
     }
 
-    /// The keys and the states of all groups, as the engine passes them on; there are no groups then.
+    /// The keys and the states of some groups, as the engine passes them on. Each group is asked for once, and nothing else of the grouping
+    /// then.
     ///
     /// # Errors
     /// If they can't be had.
-    pub fn partial(&mut self) -> Result<Vec<ArrayRef>> {
-        let all = self.all();
-        let mut arrays = self.keys.values(&self.rows, &all)?;
+    pub fn partial(&mut self, groups: &[u32]) -> Result<Vec<ArrayRef>> {
+        let mut arrays = self.keys.values(&self.rows, groups)?;
         for (aggregate, &offset) in self.aggregates.iter_mut().zip(&self.offsets) {
-            arrays.extend(aggregate.partial(&self.rows.states_from(offset), &all)?);
+            arrays.extend(aggregate.partial(&self.rows.states_from(offset), groups)?);
         }
-        let fresh = self.aggregates.iter().map(|aggregate| aggregate.fresh()).collect::<Result<Vec<_>>>()?;
-        let keys = self.keys.clone();
-        // What there was goes before there is more.
-        self.rows = Keys::new(Vec::new()).rows(0, &self.budget);
-        (self.aggregates, self.uncounted) = (Vec::new(), self.budget.open(CONSUMER));
-        *self = Self::new(keys, fresh, &self.budget)?;
         Ok(arrays)
     }
 

@@ -61,7 +61,7 @@ fn a_statement_says_where_its_time_and_bytes_went() {
     assert_eq!(run.stdout, plain, "the answer is the same");
     let profile = profile(&run.stderr);
     assert_eq!(profile["title"].as_str().unwrap().get(..13), Some("SELECT p.city"));
-    for operator in ["HashJoinExec", "AggregateExec: mode=", "SortExec", "DataSourceExec"] {
+    for operator in ["HashJoinExec", "GroupExec: keys=", "SortExec", "DataSourceExec"] {
         let rows = named(&profile, operator);
         assert!(!rows.is_empty() && sum(&rows, "hits") > 0, "no {operator}: {profile}");
     }

@@ -21,6 +21,8 @@ pub(super) struct EngineAggregate {
     accumulator: Box<dyn GroupsAccumulator>,
     /// The results of all groups, once they were asked for.
     evaluated: Option<ArrayRef>,
+    /// Their states, once they are passed on.
+    states: Option<Vec<ArrayRef>>,
     /// Groups the accumulator has heard of.
     known: usize,
     scratch: Vec<usize>,
@@ -42,7 +44,7 @@ impl EngineAggregate {
             Box::new(GroupsAccumulatorAdapter::new(move || function.create_accumulator()))
         };
         let function = Arc::clone(function);
-        Ok(Self { function, types, accumulator, evaluated: None, known: 0, scratch: Vec::new() })
+        Ok(Self { function, types, accumulator, evaluated: None, states: None, known: 0, scratch: Vec::new() })
     }
 
     /// Has the accumulator hear of groups whose rows never came.
@@ -119,8 +121,13 @@ impl Aggregate for EngineAggregate {
     }
 
     fn partial(&mut self, _: &StatesRead<'_>, groups: &[u32]) -> ExecResult<Vec<ArrayRef>> {
-        self.know(count(groups)).map_err(wrapped)?;
-        let states = self.accumulator.state(EmitTo::All).map_err(wrapped)?;
+        let states = match &self.states {
+            Some(states) => states,
+            None => {
+                self.know(count(groups)).map_err(wrapped)?;
+                self.states.insert(self.accumulator.state(EmitTo::All).map_err(wrapped)?)
+            }
+        };
         states.iter().map(|state| some(state, groups)).collect()
     }
 

@@ -80,7 +80,8 @@ pub(super) struct Running {
 /// What the tasks share.
 struct Shared {
     work: Work,
-    meanings: Meanings,
+    /// Gone once groups give way.
+    meanings: Mutex<Option<Meanings>>,
     phase: watch::Sender<Phase>,
     /// Where groups go that give way.
     states: OnceLock<States>,
@@ -91,7 +92,7 @@ struct Shared {
 impl Running {
     /// Starts the tasks.
     pub(super) fn start(work: Work) -> Result<Self> {
-        let meanings = work.plan.meanings(&work.input, &work.budget)?;
+        let meanings = Mutex::new(Some(work.plan.meanings(&work.input, &work.budget)?));
         let (phase, receiver) = watch::channel(Phase::Reading);
         let sources = (0..work.input.partitions()).map(|partition| work.input.rows(partition, &work.context));
         let sources = sources.collect::<Result<Vec<_>>>()?;
@@ -147,30 +148,47 @@ impl Shared {
 
     /// Groups the rows of a source.
     async fn group(&self, mut source: Source) -> Result<Grouping> {
-        let mut grouping = self.work.plan.grouping(&self.meanings, &self.work.budget)?;
+        let Work { plan, budget, .. } = &self.work;
+        let mut grouping = plan.grouping(&self.meanings()?, budget)?;
+        let mut alone = false;
         while let Some(rows) = source.next().await? {
-            let chunk = self.work.plan.chunk(&rows)?;
-            if let Err(refused) = grouping.push(&chunk) {
-                if !matches!(refused, ExecError::Memory(_)) || grouping.is_empty() {
-                    return Err(from_exec(refused));
-                }
-                self.give_way(&mut grouping).await?;
-                grouping.push(&chunk).map_err(from_exec)?;
+            let chunk = plan.chunk(&rows)?;
+            // Once groups give way, those of each thread do when they have a share of the memory: the rest is for what becomes of them.
+            let share = budget.limit() / (4 * self.work.partitions.max(1) as u64);
+            let full = match (self.states.get(), alone) {
+                (Some(_), false) => true,
+                (Some(_), true) => grouping.bytes() + grouping.text_bytes() > share,
+                (None, _) => false,
+            };
+            let mut pushed = if full { None } else { Some(grouping.push(&chunk)) };
+            if matches!(pushed, None | Some(Err(ExecError::Memory(_)))) {
+                self.give_way(grouping).await?;
+                // Numbers of text are their own from now on: those that all share would have to be kept.
+                grouping = plan.grouping(&plan.meanings(&self.work.input, budget)?, budget)?;
+                alone = true;
+                pushed = Some(grouping.push(&chunk));
             }
+            pushed.transpose().map_err(from_exec)?;
             tokio::task::consume_budget().await;
         }
         Ok(grouping)
     }
 
+    /// What the numbers of keys mean as long as all threads share them.
+    fn meanings(&self) -> Result<Meanings> {
+        match lock(&self.meanings).as_ref() {
+            Some(meanings) => Ok(meanings.clone()),
+            None => self.work.plan.meanings(&self.work.input, &self.work.budget),
+        }
+    }
+
     /// Passes all groups on as states.
-    async fn give_way(&self, grouping: &mut Grouping) -> Result<()> {
+    async fn give_way(&self, mut grouping: Grouping) -> Result<()> {
         let states = self.states()?;
         let schema = self.work.last.input().schema();
-        let arrays = grouping.partial().map_err(from_exec)?;
-        let batch = batch_of(&schema, arrays)?;
-        for start in (0..batch.num_rows()).step_by(STATES) {
-            let part = batch.slice(start, STATES.min(batch.num_rows() - start));
-            if states.send(Ok(part)).await.is_err() {
+        for groups in grouping.all().chunks(STATES) {
+            let batch = batch_of(&schema, grouping.partial(groups).map_err(from_exec)?)?;
+            if states.send(Ok(batch)).await.is_err() {
                 return Err(internal_datafusion_err!("the states of groups are read no more"));
             }
         }
@@ -185,6 +203,7 @@ impl Shared {
         }
         let (states, plan) = fallback(&self.work.last, self.work.partitions)?;
         let states = self.states.get_or_init(|| states);
+        *lock(&self.meanings) = None;
         self.phase.send_replace(Phase::GivingWay(plan));
         Ok(states)
     }
@@ -195,7 +214,7 @@ impl Shared {
             None => !self.merges_within(&groupings),
         };
         if refused {
-            for grouping in groupings.iter_mut().filter(|grouping| !grouping.is_empty()) {
+            for grouping in groupings.into_iter().filter(|grouping| !grouping.is_empty()) {
                 self.give_way(grouping).await?;
             }
             return Ok(());

@@ -26,6 +26,8 @@ pub struct CountDistinct {
     scratch: Vec<u32>,
     /// Of each group, once it was asked for.
     counts: Vec<i64>,
+    /// The values, once they are passed on.
+    passing_on: Option<Sorted>,
 }
 
 /// The values of each group.
@@ -46,7 +48,17 @@ impl CountDistinct {
         let group = Meaning::Numbers(Numbers::Unsigned(4), DataType::UInt32);
         let keys = Keys::new(vec![group, meaning.clone()]).expecting(&[Some((0, i64::from(u32::MAX))), range]);
         let pairs = keys.rows(0, budget);
-        Self { meaning, range, item, budget: Arc::clone(budget), keys, pairs, scratch: Vec::new(), counts: Vec::new() }
+        Self {
+            meaning,
+            range,
+            item,
+            budget: Arc::clone(budget),
+            keys,
+            pairs,
+            scratch: Vec::new(),
+            counts: Vec::new(),
+            passing_on: None,
+        }
     }
 
     /// Adds the pairs of groups and of values, one column a number of these.
@@ -128,8 +140,8 @@ impl Aggregate for CountDistinct {
             from.frozen.downcast_ref().ok_or_else(|| ExecError::internal("values of another aggregate"))?;
         // A part at a time, for a group may have any number of values.
         const STEP: usize = 8192;
-        let all: Vec<(i64, u32)> = from
-            .pairs()
+        let groups = from.sources.iter().copied().zip(from.targets.iter().copied());
+        let all: Vec<(i64, u32)> = groups
             .flat_map(|(source, target)| sorted.of(source).iter().map(move |&pair| (i64::from(target), pair)))
             .collect();
         for some in all.chunks(STEP) {
@@ -154,7 +166,11 @@ impl Aggregate for CountDistinct {
     }
 
     fn partial(&mut self, _: &StatesRead<'_>, groups: &[u32]) -> Result<Vec<ArrayRef>> {
-        let sorted = self.sorted(groups.iter().max().map_or(0, |&last| last as usize + 1))?;
+        if self.passing_on.is_none() {
+            let groups = (0..u32::try_from(self.pairs.len()).unwrap_or(u32::MAX)).map(|pair| self.group_of(pair) + 1);
+            self.passing_on = Some(self.sorted(groups.max().unwrap_or(0))?);
+        }
+        let Some(sorted) = &self.passing_on else { return Err(ExecError::internal("values are not in order")) };
         let pairs: Vec<u32> = groups.iter().flat_map(|&group| sorted.of(group)).copied().collect();
         let lengths = OffsetBuffer::from_lengths(groups.iter().map(|&group| sorted.of(group).len()));
         let mut values = sorted.keys.values(&sorted.pairs, &pairs)?;

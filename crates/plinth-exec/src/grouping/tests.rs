@@ -8,7 +8,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::aggregate::{Count, CountDistinct, Extreme, Mean, Sum, Which};
-use crate::key::Meaning;
 
 /// Two key columns, an argument and whether a filter leaves the row.
 type Row = (Option<i32>, Option<String>, Option<i64>, bool);
@@ -186,8 +185,13 @@ proptest! {
         let budget = budget();
         let mut grouping = grouped(&rows, 16, &meanings(&budget), &budget);
         let groups = grouping.len();
-        let arrays = grouping.partial().unwrap();
-        prop_assert_eq!(grouping.len(), 0);
+        let parts: Vec<Vec<ArrayRef>> =
+            grouping.all().chunks(groups.div_ceil(2)).map(|some| grouping.partial(some).unwrap()).collect();
+        let column = |at: usize| {
+            let parts: Vec<&dyn Array> = parts.iter().map(|part| part[at].as_ref()).collect();
+            arrow_select::concat::concat(&parts).unwrap()
+        };
+        let arrays: Vec<ArrayRef> = (0..parts[0].len()).map(column).collect();
         // Keys, five states of one array, the list of distinct values, the mean's two.
         prop_assert_eq!(arrays.len(), 2 + 5 + 1 + 2);
         prop_assert!(arrays.iter().all(|array| array.len() == groups));
@@ -200,8 +204,6 @@ proptest! {
             let values: BTreeSet<i64> = lists.value(row).as_primitive::<Int64Type>().values().iter().copied().collect();
             prop_assert_eq!(&values, &expected[&(number, text)].distinct);
         }
-        grouping.push(&chunk(&rows)).unwrap();
-        prop_assert_eq!(grouping.len(), groups);
     }
 }
 
@@ -257,49 +259,66 @@ fn without_keys_there_is_one_group() {
 #[test]
 fn many_groups_are_merged_in_parts() {
     let budget = budget();
-    let meanings = vec![Meaning::of(&DataType::Int64, &budget).unwrap()];
-    let one = |from: i64| {
-        let mut grouping = Grouping::new(Keys::new(meanings.clone()), vec![Box::new(Count::rows())], &budget).unwrap();
-        for start in (from..from + 200_000).step_by(8000) {
-            let numbers = arrow_array::Int64Array::from_iter_values((start..start + 8000).map(|n| n * 7919));
-            let keys = vec![Vector::Array(Arc::new(numbers) as _)];
-            grouping.push(&Chunk { rows: 8000, keys, arguments: vec![vec![]], filters: vec![None] }).unwrap();
+    let integer = DataType::Int64;
+    let meanings = vec![Meaning::of(&integer, &budget).unwrap()];
+    let item = Arc::new(Field::new("item", DataType::Int64, true));
+    for range in [None, Some((0, 99_999)), Some((i64::MIN, i64::MAX))] {
+        // Each key has as many values as its last digit says, and one more: some of them of one thread, some of several.
+        let one = |from: i64, value: i64| {
+            let distinct = CountDistinct::new(meanings[0].clone(), range, Arc::clone(&item), &budget);
+            let aggregates: Vec<Box<dyn Aggregate>> = vec![Box::new(Count::rows()), Box::new(distinct)];
+            let mut grouping = Grouping::new(Keys::new(meanings.clone()), aggregates, &budget).unwrap();
+            for start in (from..from + 100_000).step_by(8000) {
+                let numbers = arrow_array::Int64Array::from_iter_values(start..start + 8000);
+                let values = numbers.unary::<_, Int64Type>(|number| value.min(number.rem_euclid(10)));
+                let keys = vec![Vector::Array(Arc::new(numbers) as _)];
+                let arguments = vec![vec![], vec![Vector::Array(Arc::new(values) as _)]];
+                grouping.push(&Chunk { rows: 8000, keys, arguments, filters: vec![None, None] }).unwrap();
+            }
+            grouping
+        };
+        let merge = merge((0..12).map(|thread| one(0, thread)).chain([one(-50_000, 0)]).collect());
+        assert_eq!(merge.parts(), 64);
+        let mut groups = BTreeMap::new();
+        for part in 0..merge.parts() {
+            let mut merged = merge.merged(part).unwrap();
+            let all = merged.all();
+            let arrays = merged.values(&all).unwrap();
+            let column = |at: usize| arrays[at].as_primitive::<Int64Type>().values().to_vec();
+            let each = column(0).into_iter().zip(column(1).into_iter().zip(column(2)));
+            groups.extend(each);
         }
-        grouping
-    };
-    let merge = merge(vec![one(0), one(100_000), one(-50_000)]);
-    assert_eq!(merge.parts(), 64);
-    let (mut groups, mut rows) = (BTreeSet::new(), 0);
-    for part in 0..merge.parts() {
-        let mut merged = merge.merged(part).unwrap();
-        let all = merged.all();
-        let arrays = merged.values(&all).unwrap();
-        groups.extend(arrays[0].as_primitive::<Int64Type>().values().iter().copied());
-        rows += arrays[1].as_primitive::<Int64Type>().values().iter().sum::<i64>();
+        assert_eq!(groups.len(), 154_000);
+        for (key, (rows, distinct)) in groups {
+            let (many, few) = ((0..104_000).contains(&key), (-50_000..54_000).contains(&key));
+            assert_eq!(rows, 12 * i64::from(many) + i64::from(few), "{key}");
+            assert_eq!(distinct, if many { key.rem_euclid(10) + 1 } else { 1 }, "{key}");
+        }
     }
-    assert_eq!((groups.len(), rows), (350_000, 600_000));
 }
 
 #[test]
 fn refused_memory_changes_nothing() {
     let budget = MemoryBudget::new(400 << 10);
     let meanings = vec![Meaning::of(&DataType::Int64, &budget).unwrap()];
-    let mut grouping = Grouping::new(Keys::new(meanings), vec![Box::new(Count::rows())], &budget).unwrap();
-    let (mut taken, mut flushed) = (0, 0);
+    let new = || Grouping::new(Keys::new(meanings.clone()), vec![Box::new(Count::rows())], &budget).unwrap();
+    let (mut grouping, mut taken, mut flushed) = (new(), 0, 0);
     for start in (0..100_000_i64).step_by(1000) {
         let numbers = arrow_array::Int64Array::from_iter_values((start..start + 1000).map(|n| n * 7919));
         let keys = vec![Vector::Array(Arc::new(numbers) as _)];
         let chunk = Chunk { rows: 1000, keys, arguments: vec![vec![]], filters: vec![None] };
         if let Err(error) = grouping.push(&chunk) {
             assert!(matches!(error, ExecError::Memory(_)), "{error}");
-            let states = grouping.partial().unwrap();
+            let states = grouping.partial(&grouping.all()).unwrap();
             taken += states[1].as_primitive::<Int64Type>().values().iter().sum::<i64>();
             flushed += 1;
+            drop(grouping);
+            grouping = new();
             grouping.push(&chunk).unwrap();
         }
     }
     assert!(flushed > 1);
-    taken += grouping.partial().unwrap()[1].as_primitive::<Int64Type>().values().iter().sum::<i64>();
+    taken += grouping.partial(&grouping.all()).unwrap()[1].as_primitive::<Int64Type>().values().iter().sum::<i64>();
     assert_eq!(taken, 100_000);
     drop(grouping);
     assert_eq!(budget.used(), 0);

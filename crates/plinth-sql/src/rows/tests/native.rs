@@ -214,3 +214,33 @@ fn own_operators_answer_as_the_engine_does() {
     }
     assert!(native > 0, "own operators were never used");
 }
+
+#[test]
+fn many_groups_of_own_operators_are_those_of_the_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let rows = "SELECT value % 20011 AS k, concat('a text ', value % 15013) AS s, value % 7 AS i, value % 977 AS v, \
+                concat(value % 12007, ' of others') AS u FROM generate_series(1, 60000)";
+    let (plinth, parquet) = (path("many.plinth"), path("many.parquet"));
+    db.run(&format!("COPY ({rows}) TO '{plinth}' STORED AS PLINTH")).unwrap();
+    db.run(&format!("COPY ({rows}) TO '{parquet}' STORED AS PARQUET")).unwrap();
+    for question in [
+        "SELECT k, count(*), count(DISTINCT v), sum(i), avg(v), min(v), max(u), median(v) FROM t GROUP BY k",
+        "SELECT s, count(DISTINCT k), count(DISTINCT u), min(u) FROM t GROUP BY s",
+        "SELECT s, i, count(*) AS n, count(DISTINCT u) AS d FROM t GROUP BY s, i ORDER BY n DESC, s, i LIMIT 50",
+        "SELECT k, s, count(*) AS n FROM t GROUP BY k, s ORDER BY n, k DESC, s LIMIT 20",
+        "SELECT count(DISTINCT s), count(DISTINCT k), count(DISTINCT v) FROM t",
+        "SELECT DISTINCT u FROM t",
+    ] {
+        let mut expected: Option<Vec<String>> = None;
+        for file in [&plinth, &parquet] {
+            for native in [false, true] {
+                db.run(&format!("SET plinth.native = {native}")).unwrap();
+                let mut rows = db.run(&question.replace("FROM t", &format!("FROM '{file}'"))).unwrap();
+                rows.sort();
+                assert_eq!(&rows, expected.get_or_insert_with(|| rows.clone()), "native {native}: {question}");
+            }
+        }
+    }
+}
