@@ -99,11 +99,6 @@ impl Domain {
         })
     }
 
-    /// What it holds of a budget.
-    pub fn bytes(&self) -> u64 {
-        self.parts.iter().map(|part| lock(part).memory.bytes()).sum()
-    }
-
     /// The numbers of some values; of null rows any.
     ///
     /// # Errors

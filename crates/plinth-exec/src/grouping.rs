@@ -14,7 +14,7 @@ pub use top::{Column, Order, Top};
 
 use crate::aggregate::{Aggregate, Frozen, Input, Merged};
 use crate::error::{ExecError, Result};
-use crate::key::{Keys, Meaning};
+use crate::key::Keys;
 use crate::layout::Layout;
 use crate::rows::Rows;
 use crate::vector::Vector;
@@ -99,12 +99,6 @@ impl Grouping {
     /// What the groups' rows take of the budget.
     pub fn bytes(&self) -> u64 {
         self.rows.bytes() + self.uncounted.bytes()
-    }
-
-    /// What the text of its keys takes of the budget, which other groupings may share.
-    pub fn text_bytes(&self) -> u64 {
-        let bytes = |meaning: &Meaning| if let Meaning::Domain(domain) = meaning { domain.bytes() } else { 0 };
-        self.keys.meanings().iter().map(bytes).sum()
     }
 
     /// Takes rows.

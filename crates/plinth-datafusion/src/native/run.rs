@@ -16,7 +16,7 @@ use datafusion_physical_plan::aggregates::AggregateExec;
 use plinth_core::sync::lock;
 use plinth_exec::ExecError;
 use plinth_exec::grouping::{Division, Grouping, Merge, Top};
-use plinth_io::MemoryBudget;
+use plinth_io::{MemoryBudget, Reservation};
 use tokio::sync::watch;
 
 use super::fallback::{States, fallback};
@@ -26,6 +26,9 @@ use crate::error::{from_exec, from_join};
 
 /// Rows of a batch of states.
 const STATES: usize = 8192;
+
+/// Of the memory, what is kept for groups that have to give way.
+const ROOM: u64 = 16;
 
 /// What is to be run.
 pub(super) struct Work {
@@ -77,6 +80,22 @@ pub(super) struct Running {
     _tasks: JoinSet<()>,
 }
 
+/// Memory of a thread whose groups give way again and again: a small share, so that most of it is for what becomes of them.
+struct Own {
+    budget: Arc<MemoryBudget>,
+    /// The same, in the budget of all.
+    _counted: Reservation,
+}
+
+impl Own {
+    fn new(all: &Arc<MemoryBudget>, threads: usize) -> Self {
+        let bytes = all.limit() / (8 * threads.max(1) as u64);
+        let mut counted = all.open("groups that give way");
+        counted.charge(bytes);
+        Self { budget: MemoryBudget::new(bytes), _counted: counted }
+    }
+}
+
 /// What the tasks share.
 struct Shared {
     work: Work,
@@ -87,6 +106,8 @@ struct Shared {
     states: OnceLock<States>,
     /// One at a time decides that.
     giving_way: Mutex<()>,
+    /// Kept for the first of these, which come while all memory is taken.
+    room: Mutex<Option<Reservation>>,
 }
 
 impl Running {
@@ -96,7 +117,9 @@ impl Running {
         let (phase, receiver) = watch::channel(Phase::Reading);
         let sources = (0..work.input.partitions()).map(|partition| work.input.rows(partition, &work.context));
         let sources = sources.collect::<Result<Vec<_>>>()?;
-        let shared = Shared { work, meanings, phase, states: OnceLock::new(), giving_way: Mutex::new(()) };
+        let room = Mutex::new(work.budget.reserve("groups that give way", work.budget.limit() / ROOM).ok());
+        let giving_way = Mutex::new(());
+        let shared = Shared { work, meanings, phase, states: OnceLock::new(), giving_way, room };
         let shared = Arc::new(shared);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move { shared.run(sources).await });
@@ -148,28 +171,28 @@ impl Shared {
 
     /// Groups the rows of a source.
     async fn group(&self, mut source: Source) -> Result<Grouping> {
-        let Work { plan, budget, .. } = &self.work;
+        let Work { plan, budget, input, partitions, .. } = &self.work;
         let mut grouping = plan.grouping(&self.meanings()?, budget)?;
-        let mut alone = false;
+        let mut own: Option<Own> = None;
         while let Some(rows) = source.next().await? {
             let chunk = plan.chunk(&rows)?;
-            // Once groups give way, those of each thread do when they have a share of the memory: the rest is for what becomes of them.
-            let share = budget.limit() / (4 * self.work.partitions.max(1) as u64);
-            let full = match (self.states.get(), alone) {
-                (Some(_), false) => true,
-                (Some(_), true) => grouping.bytes() + grouping.text_bytes() > share,
-                (None, _) => false,
-            };
-            let mut pushed = if full { None } else { Some(grouping.push(&chunk)) };
+            let gives_way = own.is_none() && self.states.get().is_some();
+            let mut pushed = if gives_way { None } else { Some(grouping.push(&chunk)) };
             if matches!(pushed, None | Some(Err(ExecError::Memory(_)))) {
                 self.give_way(grouping).await?;
-                // Numbers of text are their own from now on: those that all share would have to be kept.
-                grouping = plan.grouping(&plan.meanings(&self.work.input, budget)?, budget)?;
-                alone = true;
+                // Numbers of text are the thread's own from now on: those that all share would have to be kept.
+                let own = own.get_or_insert_with(|| Own::new(budget, *partitions));
+                grouping = plan.grouping(&plan.meanings(input, &own.budget)?, &own.budget)?;
                 pushed = Some(grouping.push(&chunk));
             }
             pushed.transpose().map_err(from_exec)?;
             tokio::task::consume_budget().await;
+        }
+        if let Some(own) = own {
+            // What it holds is counted there.
+            self.give_way(grouping).await?;
+            grouping = plan.grouping(&plan.meanings(input, budget)?, budget)?;
+            drop(own);
         }
         Ok(grouping)
     }
@@ -204,11 +227,13 @@ impl Shared {
         let (states, plan) = fallback(&self.work.last, self.work.partitions)?;
         let states = self.states.get_or_init(|| states);
         *lock(&self.meanings) = None;
+        *lock(&self.room) = None;
         self.phase.send_replace(Phase::GivingWay(plan));
         Ok(states)
     }
 
     async fn finish(&self, mut groupings: Vec<Grouping>) -> Result<()> {
+        *lock(&self.room) = None;
         let refused = match self.states.get() {
             Some(_) => true,
             None => !self.merges_within(&groupings),

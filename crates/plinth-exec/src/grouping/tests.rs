@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::aggregate::{Count, CountDistinct, Extreme, Mean, Sum, Which};
+use crate::key::Meaning;
 
 /// Two key columns, an argument and whether a filter leaves the row.
 type Row = (Option<i32>, Option<String>, Option<i64>, bool);
