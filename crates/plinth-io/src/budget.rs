@@ -14,6 +14,8 @@ use plinth_core::sync::lock;
 use plinth_core::units;
 
 use crate::machine::default_memory;
+use crate::slab::Extent;
+use crate::spare::Spare;
 
 /// So many bytes for everyone.
 pub struct MemoryBudget {
@@ -25,6 +27,8 @@ pub struct MemoryBudget {
     /// Held while caches are asked: who comes meanwhile waits for what they give back.
     reclaiming: Mutex<()>,
     meter: OnceLock<Meter>,
+    /// Beside all that is reserved.
+    spare: Spare,
 }
 
 /// What is in use in truth, whatever was reserved of it.
@@ -98,6 +102,7 @@ impl MemoryBudget {
             caches: Mutex::default(),
             reclaiming: Mutex::default(),
             meter: OnceLock::new(),
+            spare: Spare::default(),
         })
     }
 
@@ -141,7 +146,26 @@ impl MemoryBudget {
 
     /// What is in use in truth. 0 if the program does not count.
     fn measured(&self) -> u64 {
-        self.meter.get().map_or(0, |meter| (meter.held)().saturating_sub(meter.before))
+        let held = self.meter.get().map_or(0, |meter| (meter.held)().saturating_sub(meter.before));
+        held.saturating_sub(self.spare.bytes())
+    }
+
+    pub(crate) fn spare(&self) -> &Spare {
+        &self.spare
+    }
+
+    /// Keeps memory for the next that takes some, as far as none needs it now.
+    pub(crate) fn keep(&self, extent: Extent) {
+        // It is held in truth, still.
+        let room = self.limit.saturating_sub(self.in_use());
+        self.spare.keep(extent, self.limit, room);
+    }
+
+    /// Gives back what is kept of the memory that is in use by now.
+    fn yield_spare(&self) {
+        if self.spare.bytes() > 0 {
+            self.spare.shrink_to(self.limit.saturating_sub(self.in_use()));
+        }
     }
 
     /// Whether so many bytes may come to be beside all that is reserved and held, once caches have given back what they can.
@@ -233,6 +257,7 @@ impl MemoryBudget {
         let taken = self.used.fetch_update(Relaxed, Relaxed, fits);
         if let Ok(before) = taken {
             self.peak.fetch_max(before.saturating_add(bytes), Relaxed);
+            self.yield_spare();
         }
         taken.is_ok()
     }
@@ -330,6 +355,7 @@ impl Reservation {
     pub fn charge(&mut self, more: u64) {
         let before = self.budget.used.fetch_add(more, Relaxed);
         self.budget.peak.fetch_max(before.saturating_add(more), Relaxed);
+        self.budget.yield_spare();
         self.add(more);
     }
 
