@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use arrow_array::builder::{BinaryBuilder, BinaryViewBuilder, FixedSizeBinaryBuilder, LargeBinaryBuilder};
 use arrow_array::builder::{LargeStringBuilder, StringBuilder, StringViewBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, new_null_array};
+use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use foldhash::fast::FixedState;
@@ -242,7 +242,7 @@ impl Domain {
                 }
                 Arc::new(builder.finish())
             }
-            other => new_null_array(other, numbers.len()),
+            other => return Err(ExecError::internal(format!("numbers of {other} where byte strings belong"))),
         })
     }
 

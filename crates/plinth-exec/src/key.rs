@@ -231,24 +231,26 @@ impl Keys {
     pub fn values(&self, rows: &Rows, groups: &[u32]) -> Result<Vec<ArrayRef>> {
         let mut at = 0;
         let mut arrays = Vec::with_capacity(self.meanings.len());
-        for (column, meaning) in self.meanings.iter().enumerate() {
-            arrays.push(self.column(column, at, rows, groups)?);
+        for meaning in &self.meanings {
+            arrays.push(self.column(meaning, at, rows, groups)?);
             at += meaning.width() + 1;
         }
         Ok(arrays)
     }
 
-    /// The values of one column, if they are numbers.
+    /// Numbers in the order of a column's values; `None` if there are none.
     pub(crate) fn number_column(&self, column: usize, rows: &Rows, groups: &[u32]) -> Result<Option<ArrayRef>> {
-        if !matches!(self.meanings.get(column), Some(Meaning::Numbers(..))) {
-            return Ok(None);
-        }
+        let numbers = match self.meanings.get(column) {
+            Some(numbers @ Meaning::Numbers(..)) => numbers.clone(),
+            Some(Meaning::Codes(_)) => Meaning::Numbers(Numbers::Unsigned(4), DataType::UInt32),
+            Some(Meaning::Domain(_)) | None => return Ok(None),
+        };
         let at = self.meanings[..column].iter().map(|meaning| meaning.width() + 1).sum();
-        self.column(column, at, rows, groups).map(Some)
+        self.column(&numbers, at, rows, groups).map(Some)
     }
 
-    fn column(&self, column: usize, at: usize, rows: &Rows, groups: &[u32]) -> Result<ArrayRef> {
-        let meaning = &self.meanings[column];
+    /// The numbers of fields from one on, with a meaning.
+    fn column(&self, meaning: &Meaning, at: usize, rows: &Rows, groups: &[u32]) -> Result<ArrayRef> {
         let null = at + meaning.width();
         let number = |field: usize| {
             let of_group = |&group: &u32| self.layout.unpack(rows.key(group), field);
@@ -278,7 +280,3 @@ fn bounds<'a>(mut numbers: impl Iterator<Item = &'a i64>) -> (i64, i64) {
     let Some(&first) = numbers.next() else { return (0, 0) };
     numbers.fold((first, first), |(least, greatest), &number| (least.min(number), greatest.max(number)))
 }
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests")]
-mod tests;

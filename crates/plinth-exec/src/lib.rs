@@ -2,6 +2,7 @@
 //!
 //! - [`vector`]: what operators exchange, columns of which some are still codes.
 //! - [`numbers`], [`domain`]: values as integers; byte strings by numbering them as they come.
+//! - [`memo`]: functions of a text column, computed once for each of its values.
 //! - [`layout`], [`key`]: several integers packed into one or two words, in as many bits as their ranges take.
 //! - [`words`], [`rows`]: the groups in memory, found by address or by hash.
 //! - [`aggregate`]: what is kept of each group.
@@ -15,6 +16,7 @@ pub mod error;
 pub mod grouping;
 pub mod key;
 pub mod layout;
+pub mod memo;
 pub mod numbers;
 pub mod rows;
 pub mod vector;

@@ -86,10 +86,10 @@ impl Rows {
         let direct = layout.bits().filter(|bits| *bits <= DIRECT_BITS);
         let index = match direct {
             Some(bits) => Index::Direct(vec![0; 1 << bits]),
-            None => Index::Hashed(Slots::new(1 << FEWEST)),
+            None => Index::Hashed(Slots::new(1 << FEWEST, budget)),
         };
         let (words, memory) = (layout.words(), budget.open(CONSUMER));
-        Self { words, stride: words + states, rows: Words::zeros(0), len: 0, index, memory, hashes: Vec::new() }
+        Self { words, stride: words + states, rows: Words::zeros(0, budget), len: 0, index, memory, hashes: Vec::new() }
     }
 
     /// Groups.
@@ -121,7 +121,7 @@ impl Rows {
 
     /// The same, to read: those from a word on.
     pub fn states_from(&self, word: usize) -> StatesRead<'_> {
-        StatesRead { rows: self.rows.all(), stride: self.stride, at: self.words + word }
+        StatesRead { rows: self.rows.all(), stride: self.stride, at: self.words + word, groups: self.len }
     }
 
     /// What it holds of a budget.
@@ -155,12 +155,12 @@ impl Rows {
             self.memory.try_grow(bytes - self.memory.bytes())?;
         }
         if capacity > before {
-            let mut larger = Words::zeros(capacity);
+            let mut larger = Words::zeros(capacity, self.memory.budget());
             larger.all_mut()[..self.len * self.stride].copy_from_slice(&self.rows.all()[..self.len * self.stride]);
             self.rows = larger;
         }
         if let Index::Hashed(slots) = &mut self.index {
-            slots.grow(wanted);
+            slots.grow(wanted, self.memory.budget());
         }
         Ok(())
     }
@@ -175,10 +175,10 @@ impl Rows {
             (2, [one, two, ..], _) => self.hashed(count, |row| [one[row], two[row]], into),
             (3, [one, two, three, ..], _) => self.hashed(count, |row| [one[row], two[row], three[row]], into),
             (words, keys, _) => {
+                let mut key = vec![0; words];
                 for row in 0..count {
-                    let key: Vec<u64> = keys[..words].iter().map(|word| word[row]).collect();
-                    let group = self.find(&key);
-                    into.push(group);
+                    key.iter_mut().zip(keys).for_each(|(word, column)| *word = column[row]);
+                    into.push(self.find(&key));
                 }
             }
         }
@@ -323,7 +323,7 @@ impl Rows {
         }
         let mut memory = self.memory.budget().open(CONSUMER);
         memory.try_grow(8 * (self.len * self.stride) as u64)?;
-        let mut divided = Words::zeros(self.len * self.stride);
+        let mut divided = Words::zeros(self.len * self.stride, self.memory.budget());
         let (to, from) = (divided.all_mut(), self.rows.all());
         let (mut order, mut next) = (vec![0; self.len], starts.clone());
         for (group, &part) in part_of.iter().enumerate() {
@@ -340,8 +340,8 @@ impl Rows {
 }
 
 impl Slots {
-    fn new(len: usize) -> Self {
-        Self { slots: Words::zeros(len), shift: 32 - len.trailing_zeros() }
+    fn new(len: usize, budget: &Arc<MemoryBudget>) -> Self {
+        Self { slots: Words::zeros(len, budget), shift: 32 - len.trailing_zeros() }
     }
 
     /// Slots for so many groups: at most 5 of 8 are taken.
@@ -354,11 +354,11 @@ impl Slots {
     }
 
     /// Moves what it holds to a larger one.
-    fn grow(&mut self, wanted: usize) {
+    fn grow(&mut self, wanted: usize, budget: &Arc<MemoryBudget>) {
         if wanted <= self.slots.all().len() {
             return;
         }
-        let mut larger = Self::new(wanted);
+        let mut larger = Self::new(wanted, budget);
         let (shift, mask) = (larger.shift, wanted - 1);
         let slots = larger.slots.all_mut();
         for slot in self.slots.all().iter().map(read).filter(|slot| *slot != 0) {
@@ -428,9 +428,15 @@ pub struct StatesRead<'a> {
     rows: &'a [Word],
     stride: usize,
     at: usize,
+    groups: usize,
 }
 
 impl StatesRead<'_> {
+    /// Groups there are, also those that no aggregate was given rows of: a chunk may be refused memory between its keys and its values.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
     /// A word of a group's state.
     #[inline]
     pub fn word(&self, group: u32, word: usize) -> u64 {

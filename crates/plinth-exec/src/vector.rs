@@ -9,6 +9,8 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use crate::error::Result;
 
 /// The values that codes stand for.
+///
+/// Where one dictionary codes all rows of a column, operators rely on the order of its codes: it is that of the values.
 pub trait Coded: Debug + Send + Sync {
     /// How many there are; codes are below it.
     fn len(&self) -> usize;
@@ -78,3 +80,7 @@ impl Vector {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+pub(crate) mod samples;

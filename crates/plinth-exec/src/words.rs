@@ -1,6 +1,8 @@
 //! Memory of words, all zero at first. Much of it lies in huge pages: what random access would cost else is to find where a page is.
 
-use plinth_io::{Extent, HUGE_PAGE, Slab};
+use std::sync::Arc;
+
+use plinth_io::{HUGE_PAGE, MemoryBudget, Zeroed};
 
 /// A word in memory.
 pub type Word = [u8; 8];
@@ -9,15 +11,15 @@ pub type Word = [u8; 8];
 pub(crate) enum Words {
     Few(Vec<Word>),
     /// In memory of its own.
-    Many(Extent),
+    Many(Zeroed),
 }
 
 impl Words {
-    pub(crate) fn zeros(len: usize) -> Self {
+    /// So many words, which the caller has reserved.
+    pub(crate) fn zeros(len: usize, budget: &Arc<MemoryBudget>) -> Self {
         let bytes = len * size_of::<Word>();
-        let large = || Slab::new(bytes, true).ok()?.take(bytes);
-        match if bytes < HUGE_PAGE { None } else { large() } {
-            Some(extent) => Self::Many(extent),
+        match if bytes < HUGE_PAGE { None } else { Zeroed::new(bytes, budget) } {
+            Some(zeroed) => Self::Many(zeroed),
             None => Self::Few(vec![[0; 8]; len]),
         }
     }
@@ -26,7 +28,7 @@ impl Words {
     pub(crate) fn all(&self) -> &[Word] {
         match self {
             Self::Few(words) => words,
-            Self::Many(extent) => extent.as_chunks().0,
+            Self::Many(zeroed) => zeroed.as_chunks().0,
         }
     }
 
@@ -34,7 +36,7 @@ impl Words {
     pub(crate) fn all_mut(&mut self) -> &mut [Word] {
         match self {
             Self::Few(words) => words,
-            Self::Many(extent) => extent.as_chunks_mut().0,
+            Self::Many(zeroed) => zeroed.as_chunks_mut().0,
         }
     }
 }

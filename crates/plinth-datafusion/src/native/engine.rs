@@ -76,11 +76,6 @@ fn some(array: &ArrayRef, rows: &[u32]) -> ExecResult<ArrayRef> {
     if all { Ok(Arc::clone(array)) } else { Ok(take(array, &UInt32Array::from(rows.to_vec()), None)?) }
 }
 
-/// How many groups there are if these are some of them.
-fn count(groups: &[u32]) -> usize {
-    groups.iter().max().map_or(0, |&last| last as usize + 1)
-}
-
 impl Aggregate for EngineAggregate {
     fn words(&self) -> usize {
         0
@@ -109,26 +104,26 @@ impl Aggregate for EngineAggregate {
         self.accumulator.merge_batch(&states, &self.scratch, from.total).map_err(wrapped)
     }
 
-    fn values(&mut self, _: &StatesRead<'_>, groups: &[u32]) -> ExecResult<ArrayRef> {
+    fn values(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> ExecResult<ArrayRef> {
         let evaluated = match &self.evaluated {
             Some(evaluated) => evaluated,
             None => {
-                self.know(count(groups)).map_err(wrapped)?;
+                self.know(states.groups()).map_err(wrapped)?;
                 self.evaluated.insert(self.accumulator.evaluate(EmitTo::All).map_err(wrapped)?)
             }
         };
         some(evaluated, groups)
     }
 
-    fn partial(&mut self, _: &StatesRead<'_>, groups: &[u32]) -> ExecResult<Vec<ArrayRef>> {
-        let states = match &self.states {
-            Some(states) => states,
+    fn partial(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> ExecResult<Vec<ArrayRef>> {
+        let all = match &self.states {
+            Some(all) => all,
             None => {
-                self.know(count(groups)).map_err(wrapped)?;
+                self.know(states.groups()).map_err(wrapped)?;
                 self.states.insert(self.accumulator.state(EmitTo::All).map_err(wrapped)?)
             }
         };
-        states.iter().map(|state| some(state, groups)).collect()
+        all.iter().map(|state| some(state, groups)).collect()
     }
 
     fn uncounted(&self) -> u64 {

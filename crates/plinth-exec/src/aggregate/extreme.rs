@@ -1,11 +1,11 @@
-//! `min(x)` and `max(x)` of numbers.
+//! `min(x)` and `max(x)` of numbers, and of the codes of one dictionary, which are in the order of its values.
 
 use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
-use arrow_schema::DataType;
 
 use super::{Aggregate, Input, Merged, States, StatesRead, argument, counting, each};
 use crate::error::Result;
+use crate::key::Meaning;
 use crate::numbers::Numbers;
 
 /// Which value is kept.
@@ -17,21 +17,26 @@ pub enum Which {
     Greatest,
 }
 
-/// The least or greatest value of a type that is a number of one word, and no float. The first word of a state is one once there was a value.
+/// The least or greatest value that is a number of one word, and no float. The first word of a state is one once there was a value.
 #[derive(Clone, Debug)]
 pub struct Extreme {
     which: Which,
-    numbers: Numbers,
-    data_type: DataType,
+    meaning: Meaning,
     scratch: Vec<Vec<i64>>,
 }
 
 impl Extreme {
-    /// Of values of a type; `None` if they are not ours to compare.
-    pub fn new(which: Which, data_type: &DataType) -> Option<Self> {
-        let numbers = Numbers::of(data_type)?;
-        let taken = matches!(numbers, Numbers::Bool | Numbers::Signed(_) | Numbers::Unsigned(_));
-        taken.then(|| Self { which, numbers, data_type: data_type.clone(), scratch: vec![Vec::new()] })
+    /// Of values with a meaning; `None` if they are not ours to compare.
+    pub fn new(which: Which, meaning: Meaning) -> Option<Self> {
+        let taken = match &meaning {
+            Meaning::Numbers(numbers, _) => {
+                matches!(numbers, Numbers::Bool | Numbers::Signed(_) | Numbers::Unsigned(_))
+            }
+            Meaning::Codes(_) => true,
+            // Numbered as they come.
+            Meaning::Domain(_) => false,
+        };
+        taken.then(|| Self { which, meaning, scratch: vec![Vec::new()] })
     }
 
     #[inline]
@@ -55,7 +60,7 @@ impl Aggregate for Extreme {
 
     fn update(&mut self, states: &mut States<'_>, input: &Input<'_>) -> Result<()> {
         let argument = argument(input)?;
-        self.numbers.read(argument.array()?.as_ref(), &mut self.scratch)?;
+        self.meaning.read(argument, &mut self.scratch)?;
         let values = self.scratch.first().map_or(&[][..], Vec::as_slice);
         let counting = counting(argument, input.filter);
         let which = self.which;
@@ -75,7 +80,7 @@ impl Aggregate for Extreme {
     fn values(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<ArrayRef> {
         let values = groups.iter().map(|&group| states.word(group, 1).cast_signed()).collect();
         let nulls = NullBuffer::from_iter(groups.iter().map(|&group| states.word(group, 0) != 0));
-        self.numbers.write(&self.data_type, &[values], (nulls.null_count() > 0).then_some(nulls))
+        self.meaning.values(&[values], (nulls.null_count() > 0).then_some(nulls))
     }
 
     fn partial(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<Vec<ArrayRef>> {

@@ -72,8 +72,8 @@ fn aggregates(budget: &Arc<MemoryBudget>) -> Vec<Box<dyn Aggregate>> {
         Box::new(Count::rows()),
         Box::new(Count::rows()),
         Box::new(Sum::new(&integer, &integer, false).unwrap()),
-        Box::new(Extreme::new(Which::Least, &integer).unwrap()),
-        Box::new(Extreme::new(Which::Greatest, &integer).unwrap()),
+        Box::new(Extreme::new(Which::Least, distinct.clone()).unwrap()),
+        Box::new(Extreme::new(Which::Greatest, distinct.clone()).unwrap()),
         Box::new(CountDistinct::new(distinct, None, item, budget)),
         Box::new(Mean::new(&integer).unwrap()),
     ]
