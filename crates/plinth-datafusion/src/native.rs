@@ -8,6 +8,7 @@ mod aggregate;
 mod engine;
 mod fallback;
 mod input;
+mod metadata;
 mod plan;
 mod rule;
 mod run;

@@ -22,8 +22,6 @@ use crate::schema::widen;
 #[derive(Clone, Debug)]
 pub(crate) struct FileProjection {
     bound: Bound,
-    /// The same expressions over columns that may be codes.
-    evaluated: Vec<Evaluated>,
     /// The schema of the leaves, as the table types them.
     input: SchemaRef,
     output: SchemaRef,
@@ -41,8 +39,7 @@ impl FileProjection {
         let exprs: Vec<Arc<dyn PhysicalExpr>> = projection.expr_iter().collect();
         let bound = columns.bind(&exprs)?;
         let input = Arc::new(bound.schema());
-        let evaluated = bound.exprs.iter().map(|expr| Evaluated::new(expr, &input)).collect::<Result<_>>()?;
-        Ok(Self { bound, evaluated, input, output })
+        Ok(Self { bound, input, output })
     }
 
     /// What the scan is to read, in this order.
@@ -76,16 +73,20 @@ impl FileProjection {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
     }
 
-    /// The output columns of rows of the scan, as far as they are its leaves still as these are.
-    pub(crate) fn vectors(&self, leaves: Vec<Vector>, rows: usize) -> Result<Vec<Vector>> {
+    /// The output columns as expressions over leaves that may be codes.
+    pub(crate) fn evaluated(&self) -> Result<Vec<Evaluated>> {
+        self.bound.exprs.iter().map(|expr| Evaluated::new(expr, &self.input)).collect()
+    }
+
+    /// The leaves of rows of the scan in the types that the table has them in.
+    pub(crate) fn typed(&self, leaves: Vec<Vector>) -> Result<Vec<Vector>> {
         let widened = |(leaf, vector): (&Leaf, Vector)| {
             if leaf.stored == *leaf.field.data_type() {
                 return Ok(vector);
             }
             Ok(Vector::Array(widen(&vector.array().map_err(from_exec)?, leaf.field.data_type())?))
         };
-        let leaves = self.bound.leaves.iter().zip(leaves).map(widened).collect::<Result<Vec<_>>>()?;
-        self.evaluated.iter().map(|expr| expr.evaluate(&leaves, rows)).collect()
+        self.bound.leaves.iter().zip(leaves).map(widened).collect()
     }
 
     fn is_identity(&self) -> bool {

@@ -16,6 +16,7 @@ use datafusion_datasource::source::DataSourceExec;
 use datafusion_datasource::{PartitionedFile, TableSchema};
 use datafusion_execution::object_store::ObjectStoreUrl;
 use datafusion_physical_expr::conjunction_opt;
+use datafusion_physical_expr::expressions::Column;
 use datafusion_physical_expr::projection::ProjectionExprs;
 use datafusion_physical_expr_common::physical_expr::{PhysicalExpr, fmt_sql};
 use datafusion_physical_expr_common::sort_expr::LexOrdering;
@@ -26,6 +27,7 @@ use object_store::ObjectStore;
 use object_store::path::Path as Location;
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_format::{AccessPath, CodeValues, File, ScanBuilder};
+use plinth_rowstore::SegmentRows;
 
 use crate::columns::FileColumns;
 use crate::enlarging::enlarges;
@@ -36,6 +38,10 @@ use crate::metrics::PartitionMetrics;
 use crate::opener::PlinthOpener;
 use crate::predicates::Predicates;
 use crate::split::{in_order, one_after_the_other, split};
+use crate::statistics::Told;
+
+/// Files that are asked for the bounds of a column: more would take longer than numbers that widen on the way.
+const ASKED: usize = 32;
 
 /// Reads Plinth files for a [`FileScanConfig`].
 ///
@@ -103,18 +109,31 @@ impl PlinthSource {
         })
     }
 
-    /// An output column that the files of some parts store, in the type that the table has it in: the files, each once, and where in them it is.
-    /// None if one of them is not open.
-    fn stored(&self, parts: &[PartitionedFile], output: usize) -> Result<Option<Vec<(File, Path)>>> {
-        let Some(expr) = self.projection.expr_iter().nth(output) else { return Ok(None) };
+    /// An output column as an expression over the table's columns.
+    pub(crate) fn output(&self, column: usize) -> Option<Arc<dyn PhysicalExpr>> {
+        self.projection.expr_iter().nth(column)
+    }
+
+    /// A column of the table, or a field of one, that the files of some parts store in the type that the table has it in: the files, each once, and
+    /// where in them it is. None if one of them is not open, or there are more than `most`: each is asked before the first row is read.
+    fn stored(
+        &self,
+        parts: &[PartitionedFile],
+        expr: Option<&Arc<dyn PhysicalExpr>>,
+        most: usize,
+    ) -> Result<Option<Vec<(File, Path)>>> {
+        let Some(expr) = expr else { return Ok(None) };
         let (mut seen, mut files) = (HashSet::new(), Vec::new());
         for part in parts {
             if !seen.insert(&part.object_meta.location) {
                 continue;
             }
+            if seen.len() > most {
+                return Ok(None);
+            }
             let Some(file) = self.handles.opened(part) else { return Ok(None) };
             let columns = FileColumns::new(&self.table, file.schema(), &part.partition_values)?;
-            match columns.leaf(&expr) {
+            match columns.leaf(expr) {
                 Some(leaf) if leaf.stored == *leaf.field.data_type() => files.push((file, leaf.path)),
                 _ => return Ok(None),
             }
@@ -124,7 +143,7 @@ impl PlinthSource {
 
     /// The dictionary that all rows of an output column are coded by, if there is one: of the one file that some parts are of.
     pub(crate) fn sole_dictionary(&self, parts: &[PartitionedFile], output: usize) -> Result<Option<CodeValues>> {
-        match self.stored(parts, output)?.as_deref() {
+        match self.stored(parts, self.output(output).as_ref(), 1)?.as_deref() {
             Some([(file, path)]) => file.sole_dictionary(path).map_err(from_format),
             _ => Ok(None),
         }
@@ -133,7 +152,7 @@ impl PlinthSource {
     /// The bounds of the integers of an output column, as far as files tell.
     pub(crate) fn integers(&self, parts: &[PartitionedFile], output: usize) -> Result<Option<(i128, i128)>> {
         let mut bounds: Option<(i128, i128)> = None;
-        for (file, path) in self.stored(parts, output)?.unwrap_or_default() {
+        for (file, path) in self.stored(parts, self.output(output).as_ref(), ASKED)?.unwrap_or_default() {
             let statistics = file.statistics(&path).map_err(from_format)?;
             let (Some((Scalar::Int(min), _)), Some((Scalar::Int(max), _))) = (statistics.min, statistics.max) else {
                 return Ok(None);
@@ -141,6 +160,41 @@ impl PlinthSource {
             bounds = Some(bounds.map_or((min, max), |(least, greatest)| (least.min(min), greatest.max(max))));
         }
         Ok(bounds)
+    }
+
+    /// What metadata tells of the rows of some parts and of a column of the table, if all rows of their files are read, and the table has the
+    /// column as these store it.
+    ///
+    /// # Errors
+    /// If metadata can't be read.
+    pub(crate) fn told(
+        &self,
+        parts: &[PartitionedFile],
+        column: Option<&Arc<dyn PhysicalExpr>>,
+    ) -> Result<Option<Told>> {
+        let is_whole = |part: &PartitionedFile| {
+            part.range.is_none() && part.extension::<SegmentRows>().is_none_or(|segment| segment.kept.is_none())
+        };
+        let files: HashSet<_> = parts.iter().map(|part| &part.object_meta.location).collect();
+        if self.predicates.iter().next().is_some() || files.len() != parts.len() || !parts.iter().all(is_whole) {
+            return Ok(None);
+        }
+        let mut all = Told::default();
+        let Some(column) = column else {
+            let rows = |part| self.handles.opened(part).map(|file| file.num_rows());
+            let rows: Option<u64> = parts.iter().map(rows).sum();
+            return Ok(rows.map(|rows| Told { rows, ..all }));
+        };
+        // A field of a struct is null also where the struct is.
+        if column.downcast_ref::<Column>().is_none() {
+            return Ok(None);
+        }
+        let Some(files) = self.stored(parts, Some(column), usize::MAX)? else { return Ok(None) };
+        for (at, (file, path)) in files.iter().enumerate() {
+            let told = Told::of(file, path)?;
+            all = if at == 0 { told } else { all.with(&told) };
+        }
+        Ok(Some(all).filter(|_| !files.is_empty()))
     }
 
     /// The conjuncts this source applies exactly, in terms of the table's columns.

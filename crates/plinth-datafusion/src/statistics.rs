@@ -226,6 +226,66 @@ impl Distinct {
     }
 }
 
+/// What metadata tells exactly of a column over whole files.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) rows: u64,
+    pub(crate) nulls: u64,
+    /// Of integers and of unscaled decimals.
+    pub(crate) sum: Option<i128>,
+    /// What their values lie within, if there are any.
+    pub(crate) bounds: Option<(i128, i128)>,
+    /// Of decimals.
+    pub(crate) scale: Option<i8>,
+    /// Distinct values.
+    pub(crate) distinct: Option<u64>,
+}
+
+impl Told {
+    pub(crate) fn of(file: &File, path: &Path) -> Result<Self> {
+        let known = file.statistics(path).map_err(from_format)?;
+        let name = path.parts().first().map_or("", String::as_str);
+        let field = file.schema().column_with_name(name).map(|(_, field)| field.data_type());
+        let bounds = match (known.min, known.max) {
+            (Some((Scalar::Int(min), _)), Some((Scalar::Int(max), _))) => Some((min, max)),
+            _ => None,
+        };
+        // Zeros of both signs are one value, and stored as two.
+        let distinct = known.distinct_count.filter(|_| field.is_some_and(|field| !field.is_floating()));
+        Ok(Self {
+            rows: file.num_rows(),
+            nulls: known.null_count,
+            sum: known.sum,
+            bounds,
+            scale: field.and_then(scale),
+            distinct: distinct.and_then(|(count, exactness)| (exactness == Exactness::Exact).then_some(count)),
+        })
+    }
+
+    /// Of these and other files, whose values are of the same type.
+    pub(crate) fn with(&self, other: &Self) -> Self {
+        let bounds = match (self.bounds, other.bounds) {
+            (Some((min, max)), Some((least, greatest))) => Some((min.min(least), max.max(greatest))),
+            (Some(bounds), None) if other.values() == 0 => Some(bounds),
+            (None, Some(bounds)) if self.values() == 0 => Some(bounds),
+            _ => None,
+        };
+        Self {
+            rows: self.rows + other.rows,
+            nulls: self.nulls + other.nulls,
+            sum: self.sum.zip(other.sum).and_then(|(one, two)| one.checked_add(two)),
+            bounds,
+            scale: self.scale,
+            distinct: None,
+        }
+    }
+
+    /// Rows that are not null.
+    pub(crate) fn values(&self) -> u64 {
+        self.rows.saturating_sub(self.nulls)
+    }
+}
+
 fn exact(n: u64) -> Precision<usize> {
     usize::try_from(n).map_or(Precision::Absent, Precision::Exact)
 }

@@ -26,6 +26,7 @@ use super::input::Input;
 use super::plan::Plan;
 use super::run::{Outcome, Running, Work, batch_of};
 use crate::error::from_exec;
+use crate::evaluated::Memos;
 
 /// Groups rows and computes aggregates of each group.
 pub(super) struct GroupExec {
@@ -101,6 +102,11 @@ impl GroupExec {
         self.partial.group_expr().expr().len()
     }
 
+    /// The column of its input whose distinct values its rows are, if they are that alone.
+    pub(super) fn distinct_values_of(&self) -> Option<(usize, &Arc<dyn ExecutionPlan>)> {
+        self.plan.sole_key().filter(|_| self.top.is_none()).map(|column| (column, &self.input))
+    }
+
     /// The run that a partition belongs to.
     fn run(&self, partition: usize, context: &Arc<TaskContext>) -> Arc<OnFirstUse> {
         let mut run = lock(&self.running);
@@ -110,9 +116,11 @@ impl GroupExec {
         let running = match &run.running {
             Some(running) if !again => Arc::clone(running),
             _ => {
+                let memos = Arc::new(Memos::new(&self.budget));
                 let work = Work {
                     plan: self.plan.clone(),
-                    input: Input::new(&self.input),
+                    input: Input::new(&self.input, &memos),
+                    memos,
                     last: self.last.clone(),
                     context: Arc::clone(context),
                     budget: Arc::clone(&self.budget),
@@ -122,7 +130,9 @@ impl GroupExec {
                 Arc::new(OnFirstUse { work: Mutex::new(Some(work)), running: tokio::sync::OnceCell::new() })
             }
         };
-        run.taken[partition] = true;
+        if let Some(taken) = run.taken.get_mut(partition) {
+            *taken = true;
+        }
         // Those who read it keep it: it ends with them.
         run.running = run.taken.contains(&false).then(|| Arc::clone(&running));
         running
@@ -209,6 +219,10 @@ impl ExecutionPlan for GroupExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let partitions = self.properties.output_partitioning().partition_count();
+        if partition >= partitions {
+            return internal_err!("an aggregate has {partitions} partitions, none of number {partition}");
+        }
         let run = self.run(partition, &context);
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let output = Output {

@@ -22,6 +22,7 @@ use plinth_format::{Chunk, CodeValues, ScanColumn};
 use plinth_profile::{Pause, Profiler};
 
 use crate::error::{from_format, from_join};
+use crate::evaluated::{Evaluated, Memos};
 use crate::opener::{PlinthOpener, Started};
 use crate::profile::spawn_blocking;
 use crate::source::PlinthSource;
@@ -34,13 +35,15 @@ pub(super) struct Input {
     pieces: Option<Arc<Mutex<VecDeque<PartitionedFile>>>>,
     /// The pieces, to ask their files.
     parts: Vec<PartitionedFile>,
+    memos: Arc<Memos>,
 }
 
 /// Rows, and their columns.
 pub(super) type Rows = (usize, Vec<Vector>);
 
 impl Input {
-    pub(super) fn new(plan: &Arc<dyn ExecutionPlan>) -> Self {
+    /// Rows of a plan; results of its expressions are kept in `memos`.
+    pub(super) fn new(plan: &Arc<dyn ExecutionPlan>, memos: &Arc<Memos>) -> Self {
         let scan = plan.downcast_ref::<DataSourceExec>();
         let scan = scan.and_then(DataSourceExec::downcast_to_file_source::<PlinthSource>);
         // A limit counts the rows of each part.
@@ -49,7 +52,7 @@ impl Input {
             None => Vec::new(),
         };
         let pieces = (!parts.is_empty()).then(|| Arc::new(Mutex::new(parts.iter().cloned().collect())));
-        Self { plan: Arc::clone(plan), pieces, parts }
+        Self { plan: Arc::clone(plan), pieces, parts, memos: Arc::clone(memos) }
     }
 
     /// Threads that can read it side by side.
@@ -80,7 +83,8 @@ impl Input {
             (Some((config, source)), Some(pieces)) => {
                 let store = context.runtime_env().object_store(&config.object_store_url)?;
                 let opener = source.opener(&store, config, partition)?;
-                Ok(Source::Scan(Box::new(Pieces { opener, left: Arc::clone(pieces), now: None })))
+                let (left, memos) = (Arc::clone(pieces), Arc::clone(&self.memos));
+                Ok(Source::Scan(Box::new(Pieces { opener, left, memos, now: None })))
             }
             _ => Ok(Source::Batches(self.plan.execute(partition, Arc::clone(context))?)),
         }
@@ -111,12 +115,15 @@ impl Source {
 pub(super) struct Pieces {
     opener: PlinthOpener,
     left: Arc<Mutex<VecDeque<PartitionedFile>>>,
+    memos: Arc<Memos>,
     now: Option<Piece>,
 }
 
 /// A piece that is being scanned.
 struct Piece {
     started: Started,
+    /// The output columns.
+    evaluated: Vec<Evaluated>,
     /// By output column of the scan and identity of the dictionary.
     dictionaries: HashMap<(usize, usize), Arc<dyn Coded>>,
     /// While it waits for storage.
@@ -128,7 +135,7 @@ impl Pieces {
         loop {
             if let Some(piece) = &mut self.now {
                 match poll_fn(|context| piece.poll(context)).await {
-                    Some(chunk) => return piece.rows(chunk?).map(Some),
+                    Some(chunk) => return piece.rows(chunk?, &self.memos).map(Some),
                     None => self.now = None,
                 }
             }
@@ -139,12 +146,17 @@ impl Pieces {
             } else {
                 opener.begin(&part)
             };
-            self.now = started?.map(|started| Piece { started, dictionaries: HashMap::new(), pause: None });
+            self.now = started?.map(Piece::new).transpose()?;
         }
     }
 }
 
 impl Piece {
+    fn new(started: Started) -> Result<Self> {
+        let evaluated = started.projection.evaluated()?;
+        Ok(Self { started, evaluated, dictionaries: HashMap::new(), pause: None })
+    }
+
     fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Result<Chunk>>> {
         self.pause = None;
         let Poll::Ready(next) = self.started.scan.poll_chunk(context.waker()) else {
@@ -156,7 +168,7 @@ impl Piece {
     }
 
     /// The rows of a chunk, as the plan's output has them.
-    fn rows(&mut self, chunk: Chunk) -> Result<Rows> {
+    fn rows(&mut self, chunk: Chunk, memos: &Memos) -> Result<Rows> {
         let Started { scan, projection, .. } = &self.started;
         let vector = |(at, column): (usize, ScanColumn)| match column {
             ScanColumn::Arrow(array) => Ok(Vector::Array(array)),
@@ -177,7 +189,9 @@ impl Piece {
             }
         };
         let leaves = chunk.columns.into_iter().enumerate().map(vector).collect::<Result<Vec<_>>>()?;
-        Ok((chunk.rows, projection.vectors(leaves, chunk.rows)?))
+        let leaves = projection.typed(leaves)?;
+        let columns = self.evaluated.iter().map(|expr| expr.evaluate(&leaves, chunk.rows, memos));
+        Ok((chunk.rows, columns.collect::<Result<_>>()?))
     }
 }
 

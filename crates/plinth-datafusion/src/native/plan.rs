@@ -22,17 +22,34 @@ use plinth_io::MemoryBudget;
 use super::engine::EngineAggregate;
 use super::input::{Input, Rows};
 use crate::error::from_exec;
-use crate::evaluated::Evaluated;
+use crate::evaluated::{Evaluated, Memos};
 
 /// How an aggregate is computed.
 #[derive(Clone, Debug)]
 enum Kind {
     CountRows,
     CountValues,
-    CountDistinct { of: DataType, item: FieldRef },
-    Sum { of: DataType, result: DataType, each_has_some: bool },
-    Mean { of: DataType },
-    Extreme { which: Which, of: DataType },
+    CountDistinct {
+        of: DataType,
+        item: FieldRef,
+    },
+    Sum {
+        of: DataType,
+        result: DataType,
+        each_has_some: bool,
+    },
+    Mean {
+        of: DataType,
+    },
+    Extreme {
+        which: Which,
+        of: DataType,
+    },
+    /// Of text: by codes where one dictionary codes all rows, else in the engine's accumulator.
+    ExtremeText {
+        which: Which,
+        engine: Arc<AggregateFunctionExpr>,
+    },
     Engine(Arc<AggregateFunctionExpr>),
 }
 
@@ -94,6 +111,14 @@ impl Plan {
         Ok(Ok(plan))
     }
 
+    /// The column that is its only key, if nothing else is computed.
+    pub(super) fn sole_key(&self) -> Option<usize> {
+        match (self.keys.as_slice(), self.measures.as_slice()) {
+            ([Evaluated::Column(column)], []) => Some(*column),
+            _ => None,
+        }
+    }
+
     /// What the numbers of keys and of distinct values mean, for all threads of a query.
     pub(super) fn meanings(&self, input: &Input, budget: &Arc<MemoryBudget>) -> Result<Meanings> {
         let meaning = |expr: &Evaluated, data_type: &DataType| {
@@ -106,31 +131,34 @@ impl Plan {
                 .ok_or_else(|| datafusion_common::internal_datafusion_err!("values of {data_type} are no keys"))
         };
         let keys = self.keys.iter().zip(&self.key_types).map(|(expr, data_type)| meaning(expr, data_type));
-        let distinct = self.measures.iter().map(|measure| match (&measure.kind, measure.arguments.first()) {
+        let measures = self.measures.iter().map(|measure| match (&measure.kind, measure.arguments.first()) {
             (Kind::CountDistinct { of, .. }, Some(argument)) => {
                 let meaning = meaning(argument, of)?;
                 let range = range(argument, &meaning, input)?;
                 Ok(Some((meaning, range)))
+            }
+            (Kind::ExtremeText { .. }, Some(Evaluated::Column(column))) => {
+                Ok(input.sole_dictionary(*column)?.map(|dictionary| (Meaning::Codes(dictionary), None)))
             }
             _ => Ok(None),
         });
         let keys = keys.collect::<Result<Vec<_>>>()?;
         let ranges = self.keys.iter().zip(&keys).map(|(expr, meaning)| range(expr, meaning, input));
         let ranges = ranges.collect::<Result<Vec<_>>>()?;
-        Ok(Meanings { keys: Keys::new(keys).expecting(&ranges), distinct: distinct.collect::<Result<_>>()? })
+        Ok(Meanings { keys: Keys::new(keys).expecting(&ranges), measures: measures.collect::<Result<_>>()? })
     }
 
     /// No groups yet.
     pub(super) fn grouping(&self, meanings: &Meanings, budget: &Arc<MemoryBudget>) -> Result<Grouping> {
-        let each = self.measures.iter().zip(&meanings.distinct);
+        let each = self.measures.iter().zip(&meanings.measures);
         let aggregates = each.map(|(measure, meaning)| measure.aggregate(meaning.as_ref(), budget));
         let aggregates = aggregates.collect::<Result<Vec<_>>>()?;
         Grouping::new(meanings.keys.clone(), aggregates, budget).map_err(from_exec)
     }
 
     /// Rows as a grouping takes them.
-    pub(super) fn chunk(&self, (rows, columns): &Rows) -> Result<Chunk> {
-        let evaluate = |expr: &Evaluated| expr.evaluate(columns, *rows);
+    pub(super) fn chunk(&self, (rows, columns): &Rows, memos: &Memos) -> Result<Chunk> {
+        let evaluate = |expr: &Evaluated| expr.evaluate(columns, *rows, memos);
         let arguments = |measure: &Measure| measure.arguments.iter().map(evaluate).collect::<Result<Vec<_>>>();
         let filter = |measure: &Measure| measure.filter.as_ref().map(|filter| passing(&evaluate(filter)?)).transpose();
         Ok(Chunk {
@@ -142,12 +170,12 @@ impl Plan {
     }
 }
 
-/// What the numbers of keys and of the values of distinct counts mean.
+/// What the numbers of keys and of the values of some aggregates mean.
 #[derive(Clone, Debug)]
 pub(super) struct Meanings {
     keys: Keys,
     /// And the range these numbers are expected in.
-    distinct: Vec<Option<(Meaning, Bounds)>>,
+    measures: Vec<Option<(Meaning, Bounds)>>,
 }
 
 /// The numbers that a key column is expected to have.
@@ -195,7 +223,17 @@ impl Measure {
                 Sum::new(of, result, *each_has_some).map(|sum| Box::new(sum) as _)
             }
             Kind::Mean { of } => Mean::new(of).map(|mean| Box::new(mean) as _),
-            Kind::Extreme { which, of } => Extreme::new(*which, of).map(|extreme| Box::new(extreme) as _),
+            Kind::Extreme { which, of } => {
+                let extreme = Meaning::of(of, budget).and_then(|meaning| Extreme::new(*which, meaning));
+                extreme.map(|extreme| Box::new(extreme) as _)
+            }
+            Kind::ExtremeText { which, engine } => {
+                let extreme = meaning.and_then(|(meaning, _)| Extreme::new(*which, meaning.clone()));
+                Some(match extreme {
+                    Some(extreme) => Box::new(extreme),
+                    None => Box::new(EngineAggregate::new(engine, self.types.clone())?),
+                })
+            }
             Kind::Engine(function) => Some(Box::new(EngineAggregate::new(function, self.types.clone())?)),
         };
         own.ok_or_else(|| datafusion_common::internal_datafusion_err!("{:?} can't be computed", self.kind))
@@ -257,8 +295,14 @@ impl Kind {
                 _ if of == DataType::Float64 => Self::Mean { of },
                 _ => engine,
             },
-            "min" if Extreme::new(Which::Least, &of).is_some() => Self::Extreme { which: Which::Least, of },
-            "max" if Extreme::new(Which::Greatest, &of).is_some() => Self::Extreme { which: Which::Greatest, of },
+            "min" | "max" => {
+                let which = if name == "min" { Which::Least } else { Which::Greatest };
+                match Numbers::of(&of) {
+                    Some(Numbers::Bool | Numbers::Signed(_) | Numbers::Unsigned(_)) => Self::Extreme { which, of },
+                    None if of.is_string() => Self::ExtremeText { which, engine: Arc::clone(function) },
+                    _ => engine,
+                }
+            }
             _ => engine,
         })
     }

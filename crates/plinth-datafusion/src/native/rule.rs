@@ -17,6 +17,7 @@ use plinth_exec::grouping::{Column, Order, Top};
 use plinth_io::MemoryBudget;
 
 use super::aggregate::GroupExec;
+use super::metadata::answered;
 use super::plan::Plan;
 use crate::config::is_native;
 
@@ -36,8 +37,11 @@ impl NativeOperators {
     fn replace(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
         if let Some(last) = plan.downcast_ref::<AggregateExec>()
             && let Some(partial) = last.input().downcast_ref::<AggregateExec>()
-            && let Ok(found) = Plan::of(last, partial)?
         {
+            if let Some(row) = answered(last, partial)? {
+                return Ok(Transformed::yes(row));
+            }
+            let Ok(found) = Plan::of(last, partial)? else { return Ok(Transformed::no(plan)) };
             let group = GroupExec::new(found, last.clone(), partial.clone(), Arc::clone(&self.budget));
             return Ok(Transformed::yes(Arc::new(group)));
         }

@@ -23,6 +23,7 @@ use super::fallback::{States, fallback};
 use super::input::{Input, Source};
 use super::plan::{Meanings, Plan};
 use crate::error::{from_exec, from_join};
+use crate::evaluated::Memos;
 
 /// Rows of a batch of states.
 const STATES: usize = 8192;
@@ -34,6 +35,7 @@ const ROOM: u64 = 16;
 pub(super) struct Work {
     pub(super) plan: Plan,
     pub(super) input: Input,
+    pub(super) memos: Arc<Memos>,
     /// The engine's aggregate, for groups that do not fit.
     pub(super) last: AggregateExec,
     pub(super) context: Arc<TaskContext>,
@@ -62,7 +64,7 @@ pub(super) struct Groups {
 
 enum Kept {
     /// Of one thread.
-    Sole(Mutex<Option<Grouping>>),
+    Sole(Mutex<Option<Box<Grouping>>>),
     /// Of several.
     Several(Merge),
 }
@@ -171,11 +173,11 @@ impl Shared {
 
     /// Groups the rows of a source.
     async fn group(&self, mut source: Source) -> Result<Grouping> {
-        let Work { plan, budget, input, partitions, .. } = &self.work;
+        let Work { plan, budget, input, memos, partitions, .. } = &self.work;
         let mut grouping = plan.grouping(&self.meanings()?, budget)?;
         let mut own: Option<Own> = None;
         while let Some(rows) = source.next().await? {
-            let chunk = plan.chunk(&rows)?;
+            let chunk = plan.chunk(&rows, memos)?;
             let gives_way = own.is_none() && self.states.get().is_some();
             let mut pushed = if gives_way { None } else { Some(grouping.push(&chunk)) };
             if matches!(pushed, None | Some(Err(ExecError::Memory(_)))) {
@@ -228,6 +230,7 @@ impl Shared {
         let states = self.states.get_or_init(|| states);
         *lock(&self.meanings) = None;
         *lock(&self.room) = None;
+        self.work.memos.give_way();
         self.phase.send_replace(Phase::GivingWay(plan));
         Ok(states)
     }
@@ -248,7 +251,7 @@ impl Shared {
         groupings.retain(|grouping| !grouping.is_empty());
         groupings.extend(first.filter(|first| groupings.is_empty() || !first.is_empty()));
         let kept = if groupings.len() == 1 {
-            Kept::Sole(Mutex::new(groupings.pop()))
+            Kept::Sole(Mutex::new(groupings.pop().map(Box::new)))
         } else {
             Kept::Several(divided(groupings).await?)
         };
@@ -268,7 +271,7 @@ impl Groups {
     pub(super) fn next(&self, top: Option<&Top>) -> Result<Option<(Grouping, Vec<u32>)>> {
         let part = self.next.fetch_add(1, Ordering::Relaxed);
         let grouping = match &self.kept {
-            Kept::Sole(grouping) => lock(grouping).take(),
+            Kept::Sole(grouping) => lock(grouping).take().map(|grouping| *grouping),
             Kept::Several(merge) if part < merge.parts() => Some(merge.merged(part).map_err(from_exec)?),
             Kept::Several(_) => None,
         };

@@ -29,20 +29,19 @@ impl Db {
     }
 
     fn open_with(folder: &Path, access: plinth_format::Access) -> Self {
+        // What is allocated is counted for the process, and tests run side by side in one.
+        Self::open_within(folder, access, 8 << 30)
+    }
+
+    fn open_within(folder: &Path, access: plinth_format::Access, memory: u64) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_stack_size(STACK)
             .enable_all()
             .build()
             .unwrap();
-        let options = SessionOptions {
-            db: Some(folder.to_path_buf()),
-            // What is allocated is counted for the process, and tests run side by side in one.
-            memory: 8 << 30,
-            threads: 2,
-            access,
-            ..SessionOptions::default()
-        };
+        let options =
+            SessionOptions { db: Some(folder.to_path_buf()), memory, threads: 2, access, ..SessionOptions::default() };
         Self { runtime, session: Session::new(&options).unwrap() }
     }
 
