@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use arrow_buffer::Buffer;
 use libfuzzer_sys::fuzz_target;
 use plinth_encoding::dictionary::{BlockSource, Dictionary, Interner, encode, keys};
-use plinth_encoding::{EncodingError, Physical, Result};
+use plinth_encoding::{Effort, EncodingError, Physical, Result};
 use plinth_fuzz::{Bytes, PHYSICALS, model, rows};
 
 struct Blocks(Vec<Buffer>);
@@ -30,6 +30,7 @@ fuzz_target!(|data: &[u8]| {
     let mut bytes = Bytes(data);
     let physical = PHYSICALS[1 + usize::from(bytes.u8()) % (PHYSICALS.len() - 1)];
     let damage = bytes.u64();
+    let effort = if damage >> 7 & 1 == 0 { Effort::Balanced } else { Effort::Fast };
     let input = rows(physical, &mut bytes);
     let model: Vec<Vec<u8>> = input
         .iter()
@@ -48,7 +49,7 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(sorted.key(sorted.remap()[code as usize] as usize), key(physical, value));
         }
     }
-    let encoded = encode(physical, &sorted).unwrap();
+    let encoded = encode(physical, &sorted, effort).unwrap();
     let blocks: Vec<Buffer> = encoded.blocks.iter().map(|block| Buffer::from(block.as_slice())).collect();
     let dictionary = Dictionary::open(physical, &encoded.index, Box::new(Blocks(blocks.clone()))).unwrap();
     assert_eq!(dictionary.len(), model.len());

@@ -16,7 +16,7 @@ use arrow_array::builder::StringViewBuilder;
 use arrow_buffer::Buffer;
 use plinth_core::random::Random;
 use plinth_encoding::dictionary::{BlockSource, Dictionary, Interner, encode};
-use plinth_encoding::{Column, Physical, Result, Values};
+use plinth_encoding::{Column, Effort, Physical, Result, Values};
 
 /// The program's.
 #[cfg(target_os = "linux")]
@@ -114,8 +114,8 @@ fn measure(name: &str, physical: Physical, column: &Column, floor: Option<f64>) 
     let sorted = interner.sort();
     let len = sorted.len();
     println!("{name}: {len} distinct, {} bytes", sorted.key_bytes());
-    let encoded = encode(physical, &sorted).unwrap();
-    time("encode a value", len, || encode(physical, &sorted).unwrap());
+    let encoded = encode(physical, &sorted, Effort::Balanced).unwrap();
+    time("encode a value", len, || encode(physical, &sorted, Effort::Balanced).unwrap());
     let bytes = encoded.blocks.iter().map(Vec::len).sum::<usize>() + encoded.index.len();
     println!(
         "  form {}, {bytes} bytes, {} of them index; {:.3} a value",

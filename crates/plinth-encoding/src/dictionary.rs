@@ -20,26 +20,29 @@
 //!
 //! | size | what |
 //! |---|---|
-//! | 1 | form: 0 front-coded, 1 front-coded and compressed with FSST, 2 integers, 3 front-coded and packed |
+//! | 1 | form: 0 front-coded, 1 front-coded and compressed with FSST, 2 integers, 3 front-coded and packed, 4 front-coded and in tokens |
 //! | varint | number of values `n`, less than 2^32 |
-//! | varint | forms 0, 1, 3: sum of the lengths of all keys |
-//! | varint | forms 0, 1, 3: length of the longest key, 0 if there is none; less than 2^32 |
+//! | varint | forms but 2: sum of the lengths of all keys |
+//! | varint | forms but 2: length of the longest key, 0 if there is none; less than 2^32 |
 //! | 1 | form 1: number of symbols `s` (0 to 255) |
 //! | `s` | form 1: length of each symbol (1 to 8) |
 //! | sum of these | form 1: the symbols, end to end |
 //! | 1 | form 3: number of bytes in the alphabet `a` (1 to 128) |
 //! | `a` | form 3: these bytes, ascending |
-//! | varint | forms 0, 1, 3: number of length bytes that have codes `m`; 0 if each stands for itself, in eight bits |
-//! | `m` | forms 0, 1, 3: these bytes, ascending |
-//! | `ceil(m / 2)` | forms 0, 1, 3: bits of each one's code (1 to 12) in a nibble, low nibbles first |
+//! | varint | form 4: number of tokens `t` (1 to 65,536) |
+//! | `t` | form 4: of each, in the low four bits how many bytes it shares with the one before, in the high four bits how many more it has |
+//! | sum of these | form 4: the bytes it has more, end to end |
+//! | varint | forms but 2: number of length bytes that have codes `m`; 0 if each stands for itself, in eight bits |
+//! | `m` | forms but 2: these bytes, ascending |
+//! | `ceil(m / 2)` | forms but 2: bits of each one's code (1 to 12) in a nibble, low nibbles first |
 //! | | then for each block but the first its separator: |
-//! | varint | forms 0, 1, 3: its length, at least 1 |
-//! | that length | forms 0, 1, 3: the shortest prefix of the block's first key that is greater than the last key before |
+//! | varint | forms but 2: its length, at least 1 |
+//! | that length | forms but 2: the shortest prefix of the block's first key that is greater than the last key before |
 //! | key width | form 2: the block's first key |
 //!
-//! Types whose keys have one to eight bytes take form 2 and no other; all others take form 0, 1 or 3.
+//! Types whose keys have one to eight bytes take form 2 and no other; all others take one of the others.
 //!
-//! ## Block, forms 0, 1 and 3
+//! ## Block, all forms but 2
 //!
 //! | size | what |
 //! |---|---|
@@ -48,17 +51,18 @@
 //! | `c` | that prefix as it is |
 //! | bit stream | the code of each key's length byte |
 //! | varints | lengths that did not fit those bytes |
-//! | to the end | the pieces, end to end: a bit stream in form 3 |
+//! | to the end | the pieces, end to end: a bit stream in forms 3 and 4 |
 //!
 //! Of each key the block has what it shares with another and a piece, the rest, both past the block's common prefix: with
 //! the key before it or, for a bucket's first key, with the first key of the bucket before. The latter, being what a search
-//! holds in a word, counts at most 8 bytes in form 0, none in form 1, `floor(64 / k)` in form 3; and none in the block's
+//! holds in a word, counts at most 8 bytes in form 0, none in forms 1 and 4, `floor(64 / k)` in form 3; and none in the block's
 //! first bucket. A length byte's low four bits are the length of what is shared, its high four bits that of the piece; 15
 //! in either means that a varint follows to be added to it, the shared length's first.
 //!
 //! A piece is the rest of the key as it is in form 0; in form 1 its FSST codes (and its length counts codes: `i` for symbol
 //! `i`, 255 before a byte that stands for itself); in form 3 the place of each of its bytes in the alphabet, in `k` bits:
-//! as few as all places need, at least 1.
+//! as few as all places need, at least 1; in form 4 the numbers of tokens, in as few bits as all numbers need, at least 1
+//! (and its length counts these). Tokens are numbered from 0, have 1 to 15 bytes and ascend.
 //!
 //! Codes of length bytes are canonical: shorter ones come before longer ones and those of equal length in the order of
 //! their bytes, and each is the one before plus 1, shifted left to its length; the first is all zeros.
@@ -97,6 +101,7 @@ mod slots;
 mod sort;
 mod strings;
 mod symbols;
+mod tokens;
 mod translate;
 mod wire;
 
@@ -112,6 +117,8 @@ pub use sort::Sorted;
 use crate::dictionary::alphabet::Alphabet;
 use crate::dictionary::front::Coding;
 use crate::dictionary::prefix::Code;
+use crate::dictionary::tokens::Tokenizer;
+use crate::encoding::Effort;
 use crate::error::{EncodingError, Result};
 use crate::physical::Physical;
 
@@ -124,12 +131,15 @@ const FRONT: u8 = 0;
 const FRONT_FSST: u8 = 1;
 const INTEGERS: u8 = 2;
 const FRONT_PACKED: u8 = 3;
+const FRONT_TOKENS: u8 = 4;
 
 /// Keys must be longer than this on average for FSST to be tried: shorter ones fit a view, and decoding them is all
 /// there is to do.
 const WORTH_COMPRESSING: usize = 12;
-/// Buckets that FSST is trained and tried on.
+/// Buckets that FSST is trained on, and all codings are tried on.
 const SAMPLED_BUCKETS: usize = 512;
+/// Bytes of keys that tokens are learned from, at most: of four times as many, dictionaries get a hundredth smaller.
+const LEARNED_FROM: usize = 16 << 20;
 
 /// A dictionary as it goes into a file.
 #[derive(Clone, Debug)]
@@ -138,6 +148,13 @@ pub struct EncodedDictionary {
     pub blocks: Vec<Vec<u8>>,
     /// What [`Dictionary::open`] needs besides.
     pub index: Vec<u8>,
+}
+
+impl EncodedDictionary {
+    /// Whether its pieces are tokens, which readers of the first files of version 1 do not know.
+    pub fn has_tokens(&self) -> bool {
+        self.index.first() == Some(&FRONT_TOKENS)
+    }
 }
 
 /// The source of the bytes of a dictionary's blocks: the file layer implements it.
@@ -162,7 +179,7 @@ struct Found {
 ///
 /// # Errors
 /// If `sorted` holds values of another type.
-pub fn encode(physical: Physical, sorted: &Sorted) -> Result<EncodedDictionary> {
+pub fn encode(physical: Physical, sorted: &Sorted, effort: Effort) -> Result<EncodedDictionary> {
     if sorted.physical() != physical {
         return Err(EncodingError::invalid(format!(
             "a dictionary of {:?} is not one of {physical:?}",
@@ -177,7 +194,7 @@ pub fn encode(physical: Physical, sorted: &Sorted) -> Result<EncodedDictionary> 
         });
         return Ok(EncodedDictionary { blocks: blocks.collect(), index: index::write(sorted, None) });
     }
-    let coding = choose_coding(sorted);
+    let coding = choose_coding(sorted, effort);
     let drafts = starts.par_iter().map(|&start| {
         let ranks = start..sorted.len().min(start + BLOCK);
         front::draft(&ranks.map(|rank| sorted.key(rank)).collect::<Vec<_>>(), &coding)
@@ -191,25 +208,51 @@ pub fn encode(physical: Physical, sorted: &Sorted) -> Result<EncodedDictionary> 
 }
 
 /// How pieces take the least room: packed over the alphabet of all keys if that is small, or compressed.
-fn choose_coding(sorted: &Sorted) -> Coding {
+fn choose_coding(sorted: &Sorted, effort: Effort) -> Coding {
     let mut occurring = [false; 256];
     sorted.keys().flatten().for_each(|&byte| occurring[usize::from(byte)] = true);
     let alphabet = Alphabet::new(&occurring);
-    match choose_compressor(sorted, alphabet.as_ref().map_or(8, |alphabet| alphabet.bits() as usize)) {
-        Some(compressor) => Coding::Compressed(Box::new(compressor)),
-        None => alphabet.map(Box::new).map_or(Coding::Plain, Coding::Packed),
-    }
+    let bits = alphabet.as_ref().map_or(8, |alphabet| alphabet.bits() as usize);
+    choose_compression(sorted, bits, &occurring, effort)
+        .unwrap_or_else(|| alphabet.map(Box::new).map_or(Coding::Plain, Coding::Packed))
 }
 
-/// A symbol table, if compression makes the dictionary more than a tenth smaller than pieces of so many bits a byte,
-/// judged by the pieces of buckets evenly spaced over it.
-fn choose_compressor(sorted: &Sorted, bits: usize) -> Option<Compressor> {
+/// A table of symbols or tokens, if one makes the dictionary more than a tenth smaller than pieces of so many bits a byte,
+/// judged by some buckets; tokens, which take longer to find, if they save a tenth of what symbols leave.
+fn choose_compression(sorted: &Sorted, bits: usize, occurring: &[bool; 256], effort: Effort) -> Option<Coding> {
     if sorted.key_bytes() / sorted.len().max(1) <= WORTH_COMPRESSING {
         return None;
     }
+    let pieces = sample(sorted, SAMPLED_BUCKETS);
+    // Every key has a byte of lengths; the table is spread over all keys, of which the sample is a part.
+    let share = |table: &[u8]| pieces.len() + table.len() * pieces.len() / sorted.len();
+    let much_less = |bytes: usize, than: usize| bytes < than / 10 * 9;
+    let plain = pieces.iter().map(|piece| piece.len()).sum::<usize>() * bits / 8 + pieces.len();
+
+    let compressor = Compressor::train(&pieces);
+    let (mut codes, mut ends, mut table) = (Vec::new(), Vec::new(), Vec::new());
+    compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(&pieces, &mut codes, &mut ends);
+    symbols::write_symbols(&compressor, &mut table);
+    let in_symbols = codes.len() + share(&table);
+    let symbols = much_less(in_symbols, plain).then(|| Coding::Compressed(Box::new(compressor)));
+
+    if matches!(effort, Effort::Plain | Effort::Fast) {
+        return symbols;
+    }
+    let buckets = sorted.len().div_ceil(BUCKET).saturating_mul(LEARNED_FROM) / sorted.key_bytes().max(LEARNED_FROM);
+    let tokenizer = Tokenizer::train(&sample(sorted, buckets), occurring);
+    table.clear();
+    tokenizer.write(&mut table);
+    let in_tokens = tokenizer.packed_len(&pieces) + share(&table);
+    let tokens = much_less(in_tokens, if symbols.is_some() { in_symbols } else { plain });
+    if tokens { Some(Coding::Tokens(Box::new(tokenizer))) } else { symbols }
+}
+
+/// The pieces of about so many buckets, evenly spaced over all.
+fn sample(sorted: &Sorted, wanted: usize) -> Vec<&[u8]> {
     let buckets = sorted.len().div_ceil(BUCKET);
     let mut pieces: Vec<&[u8]> = Vec::new();
-    for bucket in (0..buckets).step_by(buckets.div_ceil(SAMPLED_BUCKETS).max(1)) {
+    for bucket in (0..buckets).step_by(buckets.div_ceil(wanted.max(1)).max(1)) {
         let (start, end) = (bucket * BUCKET, sorted.len().min((bucket + 1) * BUCKET));
         let block = start / BLOCK * BLOCK;
         let last = sorted.len().min(block + BLOCK) - 1;
@@ -220,12 +263,5 @@ fn choose_compressor(sorted: &Sorted, bits: usize) -> Option<Compressor> {
             &key[plinth_core::key::common_prefix(sorted.key(rank - 1), key)..]
         }));
     }
-    let compressor = Compressor::train(&pieces);
-    let (mut compressed, mut ends, mut table) = (Vec::new(), Vec::new(), Vec::new());
-    compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(&pieces, &mut compressed, &mut ends);
-    symbols::write_symbols(&compressor, &mut table);
-    // Every key has a byte of lengths; the table is spread over all keys, of which the sample is a part.
-    let plain = pieces.iter().map(|piece| piece.len()).sum::<usize>() * bits / 8 + pieces.len();
-    let compressed = compressed.len() + pieces.len() + table.len() * pieces.len() / sorted.len();
-    (compressed < plain / 10 * 9).then_some(compressor)
+    pieces
 }

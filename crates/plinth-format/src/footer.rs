@@ -18,9 +18,12 @@ pub(crate) const TAIL_MAGIC: [u8; 8] = *b"\nplinth\0";
 /// Files of this version are read for ever; those of version 0, which changed from one release to the next, are not.
 pub(crate) const VERSION: u32 = 1;
 
-/// The features of the format that a file may need its reader to know, one bit each: none so far. What a reader may do without
-/// takes no bit, for it stands where readers leave alone what they do not know.
-pub(crate) const FEATURES: u32 = 0;
+/// The features of the format that a file may need its reader to know, one bit each. What a reader may do without takes no bit,
+/// for it stands where readers leave alone what they do not know.
+pub(crate) const FEATURES: u32 = TOKENS;
+
+/// Dictionaries in tokens.
+pub(crate) const TOKENS: u32 = 1;
 
 /// Bytes before the first block.
 pub(crate) const HEADER_LEN: u64 = 64;
@@ -99,15 +102,15 @@ impl Footer {
     }
 }
 
-/// The tail of a file whose footer was written at `footer`.
-pub(crate) fn write_tail(footer: &Section) -> Vec<u8> {
+/// The tail of a file whose footer was written at `footer`, and which needs these features.
+pub(crate) fn write_tail(footer: &Section, features: u32) -> Vec<u8> {
     let mut out = WireWriter::default();
     out.u64(footer.offset);
     out.u32(footer.len);
     out.u64(footer.checksum);
     out.u64(footer.offset + u64::from(footer.len) + TAIL_LEN as u64);
     out.u32(VERSION);
-    out.u32(FEATURES);
+    out.u32(features);
     let mut bytes = out.finish();
     bytes.extend_from_slice(&checksum(&bytes).to_le_bytes());
     bytes.extend_from_slice(&TAIL_MAGIC);

@@ -129,7 +129,7 @@ impl Key for u64 {
 /// Hashes two words by a folded multiplication as foldhash's, without its bookkeeping. Keys with equal hashes are only
 /// slower to find, never confused.
 #[inline]
-fn mix(a: u64, b: u64) -> u32 {
+pub(super) fn mix(a: u64, b: u64) -> u32 {
     let product = u128::from(a ^ 0x243f_6a88_85a3_08d3) * u128::from(b ^ 0x1319_8a2e_0370_7344);
     let [low, high] = split(product);
     low_half((low ^ high) >> 32)
@@ -137,7 +137,7 @@ fn mix(a: u64, b: u64) -> u32 {
 
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "the two halves are what is asked for")]
-fn split(view: u128) -> [u64; 2] {
+pub(super) fn split(view: u128) -> [u64; 2] {
     [view as u64, (view >> 64) as u64]
 }
 

@@ -7,10 +7,10 @@ use fsst::Compressor;
 use crate::dictionary::BUCKET;
 use crate::dictionary::alphabet::{Alphabet, BitWriter};
 use crate::dictionary::lengths;
-use crate::dictionary::pieces::{Context, Pieces};
+use crate::dictionary::pieces::{Context, Pieces, Table};
 use crate::dictionary::prefix::Code;
 use crate::dictionary::search::FrontBlock;
-use crate::dictionary::symbols::Symbols;
+use crate::dictionary::tokens::Tokenizer;
 use crate::dictionary::wire::{OrCorrupt, corrupt, prefix8};
 use crate::error::Result;
 use crate::wire::wide;
@@ -22,6 +22,7 @@ pub(super) enum Coding {
     Plain,
     Packed(Box<Alphabet>),
     Compressed(Box<Compressor>),
+    Tokens(Box<Tokenizer>),
 }
 
 impl Coding {
@@ -30,7 +31,7 @@ impl Coding {
         match self {
             Self::Plain => size_of::<u64>(),
             Self::Packed(alphabet) => alphabet.word_len(),
-            Self::Compressed(_) => 0,
+            Self::Compressed(_) | Self::Tokens(_) => 0,
         }
     }
 }
@@ -63,6 +64,7 @@ pub(super) fn draft(keys: &[&[u8]], coding: &Coding) -> Draft {
         shares.push(share);
         pieces.push(&key[common + share..]);
     }
+    let mut lengths: Vec<usize> = pieces.iter().map(|piece| piece.len()).collect();
     match coding {
         Coding::Plain => pieces.iter().for_each(|piece| draft.pieces.extend_from_slice(piece)),
         Coding::Packed(alphabet) => {
@@ -74,15 +76,22 @@ pub(super) fn draft(keys: &[&[u8]], coding: &Coding) -> Draft {
             let mut ends = Vec::new();
             compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(&pieces, &mut draft.pieces, &mut ends);
             let mut start = 0;
-            for (piece, &end) in pieces.iter_mut().zip(&ends) {
+            for (length, &end) in lengths.iter_mut().zip(&ends) {
                 let end = usize::try_from(end).unwrap_or(usize::MAX);
-                *piece = &draft.pieces[start..end];
+                *length = end - start;
                 start = end;
             }
         }
+        Coding::Tokens(tokenizer) => {
+            let mut writer = BitWriter::new(&mut draft.pieces);
+            for (length, piece) in lengths.iter_mut().zip(&pieces) {
+                *length = tokenizer.pack(piece, &mut writer);
+            }
+            writer.finish();
+        }
     }
-    for (&share, piece) in shares.iter().zip(&pieces) {
-        lengths::put(share, piece.len(), &mut draft.lengths, &mut draft.more);
+    for (&share, &length) in shares.iter().zip(&lengths) {
+        lengths::put(share, length, &mut draft.lengths, &mut draft.more);
     }
     draft
 }
@@ -201,14 +210,12 @@ impl Context {
             writer.copy(bytes, from, symbols * width);
             writer.finish();
             from += symbols * width;
-            let end = at + ((head_shared + head_piece) * width).div_ceil(8);
-            let head = data.get(at..end).unwrap_or(&[]);
+            let symbols = head_shared + head_piece;
+            let head = data.get(at..at + (symbols * width).div_ceil(8)).unwrap_or(&[]);
             word = match &self.pieces {
                 Pieces::Plain => prefix8(head),
-                Pieces::Packed(_) => {
-                    first_bits(prefix8(head), width * (head_shared + head_piece).min(self.pieces.word_len()))
-                }
-                Pieces::Compressed(symbols) => first_of_compressed(symbols, head)?,
+                Pieces::Packed(_) => first_bits(prefix8(head), width * symbols.min(self.pieces.word_len())),
+                Pieces::Compressed(table) => first_of_compressed(table, head, symbols)?,
             };
             if block.prefixes.last().is_some_and(|&before| before > word) {
                 return Err(corrupt("the buckets of a block are not in order"));
@@ -225,13 +232,15 @@ fn first_bits(word: u64, count: usize) -> u64 {
     if count >= 64 { word } else { word & !(u64::MAX >> count) }
 }
 
-fn first_of_compressed(symbols: &Symbols, head: &[u8]) -> Result<u64> {
-    let (mut start, mut held) = ([0; 16], 0);
+/// The first bytes that some codes stand for.
+fn first_of_compressed(table: &Table, head: &[u8], codes: usize) -> Result<u64> {
+    let (mut start, mut held) = ([0; 8], 0);
     let mut put = |bytes: &[u8]| {
-        start[held..held + bytes.len()].copy_from_slice(bytes);
-        held += bytes.len();
-        held < 8
+        let taken = bytes.len().min(start.len() - held);
+        start[held..held + taken].copy_from_slice(&bytes[..taken]);
+        held += taken;
+        held < start.len()
     };
-    symbols.visit(head, &mut put).or_corrupt("a code has no symbol")?;
+    table.visit(head, 0, codes, &mut put).or_corrupt("a code has no symbol")?;
     Ok(prefix8(&start[..held]))
 }

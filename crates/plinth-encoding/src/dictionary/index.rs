@@ -4,11 +4,12 @@
 use crate::dictionary::alphabet::Alphabet;
 use crate::dictionary::front::Coding;
 use crate::dictionary::keys::{Numbers, key_width};
-use crate::dictionary::pieces::{Context, Pieces};
+use crate::dictionary::pieces::{Context, Pieces, Table};
 use crate::dictionary::prefix::{Code, CodeTable};
 use crate::dictionary::symbols::{Symbols, write_symbols};
+use crate::dictionary::tokens::Tokens;
 use crate::dictionary::wire::{OrCorrupt, corrupt, prefix8};
-use crate::dictionary::{BLOCK, FRONT, FRONT_FSST, FRONT_PACKED, INTEGERS, Sorted};
+use crate::dictionary::{BLOCK, FRONT, FRONT_FSST, FRONT_PACKED, FRONT_TOKENS, INTEGERS, Sorted};
 use crate::error::Result;
 use crate::physical::Physical;
 use crate::wire::wide;
@@ -22,6 +23,7 @@ pub(super) fn write(sorted: &Sorted, front: Option<(&Coding, &Code)>) -> Vec<u8>
         Some((Coding::Plain, _)) => FRONT,
         Some((Coding::Compressed(_), _)) => FRONT_FSST,
         Some((Coding::Packed(_), _)) => FRONT_PACKED,
+        Some((Coding::Tokens(_), _)) => FRONT_TOKENS,
     }];
     put_varint(&mut out, wide(sorted.len()));
     if let Some((coding, code)) = front {
@@ -31,6 +33,7 @@ pub(super) fn write(sorted: &Sorted, front: Option<(&Coding, &Code)>) -> Vec<u8>
             Coding::Plain => {}
             Coding::Compressed(compressor) => write_symbols(compressor, &mut out),
             Coding::Packed(alphabet) => alphabet.write(&mut out),
+            Coding::Tokens(tokenizer) => tokenizer.write(&mut out),
         }
         code.write(&mut out);
     }
@@ -90,13 +93,14 @@ impl Index {
                 }
                 Form::Integers(numbers)
             }
-            (FRONT | FRONT_FSST | FRONT_PACKED, None) if physical != Physical::Bool => {
+            (FRONT | FRONT_FSST | FRONT_PACKED | FRONT_TOKENS, None) if physical != Physical::Bool => {
                 let total = cursor.length().or_corrupt(CUT)?;
                 let longest = cursor.length().or_corrupt(CUT)?;
                 Self::check_sizes(physical, len, total, longest)?;
                 let pieces = match form {
                     FRONT => Some(Pieces::Plain),
-                    FRONT_FSST => Symbols::read(&mut cursor).map(Box::new).map(Pieces::Compressed),
+                    FRONT_FSST => Symbols::read(&mut cursor).map(Box::new).map(Table::Symbols).map(Pieces::Compressed),
+                    FRONT_TOKENS => Tokens::read(&mut cursor).map(Table::Tokens).map(Pieces::Compressed),
                     _ => Alphabet::read(&mut cursor).map(Box::new).map(Pieces::Packed),
                 };
                 let pieces = pieces.or_corrupt("the symbol table is damaged")?;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::dictionary::alphabet::Alphabet;
-use crate::dictionary::symbols::Symbols;
+use crate::dictionary::pieces::Table;
 use crate::dictionary::wire::OrCorrupt;
 use crate::error::Result;
 
@@ -87,11 +87,11 @@ impl Scratch {
         self.used += len;
     }
 
-    /// Appends the plain bytes of compressed ones.
+    /// Appends the plain bytes of `len` codes.
     #[inline]
-    pub(super) fn decompress(&mut self, symbols: &Symbols, codes: &[u8]) -> Result<()> {
-        self.make_room(Symbols::room(codes.len()));
-        self.used = symbols.decode(codes, &mut self.bytes, self.used).or_corrupt("a code has no symbol")?;
+    pub(super) fn decompress(&mut self, table: &Table, data: &[u8], bit: usize, len: usize) -> Result<()> {
+        self.make_room(table.room(len));
+        self.used = table.decode(data, bit, len, &mut self.bytes, self.used).or_corrupt("a code has no symbol")?;
         Ok(())
     }
 

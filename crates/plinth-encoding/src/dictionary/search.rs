@@ -4,9 +4,8 @@ use std::cmp::Ordering;
 
 use crate::dictionary::alphabet::Query;
 use crate::dictionary::lengths;
-use crate::dictionary::pieces::{Context, Pieces};
+use crate::dictionary::pieces::{Context, Pieces, Table, bytes};
 use crate::dictionary::scratch::{STEP, Scratch};
-use crate::dictionary::symbols::Symbols;
 use crate::dictionary::wire::{OrCorrupt, corrupt, low_half, prefix8};
 use crate::dictionary::{BUCKET, Found};
 use crate::error::Result;
@@ -134,10 +133,10 @@ impl FrontBlock {
         Ok(lengths)
     }
 
-    /// `len` bytes from bit `bit` on, of pieces that are not packed.
+    /// `len` bytes from bit `bit` on, of pieces that are as they are.
     #[inline]
     fn bytes(&self, bit: usize, len: usize) -> Result<&[u8]> {
-        self.data.get(bit / 8..bit / 8 + len).or_corrupt("a bucket is cut short")
+        bytes(&self.data, bit, len).or_corrupt("a bucket is cut short")
     }
 
     /// Where `key` is or would be.
@@ -150,7 +149,7 @@ impl FrontBlock {
         let rest = &key[shared..];
         let wanted = match &context.pieces {
             Pieces::Plain => Wanted::Plain(rest),
-            Pieces::Compressed(symbols) => Wanted::Compressed(symbols, rest),
+            Pieces::Compressed(table) => Wanted::Compressed(table, rest),
             Pieces::Packed(alphabet) => {
                 Wanted::Packed(alphabet, alphabet.query(rest, context.longest - self.common.len() + 1))
             }
@@ -237,8 +236,12 @@ impl FrontBlock {
                 let shared = common_prefix(piece, key);
                 (piece[shared..].first().cmp(&key[shared..].first()), shared)
             }
-            Wanted::Compressed(symbols, key) => {
-                compare_compressed(symbols, self.bytes(at, len)?, key.get(from..).unwrap_or(&[]))?
+            Wanted::Compressed(table, key) => {
+                let (mut compared, key) = (Compared::default(), key.get(from..).unwrap_or(&[]));
+                table
+                    .visit(&self.data, at, len, |bytes| compared.with(bytes, key))
+                    .or_corrupt("a code has no symbol")?;
+                compared.end(key)
             }
         })
     }
@@ -259,7 +262,10 @@ impl FrontBlock {
                 break;
             }
         }
-        let room = |piece| if matches!(context.pieces, Pieces::Compressed(_)) { Symbols::room(piece) } else { piece };
+        let room = |piece| match &context.pieces {
+            Pieces::Compressed(table) => table.room(piece),
+            _ => piece,
+        };
         let furthest = lengths.iter().take(wanted + 1).map(|(shared, piece)| shared + room(piece)).max().unwrap_or(0);
         out.clear();
         out.extend_from_slice(&self.common);
@@ -275,8 +281,8 @@ impl FrontBlock {
                     Pieces::Packed(alphabet) => {
                         alphabet.unpack(&self.data, at, piece, rest, shared).or_corrupt("a value has no room")?
                     }
-                    Pieces::Compressed(symbols) => {
-                        symbols.decode(self.bytes(at, piece)?, rest, shared).or_corrupt("a code has no symbol")?
+                    Pieces::Compressed(table) => {
+                        table.decode(&self.data, at, piece, rest, shared).or_corrupt("a code has no symbol")?
                     }
                     Pieces::Plain => {
                         rest[shared..shared + piece].copy_from_slice(self.bytes(at, piece)?);
@@ -318,7 +324,7 @@ impl FrontBlock {
                 match &context.pieces {
                     Pieces::Plain => out.literal(&self.data, at / 8, piece),
                     Pieces::Packed(alphabet) => out.unpack(alphabet, &self.data, at, piece)?,
-                    Pieces::Compressed(symbols) => out.decompress(symbols, self.bytes(at, piece)?)?,
+                    Pieces::Compressed(table) => out.decompress(table, &self.data, at, piece)?,
                 }
                 at += piece * bits;
                 let this = start..out.used();
@@ -343,7 +349,7 @@ impl FrontBlock {
 enum Wanted<'a> {
     Plain(&'a [u8]),
     Packed(&'a super::alphabet::Alphabet, Query<'a>),
-    Compressed(&'a Symbols, &'a [u8]),
+    Compressed(&'a Table, &'a [u8]),
 }
 
 impl Wanted<'_> {
@@ -366,20 +372,34 @@ impl Wanted<'_> {
     }
 }
 
-/// How a compressed piece compares with `key`, and how many bytes they share.
-fn compare_compressed(symbols: &Symbols, piece: &[u8], key: &[u8]) -> Result<(Ordering, usize)> {
-    let (mut shared, mut order) = (0, Ordering::Equal);
-    symbols
-        .visit(piece, |bytes| {
-            let rest = &key[shared..];
-            let same = common_prefix(bytes, rest);
-            shared += same;
-            order = if same < bytes.len() { bytes[same..].first().cmp(&rest[same..].first()) } else { Ordering::Equal };
-            order.is_eq()
-        })
-        .or_corrupt("a code has no symbol")?;
-    if order.is_eq() && shared < key.len() {
-        order = Ordering::Less;
+/// How a piece compares with a key, while its bytes come a few at a time.
+struct Compared {
+    shared: usize,
+    order: Ordering,
+}
+
+impl Default for Compared {
+    fn default() -> Self {
+        Self { shared: 0, order: Ordering::Equal }
     }
-    Ok((order, shared))
+}
+
+impl Compared {
+    /// Goes on with the next bytes; says whether those after them matter.
+    #[inline]
+    fn with(&mut self, bytes: &[u8], key: &[u8]) -> bool {
+        let rest = &key[self.shared..];
+        let same = common_prefix(bytes, rest);
+        self.shared += same;
+        if same < bytes.len() {
+            self.order = bytes[same..].first().cmp(&rest[same..].first());
+        }
+        self.order.is_eq()
+    }
+
+    /// What it came to when there are no more bytes: the order, and how many bytes are shared.
+    fn end(self, key: &[u8]) -> (Ordering, usize) {
+        let shorter = self.order.is_eq() && self.shared < key.len();
+        (if shorter { Ordering::Less } else { self.order }, self.shared)
+    }
 }

@@ -13,7 +13,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use plinth_core::random::Random;
 use plinth_encoding::dictionary::{BlockSource, Dictionary, EncodedDictionary, Interner, encode, keys};
 use plinth_encoding::expr::{CompareOp, Scalar};
-use plinth_encoding::{Column, EncodingError, IntSet, Physical, Result, ValueSet, Values};
+use plinth_encoding::{Column, Effort, EncodingError, IntSet, Physical, Result, ValueSet, Values};
 use plinth_io::MemoryBudget;
 use proptest::prelude::*;
 
@@ -119,6 +119,10 @@ fn key_of(physical: Physical, value: &[u8]) -> Vec<u8> {
 
 /// Builds a dictionary, checking codes on the way.
 fn build(physical: Physical, rows: &[Option<Vec<u8>>], parts: usize) -> EncodedDictionary {
+    build_with(physical, rows, parts, Effort::Balanced)
+}
+
+fn build_with(physical: Physical, rows: &[Option<Vec<u8>>], parts: usize, effort: Effort) -> EncodedDictionary {
     let mut interner = Interner::new(physical).unwrap();
     let mut codes = Vec::new();
     for part in rows.chunks(rows.len().div_ceil(parts).max(1)) {
@@ -144,7 +148,7 @@ fn build(physical: Physical, rows: &[Option<Vec<u8>>], parts: usize) -> EncodedD
     for (rank, &code) in model.values().enumerate() {
         assert_eq!(sorted.remap()[code as usize], rank as u32);
     }
-    let encoded = encode(physical, &sorted).unwrap();
+    let encoded = encode(physical, &sorted, effort).unwrap();
     assert_eq!(encoded.blocks.len(), sorted.len().div_ceil(4096));
     encoded
 }
@@ -492,10 +496,12 @@ fn a_search_touches_one_block() {
 fn values_that_repeat_much_compress() {
     let row = |(i, x): (usize, u64)| format!("{i}{}{}", x % 97, "lorem ipsum dolor ".repeat(3)).into_bytes();
     let rows: Vec<_> = random(3).take(6000).enumerate().map(row).map(Some).collect();
-    let encoded = build(TEXT, &rows, 1);
-    assert_eq!(encoded.index[0], 1, "FSST is chosen");
     let plain: usize = rows.iter().flatten().map(Vec::len).sum();
-    assert!(encoded.blocks.iter().map(Vec::len).sum::<usize>() * 4 < plain);
+    for (effort, form) in [(Effort::Fast, 1), (Effort::Balanced, 4)] {
+        let encoded = build_with(TEXT, &rows, 1, effort);
+        assert_eq!(encoded.index[0], form, "FSST is chosen, or tokens");
+        assert!(encoded.blocks.iter().map(Vec::len).sum::<usize>() * 4 < plain);
+    }
     check(TEXT, &rows, 100);
 }
 

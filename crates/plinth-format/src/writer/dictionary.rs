@@ -14,6 +14,7 @@ use super::stream::{ColumnWriter, StoredChunk, StreamWriter, codes_column};
 use super::summary::BlockSummary;
 use super::{WriterOptions, write_section};
 use crate::error::{FormatError, Result};
+use crate::footer::TOKENS;
 use crate::meta::{ChunkMeta, DictionaryMeta, Zone, widen};
 use crate::sorted::SortedRun;
 
@@ -67,7 +68,7 @@ pub(super) fn write_all(
     let profiler = Profiler::current();
     let sort = |stream: &mut &mut StreamWriter| {
         let _sort = profiler.scope(Stage::Sort.of("dictionary"));
-        rank(stream)
+        rank(stream, options)
     };
     let mut ranked = streams.par_iter_mut().map(sort).collect::<Result<Vec<_>>>()?;
     let numbers: Vec<usize> = streams.iter().map(|stream| stream.dictionaries.len()).collect();
@@ -107,17 +108,20 @@ pub(super) fn write_all(
             ranked.encoded.blocks.iter().map(|block| write_section(output, block)).collect::<Result<Vec<_>>>()?;
         let index = write_section(output, &ranked.encoded.index)?;
         let values = u32::try_from(ranked.sorted.len()).unwrap_or(u32::MAX);
+        if ranked.encoded.has_tokens() {
+            stream.features |= TOKENS;
+        }
         stream.dictionaries.push(DictionaryMeta { values, index, blocks, postings: None });
         stream.first_growing = row_groups;
     }
     Ok(())
 }
 
-fn rank(stream: &mut StreamWriter) -> Result<Ranked> {
+fn rank(stream: &mut StreamWriter, options: &WriterOptions) -> Result<Ranked> {
     let fail = |what: &dyn std::fmt::Display| FormatError::InvalidArgument(format!("column {:?}: {what}", stream.name));
     let interner = stream.interner.take().ok_or_else(|| fail(&"no dictionary"))?;
     let sorted = interner.sort();
-    let encoded = encode(stream.physical, &sorted).map_err(|e| fail(&e))?;
+    let encoded = encode(stream.physical, &sorted, options.effort).map_err(|e| fail(&e))?;
     if let Some(last) = sorted.len().checked_sub(1) {
         // Every value of the dictionary occurs, so its ends are exact.
         widen(&mut stream.zone, zone_of(&sorted, 0, last).as_ref(), true);

@@ -89,6 +89,8 @@ pub(super) struct StreamWriter {
     pub(super) first_growing: usize,
     /// Those that are written.
     pub(super) dictionaries: Vec<DictionaryMeta>,
+    /// What a reader must know of the format to read these.
+    pub(super) features: u32,
     /// Whether it is to have postings.
     pub(super) indexed: bool,
     pub(super) note: String,
@@ -260,6 +262,7 @@ impl StreamWriter {
             chunks: Vec::new(),
             first_growing: 0,
             dictionaries: Vec::new(),
+            features: 0,
             indexed: false,
             note: String::new(),
             nulls: 0,
@@ -402,7 +405,7 @@ impl StreamWriter {
         } else if interner.len() <= valid / 2 {
             coded as u64 <= most
         } else if self.will_repeat(&interner, blocks, &codes, options) {
-            (coded + self.dictionary_size(blocks)?) as u64 <= most
+            (coded + self.dictionary_size(blocks, options)?) as u64 <= most
         } else {
             false
         };
@@ -457,11 +460,11 @@ impl StreamWriter {
     }
 
     /// Bytes of a dictionary of the values of some blocks.
-    fn dictionary_size(&self, blocks: &[Column]) -> Result<usize> {
+    fn dictionary_size(&self, blocks: &[Column], options: &WriterOptions) -> Result<usize> {
         let size = || {
             let mut interner = Interner::new(self.physical)?;
             blocks.iter().try_for_each(|block| interner.intern(block, &mut Vec::new()))?;
-            let encoded = dictionary::encode(self.physical, &interner.sort())?;
+            let encoded = dictionary::encode(self.physical, &interner.sort(), options.effort)?;
             Ok(encoded.blocks.iter().map(Vec::len).sum::<usize>() + encoded.index.len())
         };
         size().map_err(|e: EncodingError| self.fail(e))

@@ -1,6 +1,6 @@
 //! Files of version 1, written when the format was settled: they are read for ever, with the same values.
 //!
-//! They are in `tests/files/1`, and are never written again. A later version gets a folder of its own:
+//! They are in `tests/files/1`, and are never written again. A later version gets a folder of its own, a feature a file:
 //! `PLINTH_WRITE_FILES=1 cargo test -p plinth-format --test suite promise` writes what is missing there.
 
 use std::collections::BTreeSet;
@@ -31,6 +31,7 @@ fn files() -> Vec<(&'static str, RecordBatch, WriterOptions)> {
         ("shapes-compact", shapes(), direct(Effort::Compact)),
         ("dictionaries", repeats(), dictionaries.clone()),
         ("dictionaries-compact", repeats(), WriterOptions { effort: Effort::Compact, ..dictionaries }),
+        ("dictionaries-tokens", sentences(), with(Effort::Balanced)),
     ]
 }
 
@@ -100,6 +101,14 @@ fn repeats() -> RecordBatch {
     ])
 }
 
+/// Text whose dictionary has tokens: feature 0.
+fn sentences() -> RecordBatch {
+    let mut random = Random(20);
+    let lines: Vec<String> = (0..600).map(|_| words(&mut random, 9, 200, 1).join(" ")).collect();
+    let text: Vec<&str> = (0..3_000).map(|_| lines[random.below(600) as usize].as_str()).collect();
+    table(vec![("text", Arc::new(StringArray::from(text)))])
+}
+
 fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
 }
@@ -155,4 +164,10 @@ fn every_encoding_is_in_one_of_them() {
     let missing: Vec<&str> = wanted.into_iter().filter(|name| !seen.contains(*name)).collect();
     assert!(missing.is_empty(), "{missing:?} of {seen:?}");
     assert!(seen.iter().any(|name| name.starts_with("dictionary/")), "{seen:?}");
+    // Where the features are, before a checksum and the magic bytes.
+    let features = |name| {
+        let bytes = std::fs::read(path(name)).unwrap();
+        u32::from_le_bytes(*bytes[..bytes.len() - 16].last_chunk().unwrap())
+    };
+    assert_eq!((features("dictionaries"), features("dictionaries-tokens")), (0, 1));
 }
