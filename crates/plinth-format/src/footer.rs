@@ -1,6 +1,6 @@
 //! The end of the file: the footer with schema, row groups and the directory of streams, and the tail that finds it.
 
-use plinth_encoding::EncodingError;
+use plinth_encoding::{DISTINCT, EncodingError};
 
 use plinth_core::wire::WireError;
 
@@ -18,9 +18,9 @@ pub(crate) const TAIL_MAGIC: [u8; 8] = *b"\nplinth\0";
 /// Files of this version are read for ever; those of version 0, which changed from one release to the next, are not.
 pub(crate) const VERSION: u32 = 1;
 
-/// The features of the format that a file may need its reader to know, one bit each: none so far. What a reader may do without
-/// takes no bit, for it stands where readers leave alone what they do not know.
-pub(crate) const FEATURES: u32 = 0;
+/// The features of the format that a file may need its reader to know, one bit each. What a reader may do without takes no bit,
+/// for it stands where readers leave alone what they do not know.
+pub(crate) const FEATURES: u32 = DISTINCT;
 
 /// Bytes before the first block.
 pub(crate) const HEADER_LEN: u64 = 64;
@@ -99,23 +99,23 @@ impl Footer {
     }
 }
 
-/// The tail of a file whose footer was written at `footer`.
-pub(crate) fn write_tail(footer: &Section) -> Vec<u8> {
+/// The tail of a file whose footer was written at `footer`, and which needs these features.
+pub(crate) fn write_tail(footer: &Section, features: u32) -> Vec<u8> {
     let mut out = WireWriter::default();
     out.u64(footer.offset);
     out.u32(footer.len);
     out.u64(footer.checksum);
     out.u64(footer.offset + u64::from(footer.len) + TAIL_LEN as u64);
     out.u32(VERSION);
-    out.u32(FEATURES);
+    out.u32(features);
     let mut bytes = out.finish();
     bytes.extend_from_slice(&checksum(&bytes).to_le_bytes());
     bytes.extend_from_slice(&TAIL_MAGIC);
     bytes
 }
 
-/// Finds the footer from the last bytes of a file.
-pub(crate) fn read_tail(file: &str, tail: &[u8], file_len: u64) -> Result<Section> {
+/// Finds the footer, and what features the file says it needs, from the last bytes of a file.
+pub(crate) fn read_tail(file: &str, tail: &[u8], file_len: u64) -> Result<(Section, u32)> {
     let corrupt = |what: &str| FormatError::Corrupt { file: file.to_owned(), what: what.to_owned() };
     if tail.len() != TAIL_LEN || !tail.ends_with(&TAIL_MAGIC) {
         return Err(corrupt("not a Plinth file, or one that was cut short (its last bytes are not a Plinth tail)"));
@@ -152,5 +152,5 @@ pub(crate) fn read_tail(file: &str, tail: &[u8], file_len: u64) -> Result<Sectio
     if written_len != file_len || end != Some(file_len) {
         return Err(corrupt(&format!("the file has {file_len} bytes, but was written with {written_len}")));
     }
-    Ok(footer)
+    Ok((footer, features))
 }

@@ -389,13 +389,14 @@ impl<O: Output> Writer<O> {
         let rows = |group: usize| self.row_groups[group].rows;
         let write = || index::write_all(columns, &order, rows, &mut self.output, options);
         on_threads(&self.pool, Stage::Build.of("postings"), write)?;
-        let mut streams = Vec::with_capacity(self.tree.streams());
+        let (mut streams, mut features) = (Vec::with_capacity(self.tree.streams()), 0);
         for stream in self.columns.iter_mut().flat_map(|column| &mut column.streams) {
             let summary = stream.summary(&order);
             let details = Some(summary.details.as_slice()).filter(|details| !details.is_empty());
             let details = details.map(|details| write_section(&mut self.output, details)).transpose()?;
             let bytes = stream.metadata(&order, summary, details)?;
             streams.push(write_section(&mut self.output, &bytes)?);
+            features |= stream.features;
         }
         let footer = Footer {
             tree: self.tree,
@@ -404,7 +405,7 @@ impl<O: Output> Writer<O> {
             streams,
         };
         let footer = write_section(&mut self.output, &footer.write())?;
-        self.output.write_all(&write_tail(&footer))?;
+        self.output.write_all(&write_tail(&footer, features))?;
         self.options.check_cancelled()?;
         Ok((self.output, self.rows))
     }

@@ -89,6 +89,8 @@ pub(super) struct StreamWriter {
     pub(super) first_growing: usize,
     /// Those that are written.
     pub(super) dictionaries: Vec<DictionaryMeta>,
+    /// What a reader must know of the format to read what is written.
+    pub(super) features: u32,
     /// Whether it is to have postings.
     pub(super) indexed: bool,
     pub(super) note: String,
@@ -260,6 +262,7 @@ impl StreamWriter {
             chunks: Vec::new(),
             first_growing: 0,
             dictionaries: Vec::new(),
+            features: 0,
             indexed: false,
             note: String::new(),
             nulls: 0,
@@ -491,6 +494,7 @@ impl StreamWriter {
             EncodedChunk::Direct(blocks) => {
                 self.summarise(self.chunks.len(), blocks.iter().map(|block| block.summary.clone()));
                 for block in &blocks {
+                    self.features |= block.features;
                     self.nulls += u64::from(block.nulls);
                     self.values += u64::from(block.values);
                     self.direct_values += u64::from(block.values - block.nulls);

@@ -79,6 +79,32 @@ fn statistics_are_those_of_the_values() {
 }
 
 #[test]
+fn a_feature_is_named_where_a_block_needs_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(8);
+    let pool: Vec<i64> = (0..300).map(|_| random.next_u64().cast_signed()).collect();
+    let visits = (0..6_000).map(|_| pool[random.below(300) as usize]);
+    let numbers: [(ArrayRef, u32); 2] =
+        [(Arc::new(Int64Array::from_iter_values(visits)), 2), (Arc::new(Int64Array::from(vec![7; 6_000])), 0)];
+    for (array, features) in numbers {
+        let batch = RecordBatch::try_from_iter([("n", array)]).unwrap();
+        let path = dir.path().join("features.plinth");
+        let options = WriterOptions { dictionary_values: 0, replace: true, ..small() };
+        let file = write(&path, &batch, options);
+        assert_eq!(file.conformance(1).unwrap(), Vec::<String>::new());
+        let mut forged = Forged::new(&std::fs::read(&path).unwrap(), 1);
+        assert_eq!(forged.features, features);
+        forged.features = 0;
+        let said = open(&forged.seal()).conformance(1).unwrap();
+        assert_eq!(said.is_empty(), features == 0, "{said:?}");
+        assert!(
+            said.iter().all(|said| said.contains("needs features that the tail does not name (bits 0b10)")),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
 fn what_another_writer_claims_wrongly_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let (bytes, _) = sample(dir.path());

@@ -65,6 +65,7 @@ fn of_version(version: u32, features: u32) -> Vec<u8> {
 fn other_versions_and_unknown_features_are_refused_with_what_to_do() {
     let open = |bytes: Vec<u8>| File::from_source(Arc::new(MemorySource::new("x.plinth", &bytes)));
     open(of_version(1, 0)).unwrap();
+    open(of_version(1, 2)).unwrap();
     for (version, features, what) in [
         (0, 3, "before version 1 of the format"),
         (2, 0, "written by a newer Plinth (format version 2, this one reads 1); update Plinth"),
