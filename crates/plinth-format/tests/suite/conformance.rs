@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, Int16Array, Int64Array, RecordBatch, StringArray};
 use plinth_encoding::Effort;
 use plinth_encoding::expr::Path;
 use plinth_format::{File, WriterOptions};
@@ -82,14 +82,15 @@ fn statistics_are_those_of_the_values() {
 fn a_feature_is_named_where_a_block_needs_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut random = Random(8);
-    let pool: Vec<i64> = (0..300).map(|_| random.next_u64().cast_signed()).collect();
-    let visits = (0..6_000).map(|_| pool[random.below(300) as usize]);
+    // Too narrow for a dictionary.
+    let pool: Vec<i16> = (0..30).map(|_| random.next_u64() as i16).collect();
+    let visits = (0..6_000).map(|_| pool[random.below(30) as usize]);
     let numbers: [(ArrayRef, u32); 2] =
-        [(Arc::new(Int64Array::from_iter_values(visits)), 2), (Arc::new(Int64Array::from(vec![7; 6_000])), 0)];
+        [(Arc::new(Int16Array::from_iter_values(visits)), 2), (Arc::new(Int64Array::from(vec![7; 6_000])), 0)];
     for (array, features) in numbers {
         let batch = RecordBatch::try_from_iter([("n", array)]).unwrap();
         let path = dir.path().join("features.plinth");
-        let options = WriterOptions { dictionary_values: 0, replace: true, ..small() };
+        let options = WriterOptions { replace: true, ..small() };
         let file = write(&path, &batch, options);
         assert_eq!(file.conformance(1).unwrap(), Vec::<String>::new());
         let mut forged = Forged::new(&std::fs::read(&path).unwrap(), 1);

@@ -30,7 +30,6 @@ fn files() -> Vec<(&'static str, RecordBatch, WriterOptions)> {
         ("shapes-balanced", shapes(), direct(Effort::Balanced)),
         ("shapes-compact", shapes(), direct(Effort::Compact)),
         ("distinct-balanced", visits(), direct(Effort::Balanced)),
-        ("distinct-compact", visits(), direct(Effort::Compact)),
         ("dictionaries", repeats(), dictionaries.clone()),
         ("dictionaries-compact", repeats(), WriterOptions { effort: Effort::Compact, ..dictionaries }),
     ]
