@@ -109,7 +109,8 @@ pub(crate) fn shapes() -> Vec<Shape> {
         shape!("i16 around zero", I16, Balanced, BitPacked, |_, next| {
             ((next() % 900) as u16).wrapping_sub(450).to_le_bytes().to_vec()
         }),
-        shape!("i16 few frequent", I16, Balanced, Zstd, |_, next| {
+        shape!("u8 repeats", U8, Balanced, Zstd, |row, _| vec![mix(row as u64 % 3000) as u8]),
+        shape!("i16 few frequent", I16, Balanced, Distinct, |_, next| {
             ((next().trailing_zeros() + 16 * next().trailing_zeros()) as u16).wrapping_mul(50).to_le_bytes().to_vec()
         }),
         shape!("i64 repeats", I64, Balanced, Distinct, |row, _| {
