@@ -148,6 +148,7 @@ pub struct Block {
     validity: Validity,
     compacted: bool,
     stored: usize,
+    features: u32,
     values: Stored,
 }
 
@@ -176,7 +177,7 @@ impl Block {
         let values = if validity.is_all_null() {
             Stored::Nothing
         } else {
-            let tag = Encoding::try_from(reader.u8()?)?;
+            let tag = reader.encoding()?;
             let reader = &mut reader;
             match physical {
                 Physical::Bool => Stored::Bools(bools::Bools::parse(tag, stored, reader)?),
@@ -192,7 +193,12 @@ impl Block {
         if reader.left() > 0 {
             return Err(EncodingError::corrupt(format!("{} bytes after a block's end", reader.left())));
         }
-        Ok(Self { physical, len, validity, compacted, stored, values })
+        Ok(Self { physical, len, validity, compacted, stored, features: reader.features(), values })
+    }
+
+    /// What a reader must know of the format to read it: [`Encoding::features`] of all its encodings.
+    pub fn features(&self) -> u32 {
+        self.features
     }
 
     /// The outermost encoding.

@@ -69,6 +69,23 @@ encodings! {
     Narrowed = 13, "narrowed";
     /// Frame of reference and mixed-radix packing.
     Mixed = 14, "mixed";
+    /// Increasing integers by Elias and Fano.
+    EliasFano = 15, "elias-fano";
+    /// Distinct integers and which of them each row has.
+    Distinct = 16, "distinct";
+}
+
+/// The feature of the format that readers of its first version do not know: [`Encoding::EliasFano`] and [`Encoding::Distinct`].
+pub const DISTINCT: u32 = 1 << 1;
+
+impl Encoding {
+    /// What a reader must know of the format beyond its first version to decode it: bits of a file's tail.
+    pub fn features(self) -> u32 {
+        match self {
+            Self::EliasFano | Self::Distinct => DISTINCT,
+            _ => 0,
+        }
+    }
 }
 
 /// What to favour when encodings are chosen.
@@ -96,7 +113,8 @@ pub(crate) fn cost(encoding: Encoding, size: usize, effort: Effort) -> usize {
         // A hundredth more than bit-packing: it should save as much, and something to speak of where reading must be fast.
         Encoding::Mixed => [12, 2, 1],
         Encoding::Patched => [5, 2, 0],
-        Encoding::Delta => [10, 3, 0],
+        Encoding::Delta | Encoding::EliasFano => [10, 3, 0],
+        Encoding::Distinct => [20, 5, 0],
         Encoding::Alp | Encoding::Dictionary => [10, 5, 0],
         Encoding::Pco => [400, 34, 11],
         Encoding::Fsst => [20, 10, 5],

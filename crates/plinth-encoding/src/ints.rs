@@ -12,12 +12,16 @@
 //! - `Sparse` and `Patched`: see [`patched`].
 //! - `Pco`: see [`pcodec`].
 //! - `Zstd`: see [`zstd_ints`].
+//! - `EliasFano`: see [`elias_fano`].
+//! - `Distinct`: see [`distinct`].
 //!
-//! Nodes nest at most three deep: a node at depth 2 is `Constant`, `Plain`, `BitPacked`, `Mixed` or `Zstd`; `Pco` and `Mixed`
-//! are written at depth 0 only. A node of no integers is a `Constant`.
+//! Nodes nest at most three deep: a node at depth 2 is `Constant`, `Plain`, `BitPacked`, `Mixed`, `Zstd` or `EliasFano`; `Pco`
+//! is written at depth 0 only. A node of no integers is a `Constant`.
 
 mod choose;
 pub(crate) mod delta;
+mod distinct;
+mod elias_fano;
 mod fused;
 pub(crate) mod mixed;
 pub(crate) mod packed;
@@ -57,6 +61,8 @@ enum Node {
     Patched(patched::Patched),
     Pco(pcodec::Pco),
     ZstdInts(zstd_ints::ZstdInts),
+    EliasFano(elias_fano::EliasFano),
+    Distinct(distinct::Distinct),
 }
 
 /// Integers of a set that are compared with one after the other, at most.
@@ -87,7 +93,7 @@ pub(crate) fn is_wanted(wanted: Wanted<'_>, at: usize) -> bool {
 impl Ints {
     /// Parses a node of `len` integers.
     pub(crate) fn parse(kind: IntKind, len: usize, depth: u8, reader: &mut Reader<'_>) -> Result<Self> {
-        let tag = Encoding::try_from(reader.u8()?)?;
+        let tag = reader.encoding()?;
         Self::parse_tagged(tag, kind, len, depth, reader)
     }
 
@@ -99,7 +105,10 @@ impl Ints {
         depth: u8,
         reader: &mut Reader<'_>,
     ) -> Result<Self> {
-        let nests = matches!(tag, Encoding::Delta | Encoding::RunLength | Encoding::Sparse | Encoding::Patched);
+        let nests = matches!(
+            tag,
+            Encoding::Delta | Encoding::RunLength | Encoding::Sparse | Encoding::Patched | Encoding::Distinct
+        );
         if depth > 2 || (nests && depth > 1) {
             return Err(EncodingError::corrupt("encodings nest too deep"));
         }
@@ -120,6 +129,8 @@ impl Ints {
             Encoding::Sparse | Encoding::Patched => Node::Patched(patched::Patched::parse(kind, len, depth, reader)?),
             Encoding::Pco => Node::Pco(pcodec::Pco::parse(reader)?),
             Encoding::Zstd => Node::ZstdInts(zstd_ints::ZstdInts::parse(kind, len, reader)?),
+            Encoding::EliasFano => Node::EliasFano(elias_fano::EliasFano::parse(kind, len, reader)?),
+            Encoding::Distinct => Node::Distinct(distinct::Distinct::parse(kind, len, depth, reader)?),
             _ => return Err(EncodingError::corrupt(format!("{} is no encoding of integers", tag.name()))),
         };
         Ok(Self { kind, len, node })
@@ -137,6 +148,8 @@ impl Ints {
             Node::Patched(patched) => patched.encoding(),
             Node::Pco(_) => Encoding::Pco,
             Node::ZstdInts(_) => Encoding::Zstd,
+            Node::EliasFano(_) => Encoding::EliasFano,
+            Node::Distinct(_) => Encoding::Distinct,
         }
     }
 
@@ -150,6 +163,8 @@ impl Ints {
             Node::Delta(delta) => format!("{name}({})", delta.describe()),
             Node::Runs(runs) => format!("{name}({})", runs.describe()),
             Node::Patched(patched) => format!("{name}({})", patched.describe()),
+            Node::EliasFano(increasing) => format!("{name} {}", increasing.describe()),
+            Node::Distinct(distinct) => format!("{name}({})", distinct.describe()),
         }
     }
 
@@ -165,6 +180,14 @@ impl Ints {
     pub(crate) fn as_constant(&self) -> Option<u64> {
         match &self.node {
             Node::Constant(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The first value of a node of increasing ones, and a bitmap with a one for each that is so much more, if it is one.
+    fn as_bitmap(&self) -> Option<(u64, &[u8])> {
+        match &self.node {
+            Node::EliasFano(increasing) => increasing.as_bitmap(),
             _ => None,
         }
     }
@@ -197,6 +220,8 @@ impl Ints {
             Node::Patched(patched) => patched.decode(wanted, out)?,
             Node::Pco(pco) => pco.decode(self.kind, out)?,
             Node::ZstdInts(zstd_ints) => zstd_ints.decode(out)?,
+            Node::EliasFano(increasing) => increasing.decode(out),
+            Node::Distinct(distinct) => distinct.decode(wanted, out)?,
         }
         Ok(())
     }
@@ -210,7 +235,8 @@ impl Ints {
             Node::Mixed(mixed) => Some(mixed.evaluate(self.kind, self.len, set)),
             Node::Runs(runs) => Some(runs.evaluate(self.len, set)?),
             Node::Patched(patched) => patched.evaluate(set)?,
-            Node::Plain(_) | Node::Delta(_) | Node::Pco(_) | Node::ZstdInts(_) => None,
+            Node::Distinct(distinct) => Some(distinct.evaluate(self.len, set)?),
+            Node::Plain(_) | Node::Delta(_) | Node::Pco(_) | Node::ZstdInts(_) | Node::EliasFano(_) => None,
         })
     }
 
@@ -219,6 +245,7 @@ impl Ints {
         match &self.node {
             Node::Pco(_) | Node::ZstdInts(_) | Node::Runs(_) => true,
             Node::Patched(patched) => patched.evaluates_by_decoding(),
+            Node::Distinct(distinct) => distinct.evaluates_by_decoding(),
             _ => false,
         }
     }

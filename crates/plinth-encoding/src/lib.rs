@@ -27,7 +27,7 @@ pub mod zone_map;
 pub use answers::{DictionaryAnswers, Mask};
 pub use block::{Block, EncodeOptions, Encoded, encode, encode_like};
 pub use column::{Column, Memory, Values};
-pub use encoding::{Effort, Encoding};
+pub use encoding::{DISTINCT, Effort, Encoding};
 pub use error::{EncodingError, Result};
 pub use evaluate::{bounds, evaluate_column};
 pub use physical::Physical;

@@ -3,6 +3,7 @@
 use arrow_buffer::Buffer;
 pub(crate) use plinth_core::wire::{put_align64, put_int, put_varint};
 
+use crate::encoding::Encoding;
 use crate::error::{EncodingError, Result};
 
 /// A count as a file writes it.
@@ -19,11 +20,12 @@ pub(crate) fn narrow(count: u64) -> Result<usize> {
 pub(crate) struct Reader<'a> {
     buffer: &'a Buffer,
     bytes: plinth_core::wire::Reader<'a>,
+    features: u32,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(buffer: &'a Buffer) -> Self {
-        Self { buffer, bytes: plinth_core::wire::Reader::new(buffer) }
+        Self { buffer, bytes: plinth_core::wire::Reader::new(buffer), features: 0 }
     }
 
     /// The next `len` bytes, without a copy.
@@ -34,6 +36,18 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn u8(&mut self) -> Result<u8> {
         Ok(self.bytes.u8()?)
+    }
+
+    /// The tag of an encoding.
+    pub(crate) fn encoding(&mut self) -> Result<Encoding> {
+        let encoding = Encoding::try_from(self.u8()?)?;
+        self.features |= encoding.features();
+        Ok(encoding)
+    }
+
+    /// What the encodings read so far need: [`Encoding::features`].
+    pub(crate) fn features(&self) -> u32 {
+        self.features
     }
 
     /// An integer of `width` bytes, zero-extended.

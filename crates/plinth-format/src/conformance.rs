@@ -169,6 +169,10 @@ impl File {
                 block.encoding() as u8
             ));
         }
+        let unsaid = block.features() & !self.0.features;
+        if unsaid != 0 {
+            found.push(format!("{place}: needs features that the tail does not name (bits {unsaid:#b})"));
+        }
         let column = block.decode(None).map_err(fail)?;
         let nulls = match &column.values {
             // Presence: what is absent counts as null.

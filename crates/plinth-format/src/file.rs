@@ -45,6 +45,8 @@ pub struct RowGroup {
 pub(crate) struct Inner {
     pub(crate) source: Arc<dyn Source>,
     pub(crate) footer: Footer,
+    /// What the tail says a reader must know.
+    pub(crate) features: u32,
     pub(crate) functions: FunctionCache,
     schema: SchemaRef,
     row_groups: Vec<RowGroup>,
@@ -133,7 +135,7 @@ impl File {
         }
         let from = len - len.min(FIRST_READ);
         let end = read_one(&*source, from..len)?;
-        let footer_at = read_tail(&name, &end[end.len() - TAIL_LEN..], len)?;
+        let (footer_at, features) = read_tail(&name, &end[end.len() - TAIL_LEN..], len)?;
         let bytes = if footer_at.offset >= from {
             let start = usize::try_from(footer_at.offset - from).unwrap_or(usize::MAX);
             end.slice_with_length(start, footer_at.len as usize)
@@ -162,6 +164,7 @@ impl File {
             io: options.io.clone(),
             access: options.access,
             source,
+            features,
             footer,
             row_groups,
             streams,

@@ -1,6 +1,6 @@
 //! The end of the file: the footer with schema, row groups and the directory of streams, and the tail that finds it.
 
-use plinth_encoding::EncodingError;
+use plinth_encoding::{DISTINCT, EncodingError};
 
 use plinth_core::wire::WireError;
 
@@ -20,7 +20,7 @@ pub(crate) const VERSION: u32 = 1;
 
 /// The features of the format that a file may need its reader to know, one bit each. What a reader may do without takes no bit,
 /// for it stands where readers leave alone what they do not know.
-pub(crate) const FEATURES: u32 = TOKENS;
+pub(crate) const FEATURES: u32 = TOKENS | DISTINCT;
 
 /// Dictionaries in tokens.
 pub(crate) const TOKENS: u32 = 1;
@@ -117,8 +117,8 @@ pub(crate) fn write_tail(footer: &Section, features: u32) -> Vec<u8> {
     bytes
 }
 
-/// Finds the footer from the last bytes of a file.
-pub(crate) fn read_tail(file: &str, tail: &[u8], file_len: u64) -> Result<Section> {
+/// Finds the footer, and what features the file says it needs, from the last bytes of a file.
+pub(crate) fn read_tail(file: &str, tail: &[u8], file_len: u64) -> Result<(Section, u32)> {
     let corrupt = |what: &str| FormatError::Corrupt { file: file.to_owned(), what: what.to_owned() };
     if tail.len() != TAIL_LEN || !tail.ends_with(&TAIL_MAGIC) {
         return Err(corrupt("not a Plinth file, or one that was cut short (its last bytes are not a Plinth tail)"));
@@ -155,5 +155,5 @@ pub(crate) fn read_tail(file: &str, tail: &[u8], file_len: u64) -> Result<Sectio
     if written_len != file_len || end != Some(file_len) {
         return Err(corrupt(&format!("the file has {file_len} bytes, but was written with {written_len}")));
     }
-    Ok(footer)
+    Ok((footer, features))
 }

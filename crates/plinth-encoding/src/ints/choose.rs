@@ -3,7 +3,7 @@
 //! Integers are cheap to look at, so sizes are computed from all of them rather than from a sample; only composite
 //! encodings that look promising are written out to be weighed.
 
-use super::{delta, mixed, packed, patched, pcodec, put_constant, runs, zstd_ints};
+use super::{delta, distinct, elias_fano, mixed, packed, patched, pcodec, put_constant, runs, zstd_ints};
 use crate::bitpack::VECTOR;
 use crate::encoding::{Effort, Encoding, cost};
 use crate::physical::IntKind;
@@ -15,6 +15,7 @@ enum Candidate {
     Packed,
     Mixed(mixed::Plan),
     Patched(patched::Plan),
+    EliasFano(elias_fano::Plan),
     /// Already written.
     Written(Vec<u8>),
 }
@@ -68,18 +69,25 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
     };
     let packed = packed::plan(values, kind);
     offer(&mut best, Candidate::Packed, cost(Encoding::BitPacked, packed.size, effort));
-    if depth == 0
-        && kind == IntKind::U32
+    if kind == IntKind::U32
         && let Some(plan) = mixed::plan(&packed, values.len())
     {
         offer(&mut best, Candidate::Mixed(plan), cost(Encoding::Mixed, plan.size, effort));
+    }
+    // At the top it would have to be decoded from its start for any of its vectors.
+    if depth > 0
+        && let Some(plan) = elias_fano::plan(values, kind)
+    {
+        offer(&mut best, Candidate::EliasFano(plan), cost(Encoding::EliasFano, plan.size, effort));
     }
     if depth < 2 {
         if let Some(plan) = patched::plan(values, kind) {
             offer(&mut best, Candidate::Patched(plan), cost(plan.encoding(), plan.size, effort));
         }
-        // A run costs at least some bits of its end; without that many repeats there is nothing to win.
-        if run_count * 2 <= values.len() {
+        // Where runs end takes a bit a value at most; what repeats must be worth twice that, and an eighth of the values.
+        let repeats = values.len() - run_count;
+        let saved = best.1 / 1000 / values.len().div_ceil(repeats.max(1));
+        if run_count * 2 <= values.len() || (repeats * 8 >= values.len() && saved * 4 > values.len()) {
             let mut written = vec![];
             runs::encode(values, kind, depth, effort, &mut written);
             let cost = cost(Encoding::RunLength, written.len(), effort);
@@ -95,6 +103,15 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
             let mut written = vec![];
             delta::encode(values, &deltas, kind, depth, effort, &mut written);
             let cost = cost(Encoding::Delta, written.len(), effort);
+            offer(&mut best, Candidate::Written(written), cost);
+        }
+        if matches!(effort, Effort::Balanced | Effort::Compact)
+            && let Some(size) = distinct::estimate(values, packed.span, kind)
+            && cost(Encoding::Distinct, size, effort) < best.1
+        {
+            let mut written = vec![];
+            distinct::encode(values, kind, depth, effort, &mut written);
+            let cost = cost(Encoding::Distinct, written.len(), effort);
             offer(&mut best, Candidate::Written(written), cost);
         }
         if effort == Effort::Compact
@@ -122,6 +139,7 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
         Candidate::Packed => packed::encode(values, kind, &packed, out),
         Candidate::Mixed(plan) => mixed::encode(values, plan, kind, out),
         Candidate::Patched(plan) => patched::encode(values, plan, kind, depth, effort, out),
+        Candidate::EliasFano(plan) => elias_fano::encode(values, plan, kind, out),
         Candidate::Written(bytes) => out.extend_from_slice(&bytes),
     }
     debug_assert!(wide(values.len()) <= u64::from(u32::MAX));

@@ -155,6 +155,17 @@ impl Packed {
     }
 }
 
+/// Unpacks the vectors of one frame, which begin with the bytes.
+pub(super) fn unpack_frame<T: Lane>(bytes: &[u8], bits: u8, base: T, out: &mut [T]) {
+    let kernel = Level::best();
+    let mut at = 0;
+    for vector in out.chunks_mut(VECTOR) {
+        let size = packed_len(vector.len(), bits);
+        bitpack::unpack(kernel, bytes.get(at..at + size).unwrap_or_default(), bits, base, vector);
+        at += size;
+    }
+}
+
 struct PackedVector<'a> {
     bits: u8,
     bytes: &'a [u8],

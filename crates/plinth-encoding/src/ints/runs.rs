@@ -14,6 +14,14 @@ use crate::physical::IntKind;
 use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_varint, wide};
 
+/// Slots that are written at once: a run shorter than that is written past its end, where the next one follows. To write exactly
+/// as many as it has would be a guess a run for the processor, and often a wrong one.
+const SHORT: usize = 8;
+
+/// Values of runs that are looked at together: a power of two, so that the place in them needs no check, above the eight runs
+/// that may begin within a byte of their bitmap.
+const AHEAD: usize = 16;
+
 /// A parsed node.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs {
@@ -51,6 +59,42 @@ pub(crate) fn check_ends(ends: &[u32], len: usize) -> Result<()> {
     Err(EncodingError::corrupt(format!("the ends of {} runs do not increase to {len}", ends.len())))
 }
 
+/// Writes runs whose ends are the first one and a bitmap of those behind it, each a slot where a run begins. Such runs are short:
+/// a step for each slot is faster than one for each run, of which no length can be foreseen.
+///
+/// [`AHEAD`] more values than there are runs follow the last one, so that none of the steps needs to look where they end.
+fn expand<T: Lane>(first: u64, ends: &[u8], values: &[T], out: &mut [T]) -> Result<()> {
+    let len = out.len();
+    let last = ends.last().map_or(0, |byte| 8 * ends.len() - 1 - byte.leading_zeros() as usize);
+    let start = usize::try_from(first).ok().filter(|start| *start > 0 && start.checked_add(last) == Some(len));
+    let (Some(start), Some(&value)) = (start, values.first()) else {
+        return Err(EncodingError::corrupt(format!(
+            "the ends of {} runs do not increase to {len}",
+            values.len() - AHEAD
+        )));
+    };
+    let (head, rest) = out.split_at_mut(start);
+    head.fill(value);
+    let mut run = 0;
+    let (whole, rest) = rest.as_chunks_mut::<8>();
+    let mut ends = ends.iter();
+    for (slots, bits) in whole.iter_mut().zip(ends.by_ref()) {
+        let Some(ahead) = values.get(run..).and_then(<[T]>::first_chunk::<AHEAD>) else { break };
+        let mut at = 0;
+        for (i, slot) in slots.iter_mut().enumerate() {
+            at += usize::from(bits >> i & 1);
+            *slot = ahead[at % AHEAD];
+        }
+        run += at;
+    }
+    let bits = ends.next().copied().unwrap_or_default();
+    for (i, slot) in rest.iter_mut().enumerate() {
+        run += usize::from(bits >> i & 1);
+        *slot = values.get(run).copied().unwrap_or_default();
+    }
+    Ok(())
+}
+
 impl Runs {
     pub(super) fn parse(kind: IntKind, len: usize, depth: u8, reader: &mut Reader<'_>) -> Result<Self> {
         let count = reader.count(len, "runs")?;
@@ -70,13 +114,18 @@ impl Runs {
     }
 
     pub(super) fn decode<T: Lane>(&self, out: &mut [T]) -> Result<()> {
+        let mut values: Vec<T> = self.values.decode(None)?;
+        if let Some((first, ends)) = self.ends.as_bitmap() {
+            values.resize(values.len() + AHEAD, T::default());
+            return expand(first, ends, &values, out);
+        }
         let ends = self.ends()?;
-        let values: Vec<T> = self.values.decode(None)?;
         let mut from = 0;
         for (end, value) in ends.into_iter().zip(values) {
             let end = end as usize;
-            if let Some(run) = out.get_mut(from..end) {
-                run.fill(value);
+            match out.get_mut(from..).and_then(<[T]>::first_chunk_mut::<SHORT>) {
+                Some(start) if end - from <= SHORT => *start = [value; SHORT],
+                _ => out.get_mut(from..end).unwrap_or_default().fill(value),
             }
             from = end;
         }
@@ -84,16 +133,15 @@ impl Runs {
     }
 
     pub(super) fn evaluate(&self, len: usize, set: &ValueSet) -> Result<BooleanBuffer> {
-        let ends = self.ends()?;
         let answers = self.values.evaluate_always(set)?;
         let mut out = Words::zeros(len);
-        let mut from = 0;
-        for (end, answer) in ends.into_iter().zip(&answers) {
-            let end = end as usize;
-            if answer {
-                out.set_range(from, end);
-            }
-            from = end;
+        if !answers.has_true() {
+            return Ok(out.finish());
+        }
+        let ends = self.ends()?;
+        let end = |run: usize| ends.get(run).map_or(0, |&end| end as usize);
+        for (from, to) in answers.set_slices() {
+            out.set_range(from.checked_sub(1).map_or(0, end), end(to - 1));
         }
         Ok(out.finish())
     }

@@ -267,7 +267,7 @@ proptest! {
     fn any_bytes_are_harmless(
         physical in physical(),
         bytes in prop::collection::vec(any::<u8>(), 0..200),
-        tag in 0..16_u8,
+        tag in 0..18_u8,
         len in 0..3000_usize,
     ) {
         let bytes = [&[0, tag], bytes.as_slice()].concat();

@@ -43,6 +43,12 @@ fn i64s(value: u64) -> Vec<u8> {
     value.to_le_bytes().to_vec()
 }
 
+/// A number that tells nothing of what it was made of.
+fn mix(number: u64) -> u64 {
+    let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
 const WORDS: [&str; 24] = [
     "carefully",
     "final",
@@ -103,13 +109,28 @@ pub(crate) fn shapes() -> Vec<Shape> {
         shape!("i16 around zero", I16, Balanced, BitPacked, |_, next| {
             ((next() % 900) as u16).wrapping_sub(450).to_le_bytes().to_vec()
         }),
-        shape!("i16 few frequent", I16, Balanced, Zstd, |_, next| {
-            (next().trailing_zeros() as u16).wrapping_mul(500).to_le_bytes().to_vec()
+        shape!("u8 repeats", U8, Balanced, Zstd, |row, _| vec![mix(row as u64 % 3000) as u8]),
+        shape!("i16 few frequent", I16, Balanced, Distinct, |_, next| {
+            ((next().trailing_zeros() + 16 * next().trailing_zeros()) as u16).wrapping_mul(50).to_le_bytes().to_vec()
         }),
-        shape!("i64 repeats", I64, Balanced, Zstd, |row, _| {
+        shape!("i64 repeats", I64, Balanced, Distinct, |row, _| {
             let mixed = (row as u64 % 500).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             i64s((mixed ^ (mixed >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9))
         }),
+        shape!("i64 visitors", I64, Balanced, Distinct, |_, next| i64s(mix(next() % 300))),
+        shape!("i64 visitors, a few hits each", I64, Balanced, RunLength, |row, _| i64s(
+            mix(mix(row as u64 / 3) % 700)
+        )),
+        shape!("u64 visitors", U64, Compact, Distinct, |_, next| i64s(mix(next() % 900))),
+        shape!("i64 visitors at the extremes", I64, Balanced, RunLength, |_, next| {
+            i64s([1 << 63, u64::MAX >> 1, 0, u64::MAX, mix(next() % 50)][(next() % 5) as usize])
+        }),
+        shape!("u32 few of many codes", U32, Balanced, Distinct, |_, next| i32s(mix(next() % 300) % 3_000_000)),
+        shape!("i16 few of many", I16, Balanced, Distinct, |_, next| mix(next() % 30).to_le_bytes()[..2].to_vec()),
+        shape!("f64 few of many", F64, Balanced, Distinct, |_, next| ((next() % 300) as f64)
+            .sqrt()
+            .to_le_bytes()
+            .to_vec()),
         shape!("i32 dates", I32, Balanced, BitPacked, |_, next| i32s(8000 + next() % 2500)),
         shape!("i32 sorted", I32, Balanced, Delta, |row, next| i32s(row as u64 * 40 + next() % 13)),
         shape!("i32 runs", I32, Balanced, RunLength, |row, _| i32s((row / 50 * 7919 % 65_521) as u64)),

@@ -1,7 +1,7 @@
 //! Encoded blocks on their way to the file or the spool.
 
-use arrow_buffer::NullBuffer;
-use plinth_encoding::{Column, EncodeOptions, Encoding, Physical, bounds, encode, encode_like};
+use arrow_buffer::{Buffer, NullBuffer};
+use plinth_encoding::{Block, Column, EncodeOptions, Encoding, Physical, bounds, encode, encode_like};
 use plinth_io::Output;
 use plinth_profile::{Profiler, Scope, Stage, scope};
 use rayon::prelude::*;
@@ -19,6 +19,8 @@ pub(super) struct EncodedBlock {
     pub(super) values: u32,
     pub(super) nulls: u32,
     pub(super) encoding: u8,
+    /// What a reader must know of the format to read it.
+    pub(super) features: u32,
     pub(super) zone: Option<Zone>,
     pub(super) summary: BlockSummary,
 }
@@ -93,11 +95,15 @@ pub(super) fn encode_block(
     if u32::try_from(bytes.len()).is_err() {
         return Err(fail(format!("a block of {} rows exceeds 4 GiB; use smaller blocks", column.len)));
     }
+    let bytes = Buffer::from_vec(bytes);
+    let features = Block::open(physical, &bytes, column.len).map_err(|e| fail(e.to_string()))?.features();
+    let bytes = bytes.into_vec().map_err(|_| FormatError::internal("an encoded block is shared"))?;
     let zone = if zones { bounds(physical, column).map(Zone::exact) } else { None };
     Ok(EncodedBlock {
         values: u32::try_from(column.len).unwrap_or(u32::MAX),
         nulls: u32::try_from(column.nulls.as_ref().map_or(0, NullBuffer::null_count)).unwrap_or(u32::MAX),
         encoding: encoded.encoding as u8,
+        features,
         bytes,
         zone,
         summary: BlockSummary::default(),

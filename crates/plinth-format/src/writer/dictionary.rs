@@ -94,6 +94,7 @@ pub(super) fn write_all(
         for (stream, blocks) in streams.iter_mut().zip(&encoded) {
             if let Some(blocks) = blocks {
                 stream.summarise(group, blocks.iter().map(|block| block.summary.clone()));
+                stream.features |= blocks.iter().fold(0, |features, block| features | block.features);
             }
         }
         for (stream, chunk) in streams.iter_mut().zip(written?) {

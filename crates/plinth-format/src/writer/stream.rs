@@ -89,7 +89,7 @@ pub(super) struct StreamWriter {
     pub(super) first_growing: usize,
     /// Those that are written.
     pub(super) dictionaries: Vec<DictionaryMeta>,
-    /// What a reader must know of the format to read these.
+    /// What a reader must know of the format to read what is written.
     pub(super) features: u32,
     /// Whether it is to have postings.
     pub(super) indexed: bool,
@@ -494,6 +494,7 @@ impl StreamWriter {
             EncodedChunk::Direct(blocks) => {
                 self.summarise(self.chunks.len(), blocks.iter().map(|block| block.summary.clone()));
                 for block in &blocks {
+                    self.features |= block.features;
                     self.nulls += u64::from(block.nulls);
                     self.values += u64::from(block.values);
                     self.direct_values += u64::from(block.values - block.nulls);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, Int16Array, Int64Array, RecordBatch, StringArray};
 use plinth_encoding::Effort;
 use plinth_encoding::expr::Path;
 use plinth_format::{File, WriterOptions};
@@ -75,6 +75,33 @@ fn statistics_are_those_of_the_values() {
             values.len()
         );
         assert!(statistics.sum.is_none() && !statistics.order.is_sorted());
+    }
+}
+
+#[test]
+fn a_feature_is_named_where_a_block_needs_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(8);
+    // Too narrow for a dictionary.
+    let pool: Vec<i16> = (0..30).map(|_| random.next_u64() as i16).collect();
+    let visits = (0..6_000).map(|_| pool[random.below(30) as usize]);
+    let numbers: [(ArrayRef, u32); 2] =
+        [(Arc::new(Int16Array::from_iter_values(visits)), 2), (Arc::new(Int64Array::from(vec![7; 6_000])), 0)];
+    for (array, features) in numbers {
+        let batch = RecordBatch::try_from_iter([("n", array)]).unwrap();
+        let path = dir.path().join("features.plinth");
+        let options = WriterOptions { replace: true, ..small() };
+        let file = write(&path, &batch, options);
+        assert_eq!(file.conformance(1).unwrap(), Vec::<String>::new());
+        let mut forged = Forged::new(&std::fs::read(&path).unwrap(), 1);
+        assert_eq!(forged.features, features);
+        forged.features = 0;
+        let said = open(&forged.seal()).conformance(1).unwrap();
+        assert_eq!(said.is_empty(), features == 0, "{said:?}");
+        assert!(
+            said.iter().all(|said| said.contains("needs features that the tail does not name (bits 0b10)")),
+            "{said:?}"
+        );
     }
 }
 

@@ -78,6 +78,8 @@ pub struct Forged {
     /// Everything before the footer.
     pub body: Vec<u8>,
     pub footer: Vec<u8>,
+    /// What the tail says a reader must know.
+    pub features: u32,
     streams: usize,
 }
 
@@ -90,7 +92,8 @@ impl Forged {
     pub fn new(file: &[u8], streams: usize) -> Self {
         let tail = file.len() - TAIL;
         let footer = u64::from_le_bytes(file[tail..tail + 8].try_into().unwrap()) as usize;
-        Self { body: file[..footer].to_vec(), footer: file[footer..tail].to_vec(), streams }
+        let features = u32::from_le_bytes(file[tail + 32..tail + 36].try_into().unwrap());
+        Self { body: file[..footer].to_vec(), footer: file[footer..tail].to_vec(), features, streams }
     }
 
     /// The place of a stream's entry in the footer.
@@ -192,7 +195,7 @@ impl Forged {
         tail.extend_from_slice(&checksum(&self.footer));
         tail.extend_from_slice(&((file.len() + TAIL) as u64).to_le_bytes());
         tail.extend_from_slice(&1u32.to_le_bytes());
-        tail.extend_from_slice(&0u32.to_le_bytes());
+        tail.extend_from_slice(&self.features.to_le_bytes());
         let sum = checksum(&tail);
         tail.extend_from_slice(&sum);
         tail.extend_from_slice(b"\nplinth\0");

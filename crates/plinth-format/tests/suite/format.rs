@@ -65,11 +65,11 @@ fn of_version(version: u32, features: u32) -> Vec<u8> {
 fn other_versions_and_unknown_features_are_refused_with_what_to_do() {
     let open = |bytes: Vec<u8>| File::from_source(Arc::new(MemorySource::new("x.plinth", &bytes)));
     open(of_version(1, 0)).unwrap();
-    open(of_version(1, 1)).unwrap();
+    open(of_version(1, 3)).unwrap();
     for (version, features, what) in [
         (0, 3, "before version 1 of the format"),
         (2, 0, "written by a newer Plinth (format version 2, this one reads 1); update Plinth"),
-        (1, 0b1000_0011, "needs features of the format that this Plinth does not know (1, 7); update Plinth"),
+        (1, 0b1000_0111, "needs features of the format that this Plinth does not know (2, 7); update Plinth"),
     ] {
         let error = open(of_version(version, features)).unwrap_err().to_string();
         assert!(error.contains("x.plinth") && error.contains(what), "{error}");

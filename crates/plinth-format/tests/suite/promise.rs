@@ -29,6 +29,7 @@ fn files() -> Vec<(&'static str, RecordBatch, WriterOptions)> {
         ("shapes-fast", shapes(), direct(Effort::Fast)),
         ("shapes-balanced", shapes(), direct(Effort::Balanced)),
         ("shapes-compact", shapes(), direct(Effort::Compact)),
+        ("distinct-balanced", visits(), direct(Effort::Balanced)),
         ("dictionaries", repeats(), dictionaries.clone()),
         ("dictionaries-compact", repeats(), WriterOptions { effort: Effort::Compact, ..dictionaries }),
         ("dictionaries-tokens", sentences(), with(Effort::Balanced)),
@@ -81,6 +82,28 @@ fn shapes() -> RecordBatch {
         ("repeats", Arc::new(StringArray::from(repeats))),
         ("hex", Arc::new(StringArray::from(hex))),
         ("decimal", array(&mut random, &arrow_schema::DataType::Decimal128(20, 2), 5_000, 0)),
+    ])
+}
+
+/// Integers that repeat, alone and in runs.
+fn visits() -> RecordBatch {
+    let mut random = Random(20);
+    let pool: Vec<i64> = (0..900).map(|_| random.next_u64().cast_signed()).collect();
+    let mut below = |n: u64| random.below(n) as usize;
+    let alone: Vec<i64> = (0..5_000).map(|_| pool[below(900)]).collect();
+    let mut runs: Vec<i64> = Vec::new();
+    while runs.len() < 5_000 {
+        let value = pool[below(900)];
+        runs.extend(std::iter::repeat_n(value, 2 + below(4)));
+    }
+    runs.truncate(5_000);
+    let codes = UInt32Array::from_iter_values((0..5_000).map(|_| pool[below(200)] as u32 >> 8));
+    let bits = Float64Array::from_iter_values(alone.iter().map(|&value| (value as f64).cbrt()));
+    table(vec![
+        ("alone", Arc::new(Int64Array::from(alone))),
+        ("runs", Arc::new(Int64Array::from(runs))),
+        ("codes", Arc::new(codes)),
+        ("bits", Arc::new(bits)),
     ])
 }
 
@@ -160,6 +183,7 @@ fn every_encoding_is_in_one_of_them() {
         "zstd",
         "narrowed",
         "mixed",
+        "distinct",
     ];
     let missing: Vec<&str> = wanted.into_iter().filter(|name| !seen.contains(*name)).collect();
     assert!(missing.is_empty(), "{missing:?} of {seen:?}");
