@@ -115,7 +115,7 @@ pub(super) struct Pieces {
 }
 
 /// A piece that is being scanned.
-struct Piece {
+pub(super) struct Piece {
     started: Started,
     /// By output column of the scan and identity of the dictionary.
     dictionaries: HashMap<(usize, usize), Arc<dyn Coded>>,
@@ -127,8 +127,8 @@ impl Pieces {
     async fn next(&mut self) -> Result<Option<Rows>> {
         loop {
             if let Some(piece) = &mut self.now {
-                match poll_fn(|context| piece.poll(context)).await {
-                    Some(chunk) => return piece.rows(chunk?).map(Some),
+                match piece.chunk().await? {
+                    Some(chunk) => return piece.rows(chunk).map(Some),
                     None => self.now = None,
                 }
             }
@@ -139,12 +139,21 @@ impl Pieces {
             } else {
                 opener.begin(&part)
             };
-            self.now = started?.map(|started| Piece { started, dictionaries: HashMap::new(), pause: None });
+            self.now = started?.map(Piece::new);
         }
     }
 }
 
 impl Piece {
+    pub(super) fn new(started: Started) -> Self {
+        Self { started, dictionaries: HashMap::new(), pause: None }
+    }
+
+    /// The next rows that passed. None at the end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Chunk>> {
+        poll_fn(|context| self.poll(context)).await.transpose()
+    }
+
     fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Result<Chunk>>> {
         self.pause = None;
         let Poll::Ready(next) = self.started.scan.poll_chunk(context.waker()) else {
@@ -156,7 +165,7 @@ impl Piece {
     }
 
     /// The rows of a chunk, as the plan's output has them.
-    fn rows(&mut self, chunk: Chunk) -> Result<Rows> {
+    pub(super) fn rows(&mut self, chunk: Chunk) -> Result<Rows> {
         let Started { scan, projection, .. } = &self.started;
         let vector = |(at, column): (usize, ScanColumn)| match column {
             ScanColumn::Arrow(array) => Ok(Vector::Array(array)),
