@@ -69,7 +69,7 @@ pub use functions::{Coordinate, distances};
 pub use functions::{aggregate_functions, scalar_functions};
 pub use guard::GuardMemory;
 pub use honest::honest_aggregates;
-pub use native::NativeOperators;
+pub use native::{NativeOperators, NativeSorts};
 pub use parquet::{ParquetScan, ParquetScans};
 pub use paths::PathTables;
 pub use plinth_core::simd::Level;

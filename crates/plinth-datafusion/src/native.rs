@@ -2,15 +2,19 @@
 //!
 //! The rule [`NativeOperators`] replaces a pair of the engine's aggregates (partial and final) whose keys and functions it knows, whole or not
 //! at all; all around it sees an ordinary operator with the same schema. Its input is read as chunks if it is a scan of Plinth files,
-//! else as batches.
+//! else as batches. The rule [`NativeSorts`] replaces a sort with a limit over such a scan.
 
 mod aggregate;
 mod engine;
 mod fallback;
+mod fetch;
+mod first;
 mod input;
 mod metadata;
+mod pieces;
 mod plan;
 mod rule;
 mod run;
+mod top;
 
-pub use rule::NativeOperators;
+pub use rule::{NativeOperators, NativeSorts};

@@ -1,5 +1,6 @@
 //! From a part of a file to a stream of batches.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -13,7 +14,7 @@ use datafusion_physical_expr::projection::ProjectionExprs;
 use futures::{FutureExt, StreamExt};
 use plinth_encoding::expr::Expr;
 use plinth_format::scan::source::ColumnSource;
-use plinth_format::{DynamicFilter, Scan};
+use plinth_format::{DynamicFilter, File, Scan};
 use plinth_profile::{Pause, Profiler, Stage, scope};
 use plinth_rowstore::SegmentRows;
 
@@ -66,26 +67,44 @@ impl FileOpener for PlinthOpener {
 
 impl PlinthOpener {
     fn start(&self, part: &PartitionedFile) -> Result<Option<Batches<impl ColumnSource + use<>>>> {
-        let started = self.begin(part)?;
-        Ok(started.map(|started| Batches::new(started.scan, started.projection, started.reporter)))
+        Ok(self.begin(part)?.map(Started::batches))
     }
 
     /// Starts the scan of a part; `None` if no row group starts in it.
     pub(crate) fn begin(&self, part: &PartitionedFile) -> Result<Option<Started>> {
-        let opening = scope(Stage::Open);
-        let file = self.handles.open(&self.remote, part)?;
-        drop(opening);
-        let first = part.range.as_ref().is_none_or(|range| range.start == 0);
-        let groups = match &part.range {
-            Some(range) => {
-                let offset = |at: i64| u64::try_from(at).unwrap_or(0);
-                file.row_groups_in(offset(range.start)..offset(range.end))
-            }
-            None => 0..file.row_groups().len(),
-        };
+        let file = self.file(part)?;
+        let groups = row_groups(part, &file);
         if groups.is_empty() {
             return Ok(None);
         }
+        self.scan(part, file, groups, None).map(Some)
+    }
+
+    /// Starts the scan of some row groups of a part's file; of some of the file's rows, if these are given, one bit a row.
+    pub(crate) fn begin_at(
+        &self,
+        part: &PartitionedFile,
+        groups: Range<usize>,
+        rows: Option<BooleanBuffer>,
+    ) -> Result<Started> {
+        let file = self.file(part)?;
+        self.scan(part, file, groups, rows)
+    }
+
+    /// The file of a part.
+    pub(crate) fn file(&self, part: &PartitionedFile) -> Result<File> {
+        let _opening = scope(Stage::Open);
+        self.handles.open(&self.remote, part)
+    }
+
+    fn scan(
+        &self,
+        part: &PartitionedFile,
+        file: File,
+        groups: Range<usize>,
+        rows: Option<BooleanBuffer>,
+    ) -> Result<Started> {
+        let first = groups.start == 0;
         let columns = FileColumns::new(&self.table, file.schema(), &part.partition_values)?;
         let projection = FileProjection::new(self.projection.clone(), part, &columns, Arc::clone(&self.output))?;
         let predicates = self.predicates.translate(&columns)?;
@@ -96,9 +115,11 @@ impl PlinthOpener {
         for filter in &predicates.dynamic {
             scan = scan.dynamic_filter(Arc::clone(filter) as Arc<dyn DynamicFilter>);
         }
-        if let Some(segment) = part.extension::<SegmentRows>()
-            && let Some(rows) = self.rows_of(segment, &predicates)?
-        {
+        let rows = match (rows, part.extension::<SegmentRows>()) {
+            (None, Some(segment)) => self.rows_of(segment, &predicates)?,
+            (rows, _) => rows,
+        };
+        if let Some(rows) = rows {
             scan = scan.only_rows(rows);
         }
         if let Some(limit) = self.limit {
@@ -113,7 +134,7 @@ impl PlinthOpener {
         let scan = scan.pushdown_mode(self.predicates.mode()).build().map_err(from_format)?;
         self.predicates.share_stats(scan.adaptive_stats());
         let reporter = ScanReporter::new(self.metrics.clone(), Arc::clone(scan.metrics()), first.then_some(file));
-        Ok(Some(Started { scan, projection, reporter }))
+        Ok(Started { scan, projection, reporter })
     }
 }
 
@@ -135,11 +156,29 @@ impl PlinthOpener {
     }
 }
 
+/// The row groups that start in a part.
+pub(crate) fn row_groups(part: &PartitionedFile, file: &File) -> Range<usize> {
+    match &part.range {
+        Some(range) => {
+            let offset = |at: i64| u64::try_from(at).unwrap_or(0);
+            file.row_groups_in(offset(range.start)..offset(range.end))
+        }
+        None => 0..file.row_groups().len(),
+    }
+}
+
 /// A part whose scan has begun.
 pub(crate) struct Started {
     pub(crate) scan: Scan,
     pub(crate) projection: FileProjection,
     pub(crate) reporter: ScanReporter,
+}
+
+impl Started {
+    /// Its rows as the table has them.
+    pub(crate) fn batches(self) -> Batches<impl ColumnSource + use<>> {
+        Batches::new(self.scan, self.projection, self.reporter)
+    }
 }
 
 /// The batches of a scan, shaped for the table. Decoding happens on the thread that polls, reading what is not in memory

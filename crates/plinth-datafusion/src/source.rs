@@ -26,7 +26,7 @@ use datafusion_physical_plan::{DisplayFormatType, ExecutionPlan};
 use object_store::ObjectStore;
 use object_store::path::Path as Location;
 use plinth_encoding::expr::{Path, Scalar};
-use plinth_format::{AccessPath, CodeValues, File, ScanBuilder};
+use plinth_format::{AccessPath, CodeValues, File, RowGroupBound, ScanBuilder};
 use plinth_rowstore::SegmentRows;
 
 use crate::columns::FileColumns;
@@ -88,6 +88,11 @@ impl PlinthSource {
         owned.into_iter().fold(file.scan(), ScanBuilder::filter).access_path().ok()?
     }
 
+    /// Whether the scan of a piece begins with a look-up, of which there should be few then.
+    pub(crate) fn looks_up(&self) -> bool {
+        !self.predicates.owned.is_empty() && matches!(self.access_path(), Some(AccessPath::Postings { .. }))
+    }
+
     /// What opens the parts of a partition.
     pub(crate) fn opener(
         &self,
@@ -147,6 +152,34 @@ impl PlinthSource {
             Some([(file, path)]) => file.sole_dictionary(path).map_err(from_format),
             _ => Ok(None),
         }
+    }
+
+    /// How small, or how large, the values of an output column are in each row group of a part's file; `None` if the file is not open or does not
+    /// store them in the type that the table has them in.
+    pub(crate) fn row_group_bounds(
+        &self,
+        part: &PartitionedFile,
+        output: usize,
+        largest: bool,
+    ) -> Result<Option<(File, Vec<Option<RowGroupBound>>)>> {
+        let Some(file) = self.handles.opened(part) else { return Ok(None) };
+        let columns = FileColumns::new(&self.table, file.schema(), &part.partition_values)?;
+        let leaf = self.projection.as_ref().get(output).and_then(|projected| columns.leaf(&projected.expr));
+        let Some(leaf) = leaf.filter(|leaf| leaf.stored == *leaf.field.data_type()) else { return Ok(None) };
+        let bound = |group| file.row_group_bound(&leaf.path, group, largest).map_err(from_format);
+        let bounds = (0..file.row_groups().len()).map(bound).collect::<Result<_>>()?;
+        Ok(Some((file, bounds)))
+    }
+
+    /// Reads some of the output columns only.
+    pub(crate) fn with_outputs(&self, columns: &[usize]) -> Self {
+        let exprs = columns.iter().filter_map(|&column| self.projection.as_ref().get(column).cloned());
+        Self { projection: ProjectionExprs::new(exprs), ..self.clone() }
+    }
+
+    /// The same columns of all rows, counted elsewhere.
+    pub(crate) fn unfiltered(&self, metrics: &ExecutionPlanMetricsSet) -> Self {
+        Self { predicates: Arc::default(), metrics: metrics.clone(), ..self.clone() }
     }
 
     /// The bounds of the integers of an output column, as far as files tell.
@@ -288,9 +321,8 @@ impl FileSource for PlinthSource {
         let groups = if output_ordering.is_some() {
             by_bytes()
         } else {
-            let filtered = !self.predicates.owned.is_empty();
-            let looked_up = filtered && matches!(self.access_path(), Some(AccessPath::Postings { .. }));
-            split(&config.file_groups, target_partitions, looked_up, |part| self.handles.opened(part)).or_else(by_bytes)
+            let looks_up = self.looks_up();
+            split(&config.file_groups, target_partitions, looks_up, |part| self.handles.opened(part)).or_else(by_bytes)
         };
         Ok(groups.map(|file_groups| {
             let mut config = config.clone();

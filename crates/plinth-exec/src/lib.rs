@@ -1,4 +1,4 @@
-//! Execution on encoded values: how rows are grouped without undoing their encoding.
+//! Execution on encoded values: how rows are grouped and ordered without undoing their encoding.
 //!
 //! - [`vector`]: what operators exchange, columns of which some are still codes.
 //! - [`numbers`], [`domain`]: values as integers; byte strings by numbering them as they come.
@@ -7,6 +7,7 @@
 //! - [`words`], [`rows`]: the groups in memory, found by address or by hash.
 //! - [`aggregate`]: what is kept of each group.
 //! - [`grouping`]: a thread's groups, and those of several threads merged.
+//! - [`top`]: the first rows of an order.
 //!
 //! Everything here is synchronous and knows no engine: rows are pushed, groups come out.
 
@@ -19,6 +20,7 @@ pub mod layout;
 pub mod memo;
 pub mod numbers;
 pub mod rows;
+pub mod top;
 pub mod vector;
 pub mod words;
 

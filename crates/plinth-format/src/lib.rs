@@ -34,5 +34,5 @@ pub use scan::{
     AccessPath, AdaptiveStats, Chunk, CodeValues, ConjunctReport, DynamicFilter, PushdownMode, Scan, ScanBuilder,
     ScanColumn, ScanMetrics,
 };
-pub use statistics::{ColumnDetails, ColumnStatistics, Exactness};
+pub use statistics::{ColumnDetails, ColumnStatistics, Exactness, RowGroupBound};
 pub use writer::{Charge, FileSummary, Writer, WriterOptions};

@@ -21,7 +21,7 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
-    BudgetPool, FileOptions, GuardMemory, NamelessSpills, NativeOperators, ParquetScans, PlinthConfig,
+    BudgetPool, FileOptions, GuardMemory, NamelessSpills, NativeOperators, NativeSorts, ParquetScans, PlinthConfig,
     ProfileOperators, Stores, WindowsByPartition, bounded_functions, honest_aggregates, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
@@ -176,6 +176,10 @@ impl Session {
         // Behind the rules that choose joins, before the one that adds exchanges.
         if let Some(at) = rules.iter().position(|rule| rule.name() == "joins_within_memory") {
             rules.insert(at + 1, Arc::new(NativeOperators::new(Arc::clone(&budget))));
+        }
+        // Behind the rules that change what a scan reads.
+        if let Some(at) = rules.iter().position(|rule| rule.name() == "EnsureCooperative") {
+            rules.insert(at, Arc::new(NativeSorts::new(Arc::clone(&budget))));
         }
         // Before filters look for scans that take them.
         rules.insert(0, Arc::new(ParquetScans::new(files.open.clone())));

@@ -120,7 +120,7 @@ pub(super) struct Pieces {
 }
 
 /// A piece that is being scanned.
-struct Piece {
+pub(super) struct Piece {
     started: Started,
     /// The output columns.
     evaluated: Vec<Evaluated>,
@@ -134,8 +134,8 @@ impl Pieces {
     async fn next(&mut self) -> Result<Option<Rows>> {
         loop {
             if let Some(piece) = &mut self.now {
-                match poll_fn(|context| piece.poll(context)).await {
-                    Some(chunk) => return piece.rows(chunk?, &self.memos).map(Some),
+                match piece.chunk().await? {
+                    Some(chunk) => return piece.rows(chunk, &self.memos).map(Some),
                     None => self.now = None,
                 }
             }
@@ -152,9 +152,14 @@ impl Pieces {
 }
 
 impl Piece {
-    fn new(started: Started) -> Result<Self> {
+    pub(super) fn new(started: Started) -> Result<Self> {
         let evaluated = started.projection.evaluated()?;
         Ok(Self { started, evaluated, dictionaries: HashMap::new(), pause: None })
+    }
+
+    /// The next rows that passed. None at the end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Chunk>> {
+        poll_fn(|context| self.poll(context)).await.transpose()
     }
 
     fn poll(&mut self, context: &Context<'_>) -> Poll<Option<Result<Chunk>>> {
@@ -168,7 +173,7 @@ impl Piece {
     }
 
     /// The rows of a chunk, as the plan's output has them.
-    fn rows(&mut self, chunk: Chunk, memos: &Memos) -> Result<Rows> {
+    pub(super) fn rows(&mut self, chunk: Chunk, memos: &Memos) -> Result<Rows> {
         let Started { scan, projection, .. } = &self.started;
         let vector = |(at, column): (usize, ScanColumn)| match column {
             ScanColumn::Arrow(array) => Ok(Vector::Array(array)),

@@ -12,6 +12,7 @@ use datafusion_physical_plan::aggregates::AggregateExec;
 use datafusion_physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
+use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_session::PhysicalOptimizerRule;
 use plinth_exec::grouping::{Column, Order, Top};
 use plinth_io::MemoryBudget;
@@ -19,6 +20,7 @@ use plinth_io::MemoryBudget;
 use super::aggregate::GroupExec;
 use super::metadata::answered;
 use super::plan::Plan;
+use super::top::TopExec;
 use crate::config::is_native;
 
 /// Puts own operators where the engine's are, as far as they can do their work. Its place is before the rule that adds exchanges: own
@@ -81,6 +83,55 @@ fn first_groups(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>>
         None => group,
     };
     replace_children_if_necessary(Arc::clone(plan), vec![below]).ok()
+}
+
+/// Puts own operators where sorts with a limit are, right above scans that have taken all filters. Its place is behind the rules that push filters and
+/// projections into scans, before the one that hands them filters that change while the query runs.
+#[derive(Debug)]
+pub struct NativeSorts {
+    budget: Arc<MemoryBudget>,
+}
+
+impl NativeSorts {
+    /// Operators that take their memory of a budget.
+    pub fn new(budget: Arc<MemoryBudget>) -> Self {
+        Self { budget }
+    }
+
+    fn replace(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+        let top = if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+            self.top(merge.input(), merge.fetch())?
+        } else if plan.downcast_ref::<SortExec>().is_some_and(|sort| !sort.preserve_partitioning()) {
+            self.top(&plan, None)?
+        } else {
+            None
+        };
+        Ok(top.map_or_else(|| Transformed::no(plan), Transformed::yes))
+    }
+
+    /// The rows of a sort, with projections above it, in one partition; of a merge that takes no fewer than the sort gives.
+    fn top(&self, plan: &Arc<dyn ExecutionPlan>, merged: Option<usize>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+            let below = self.top(projection.input(), merged)?;
+            return below.map(|below| replace_children_if_necessary(Arc::clone(plan), vec![below])).transpose();
+        }
+        let sort = plan.downcast_ref::<SortExec>().filter(|sort| merged.is_none() || sort.fetch() <= merged);
+        Ok(sort.and_then(|sort| TopExec::of(sort, &self.budget)).map(|top| Arc::new(top) as _))
+    }
+}
+
+impl PhysicalOptimizerRule for NativeSorts {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        if is_native(config) { plan.transform_up(|plan| self.replace(plan)).data() } else { Ok(plan) }
+    }
+
+    fn name(&self) -> &'static str {
+        "native_sorts"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
 }
 
 impl PhysicalOptimizerRule for NativeOperators {

@@ -81,7 +81,8 @@ pub(super) struct Executor<S: ColumnSource> {
     ready: VecDeque<ReadyWindow<S::Fetch>>,
     remaining: u64,
     has_limit: bool,
-    /// Blocks of the next window: a scan with a limit starts small, for it may need no more.
+    /// Blocks of the next window: a scan with a limit starts small, for it may need no more, and so does one whose first rows may tighten a
+    /// dynamic filter.
     window: usize,
     /// Whether the last read was not there at once.
     waits: bool,
@@ -119,6 +120,7 @@ impl<S: ColumnSource> Executor<S> {
         let conjuncts = bind_all(&plan.predicate, &mut source)?;
         let conjunct = |(slot, bound)| Arc::new(Conjunct { slot, bound, anchor: plan.stats.anchor(slot) });
         let conjuncts = conjuncts.into_iter().map(conjunct).collect();
+        let window = if plan.limit.is_some() || !plan.dynamic.is_empty() { 1 } else { WINDOW };
         let dynamic = plan.dynamic.into_iter().enumerate();
         let slot = |i| plan.stats.dynamic_slot(i);
         let dynamic = dynamic.map(|(i, filter)| Dynamic::new(filter, slot(i), plan.stats.anchor(slot(i)))).collect();
@@ -136,7 +138,7 @@ impl<S: ColumnSource> Executor<S> {
             ready: VecDeque::new(),
             remaining: plan.limit.unwrap_or(u64::MAX),
             has_limit: plan.limit.is_some(),
-            window: if plan.limit.is_some() { 1 } else { WINDOW },
+            window,
             waits: false,
             failed: None,
             mode: plan.mode,

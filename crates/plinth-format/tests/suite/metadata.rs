@@ -43,6 +43,43 @@ fn statistics_are_exact() {
 }
 
 #[test]
+fn row_groups_know_where_their_values_end() {
+    let rows = 20_000_i64;
+    let number = |row: i64| (row < 9_000 && row % 3 > 0).then_some((row * 7919) % 20_011);
+    let numbers: Vec<Option<i64>> = (0..rows).map(number).collect();
+    let few = |row: i64| number(row).map(|number| format!("one of few {}", number % 50));
+    let own = |row: i64| number(row).map(|number| format!("its own {number} {row}"));
+    let text = |of: &dyn Fn(i64) -> Option<String>| (0..rows).map(of).collect::<Vec<_>>();
+    let batch = table(vec![
+        ("numbers", Arc::new(Int64Array::from(numbers.clone()))),
+        ("few", Arc::new(StringArray::from(text(&few)))),
+        ("own", Arc::new(StringArray::from(text(&own)))),
+    ]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(&dir.path().join("t.plinth"), &batch, small());
+    assert!(file.row_groups().len() > 3);
+    for (group, found) in file.row_groups().iter().enumerate() {
+        let here = found.first_row as i64..(found.first_row + found.rows) as i64;
+        let bound = |name: &str, largest: bool| {
+            let bound = file.row_group_bound(&Path::column(name), group, largest).unwrap().unwrap();
+            assert_eq!(bound.has_nulls, here.clone().any(|row| number(row).is_none()));
+            bound.value
+        };
+        let (least, most) = (here.clone().filter_map(number).min(), here.clone().filter_map(number).max());
+        assert_eq!(bound("numbers", false), least.map(|number| Scalar::Int(number.into())));
+        assert_eq!(bound("numbers", true), most.map(|number| Scalar::Int(number.into())));
+        let texts = |of: &dyn Fn(i64) -> Option<String>| {
+            let texts = || here.clone().filter_map(of);
+            (texts().min().map(|text| text.as_str().into()), texts().max().map(|text| text.as_str().into()))
+        };
+        assert_eq!((bound("few", false), bound("few", true)), texts(&few));
+        assert_eq!((bound("own", false), bound("own", true)), texts(&own));
+    }
+    assert!(file.row_group_bound(&Path::column("numbers"), file.row_groups().len(), false).is_err());
+    assert!(file.row_group_bound(&Path::column("none"), 0, false).is_err());
+}
+
+#[test]
 fn two_columns_of_two_thousand_cost_two_columns_of_metadata() {
     let columns = 2_000;
     let mut random = Random(4);

@@ -11,6 +11,7 @@ use crate::{Params, Session, SessionOptions, parse};
 
 mod created;
 mod deep;
+mod first;
 mod histories;
 mod indexes;
 mod native;

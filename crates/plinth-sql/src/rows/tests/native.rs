@@ -80,7 +80,7 @@ const AGGREGATES: [&str; 39] = [
 ];
 
 /// What rows are left by.
-const FILTERS: [&str; 9] = [
+pub(super) const FILTERS: [&str; 9] = [
     "",
     "WHERE i > 2",
     "WHERE s = 'b'",
@@ -115,11 +115,11 @@ fn row(random: &mut Random, id: usize) -> String {
     format!("({id}, {s}, {u}, {i}, {b}, {f}, {d}, {m}, {t}, {ts}, {n}, {bin}, {w})")
 }
 
-const COLUMNS: &str = "id BIGINT, s TEXT, u TEXT, i INT, b BIGINT, f DOUBLE, d DATE, m DECIMAL(10,2), t BOOLEAN, \
+pub(super) const COLUMNS: &str = "id BIGINT, s TEXT, u TEXT, i INT, b BIGINT, f DOUBLE, d DATE, m DECIMAL(10,2), t BOOLEAN, \
                        ts TIMESTAMP, n SMALLINT, bin BYTEA, w DECIMAL(38,0)";
 
 /// Tables of the same rows: one file, several files, rows of which some were deleted, Parquet. Their names as FROM takes them.
-fn tables(db: &Db, folder: &std::path::Path, random: &mut Random) -> Vec<String> {
+pub(super) fn tables(db: &Db, folder: &std::path::Path, random: &mut Random) -> Vec<String> {
     let run = |sql: &str| db.run(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     run(&format!("CREATE TABLE kept ({COLUMNS})"));
     let rows: Vec<String> = (0..ROWS).map(|id| row(random, id)).collect();
