@@ -9,7 +9,9 @@ mod engine;
 mod fallback;
 mod input;
 mod plan;
+mod reason;
 mod rule;
 mod run;
 
+pub(crate) use reason::left_to_the_engine;
 pub use rule::NativeOperators;
