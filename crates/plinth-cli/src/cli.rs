@@ -263,7 +263,7 @@ pub(crate) struct SqlArgs {
     /// Number of runs of the last statement; rows are printed once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// Seconds of each run of the last statement, as the last line on standard error
+    /// Seconds of each run of the last statement, and of its planning, as the last line on standard error
     #[arg(long, value_name = "FORMAT")]
     pub(crate) timings: Option<Timings>,
     #[command(flatten)]
@@ -374,7 +374,7 @@ pub(crate) enum Format {
 /// Formats of timings.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Timings {
-    /// {"seconds": [...]}
+    /// {"seconds": [...], "planning": [...]}
     Json,
 }
 

@@ -153,7 +153,7 @@ impl Shell {
         let profiler = sql::profiler(&self.session, &statement, self.profiling.as_ref());
         let printing = sql::print(&self.session, statement, &self.params, &profiler, &mut self.printer, &look);
         let result = block_on(self.threads, async {
-            let rows = printing.await?;
+            let rows = printing.await?.rows;
             Ok((rows, started.elapsed()))
         });
         drop(running);

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
     refuse_binary(format, &out)?;
     let mut printer = Printer::new(format, out);
     let result = block_on(options.threads, batch.run(&options, statements, &mut printer));
-    let (seconds, profile) = match result {
+    let (spent, profile) = match result {
         // The writer below wraps the error of a closed pipe until it can't be told apart.
         Err(Failure::Message(_)) if printer.output().is_broken() => return Err(Failure::BrokenPipe),
         other => other?,
@@ -86,9 +86,16 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
         profiling.show(profile)?;
     }
     if let Some(Timings::Json) = args.timings {
-        screen::say(timings(&seconds));
+        screen::say(timings(&spent));
     }
     Ok(())
+}
+
+/// Time that a run of a statement took.
+struct Spent {
+    all: Duration,
+    /// Until its rows were about to come.
+    planned: Duration,
 }
 
 /// Statements that run one after the other, without anybody there to answer.
@@ -106,37 +113,39 @@ impl Batch {
         options: &SessionOptions,
         statements: Vec<Statement>,
         printer: &mut Printer,
-    ) -> Result<(Vec<Duration>, Option<Profile>)> {
+    ) -> Result<(Vec<Spent>, Option<Profile>)> {
         let session = Arc::new(Session::new(options)?);
-        let (mut seconds, mut profile) = (Vec::new(), None);
+        let (mut spent, mut profile) = (Vec::new(), None);
         let last = statements.len().saturating_sub(1);
         for (at, statement) in statements.into_iter().enumerate() {
             let runs = if at == last { self.repeat } else { 1 };
             for run in 1..=runs {
                 let started = Instant::now();
                 let profiler = profiler(&session, &statement, self.profiling.as_ref());
-                let rows = if run == runs {
-                    let rows = print(&session, statement.clone(), &self.params, &profiler, printer, &self.look);
-                    rows.await?.unwrap_or(0)
+                let (planned, rows) = if run == runs {
+                    let printed =
+                        print(&session, statement.clone(), &self.params, &profiler, printer, &self.look).await?;
+                    (printed.planned, printed.rows.unwrap_or(0))
                 } else {
                     let mut stream = session.start(statement.clone(), &self.params, &profiler).await?;
+                    let planned = started.elapsed();
                     let mut rows = 0;
                     while let Some(batch) = stream.next().await {
                         rows += batch?.num_rows() as u64;
                     }
-                    rows
+                    (planned, rows)
                 };
-                let elapsed = started.elapsed();
+                let all = started.elapsed();
                 profile = session.profiled(&profiler);
                 if at == last {
-                    seconds.push(elapsed);
+                    spent.push(Spent { all, planned });
                 }
                 if self.summary && run == runs {
-                    screen::say(format_args!("{} in {}", units::counted(rows, "row"), units::duration(elapsed)));
+                    screen::say(format_args!("{} in {}", units::counted(rows, "row"), units::duration(all)));
                 }
             }
         }
-        Ok((seconds, profile))
+        Ok((spent, profile))
     }
 }
 
@@ -145,7 +154,15 @@ pub(crate) fn profiler(session: &Session, statement: &Statement, profiling: Opti
     profiling.map_or_else(|| session.profiler(statement), |profiling| profiling.start(statement.to_string()))
 }
 
-/// Runs a statement and prints its rows; a bar shows how far it is if it takes long. Returns how many rows came, if any could.
+/// What printing a statement's rows came to.
+pub(crate) struct Printed {
+    /// How many rows came, if any could.
+    pub(crate) rows: Option<u64>,
+    /// Time until they were about to.
+    planned: Duration,
+}
+
+/// Runs a statement and prints its rows; a bar shows how far it is if it takes long.
 pub(crate) async fn print(
     session: &Arc<Session>,
     statement: Statement,
@@ -153,17 +170,20 @@ pub(crate) async fn print(
     profiler: &Profiler,
     printer: &mut Printer,
     look: &Look,
-) -> Result<Option<u64>> {
+) -> Result<Printed> {
+    let started = Instant::now();
     let watched = Arc::clone(session);
     let progress = QueryProgress::new(move || watched.progress());
     let writes = writes(&statement);
     let result = async {
         let stream = session.start(statement, params, profiler).await?;
-        if writes && printer.holds_one() {
-            drain(stream).await
+        let planned = started.elapsed();
+        let rows = if writes && printer.holds_one() {
+            drain(stream).await?
         } else {
-            printer.print(stream, look, &|| progress.clear()).await
-        }
+            printer.print(stream, look, &|| progress.clear()).await?
+        };
+        Ok(Printed { rows, planned })
     };
     let result = profiler.around(Stage::Output, result).await;
     session.forget_progress();
@@ -235,9 +255,9 @@ pub(crate) fn refuse_binary(format: Format, out: &Output) -> Result {
     Ok(())
 }
 
-fn timings(seconds: &[Duration]) -> String {
-    let seconds: Vec<f64> = seconds.iter().map(Duration::as_secs_f64).collect();
-    serde_json::json!({ "seconds": seconds }).to_string()
+fn timings(spent: &[Spent]) -> String {
+    let seconds = |of: fn(&Spent) -> Duration| spent.iter().map(|spent| of(spent).as_secs_f64()).collect::<Vec<_>>();
+    serde_json::json!({ "planning": seconds(|spent| spent.planned), "seconds": seconds(|spent| spent.all) }).to_string()
 }
 
 fn read_statements(args: &SqlArgs) -> Result<String> {
@@ -269,7 +289,8 @@ mod tests {
 
     #[test]
     fn timings_are_one_object() {
-        let text = timings(&[Duration::from_millis(1_500), Duration::from_millis(250)]);
-        assert_eq!(text, r#"{"seconds":[1.5,0.25]}"#);
+        let spent = |all, planned| Spent { all: Duration::from_millis(all), planned: Duration::from_millis(planned) };
+        let text = timings(&[spent(1_500, 500), spent(250, 125)]);
+        assert_eq!(text, r#"{"planning":[0.5,0.125],"seconds":[1.5,0.25]}"#);
     }
 }

@@ -32,6 +32,11 @@ pub(crate) trait Around: Clone + Send + Sync + 'static {
     fn metrics(&self, operator: &dyn ExecutionPlan) -> Option<MetricsSet> {
         operator.metrics()
     }
+
+    /// What plans show of the operator beside what it shows itself.
+    fn remark(&self) -> Option<String> {
+        None
+    }
 }
 
 /// An operator, to all who look at the plan, and what is done around its work.
@@ -58,7 +63,12 @@ impl<A: Around> fmt::Debug for AroundExec<A> {
 
 impl<A: Around> DisplayAs for AroundExec<A> {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.operator.fmt_as(t, f)
+        self.operator.fmt_as(t, f)?;
+        match (self.around.remark(), t) {
+            (None, _) => Ok(()),
+            (Some(remark), DisplayFormatType::TreeRender) => writeln!(f, "{remark}"),
+            (Some(remark), _) => write!(f, ", {remark}"),
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 //! accumulators that is not counted, rows of windows, values on their way) the pool knows from the program's allocator, and has
 //! operators that can spill do so. Where none can, no operator would ask again: so there is a look at each batch that an operator gives.
 //!
+//! Plans show here, too, why an operator is the engine's where an own one might be.
+//!
 //! Text of a scan that shares a large dictionary is copied here, too: every batch of it would count for all of the dictionary.
 
 use std::sync::Arc;
@@ -21,7 +23,9 @@ use futures::{StreamExt, stream};
 use plinth_io::MemoryBudget;
 
 use crate::around::{Around, AroundExec};
+use crate::config::is_native;
 use crate::dense::dense;
+use crate::native::left_to_the_engine;
 use crate::pool::operator;
 
 /// Of the limit, what the text of a scan's batch may share with others.
@@ -40,20 +44,21 @@ impl GuardMemory {
         Self { budget }
     }
 
-    fn guard(&self, plan: Arc<dyn ExecutionPlan>, above: &str) -> Result<Arc<dyn ExecutionPlan>> {
-        let children = plan.children().into_iter().map(|child| self.guard(Arc::clone(child), plan.name()));
+    fn guard(&self, plan: Arc<dyn ExecutionPlan>, above: &str, native: bool) -> Result<Arc<dyn ExecutionPlan>> {
+        let children = plan.children().into_iter().map(|child| self.guard(Arc::clone(child), plan.name(), native));
         let children = children.collect::<Result<Vec<_>>>()?;
         let plan = replace_children_if_necessary(plan, children)?;
         let most = self.budget.limit() / SHARED;
         let shared = plan.children().is_empty().then(|| usize::try_from(most).unwrap_or(usize::MAX));
-        let guarded = Guarded { budget: Arc::clone(&self.budget), above: operator(above).into(), shared };
+        let not_native = if native { left_to_the_engine(plan.as_ref())? } else { None };
+        let guarded = Guarded { budget: Arc::clone(&self.budget), above: operator(above).into(), shared, not_native };
         Ok(AroundExec::over(plan, guarded))
     }
 }
 
 impl PhysicalOptimizerRule for GuardMemory {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        self.guard(plan, "the query")
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        self.guard(plan, "the query", is_native(config))
     }
 
     fn name(&self) -> &'static str {
@@ -72,6 +77,8 @@ struct Guarded {
     above: Arc<str>,
     /// Of a scan: bytes that the text of a batch may share with others.
     shared: Option<usize>,
+    /// Why it is the engine's where an own operator might be.
+    not_native: Option<&'static str>,
 }
 
 impl Around for Guarded {
@@ -86,6 +93,10 @@ impl Around for Guarded {
         let (mut rows, guarded) = (Some(rows), self.clone());
         let batches = stream::poll_fn(move |context| guarded.next(&mut rows, context));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+
+    fn remark(&self) -> Option<String> {
+        self.not_native.map(|reason| format!("native=no ({reason})"))
     }
 }
 

@@ -13,8 +13,10 @@ mod input;
 mod metadata;
 mod pieces;
 mod plan;
+mod reason;
 mod rule;
 mod run;
 mod top;
 
+pub(crate) use reason::left_to_the_engine;
 pub use rule::{NativeOperators, NativeSorts};

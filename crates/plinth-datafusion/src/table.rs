@@ -26,11 +26,11 @@ use crate::{FileOptions, location, statistics};
 ///
 /// A table of a folder is that folder at the moment it was opened. Rows can be inserted into it; they make a further file,
 /// which those see who open the folder afterwards.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PlinthTable {
-    snapshot: Snapshot,
+    snapshot: Arc<Snapshot>,
     /// Where the engine finds each file.
-    locations: Vec<Location>,
+    locations: Arc<[Location]>,
     schema: SchemaRef,
     folder: Option<TableFolder>,
     writer: WriterOptions,
@@ -58,7 +58,7 @@ impl PlinthTable {
         if paths.is_empty() {
             return Err(DataFusionError::Plan("a table needs at least one Plinth file".to_owned()));
         }
-        let before = before.map(|before| &before.snapshot);
+        let before = before.map(|before| before.snapshot.as_ref());
         let snapshot = Listed::all(paths).and_then(|listed| Snapshot::open_with(listed, before, &options.open));
         Ok(Self::of(snapshot.map_err(from_format)?, None, options))
     }
@@ -77,7 +77,7 @@ impl PlinthTable {
     /// As [`PlinthTable::open_folder`].
     pub fn open_folder_with(folder: impl Into<PathBuf>, before: Option<&Self>, options: &FileOptions) -> Result<Self> {
         let folder = TableFolder::with_options(folder, options.open.clone());
-        let snapshot = folder.open(before.map(|before| &before.snapshot)).map_err(from_format)?;
+        let snapshot = folder.open(before.map(|before| before.snapshot.as_ref())).map_err(from_format)?;
         if snapshot.files().is_empty() {
             let what = format!("{}: no file in this folder ends in .{}", folder.path().display(), crate::EXTENSION);
             return Err(DataFusionError::Plan(what));
@@ -87,7 +87,22 @@ impl PlinthTable {
 
     fn of(snapshot: Snapshot, folder: Option<TableFolder>, options: &FileOptions) -> Self {
         let locations = snapshot.files().iter().map(|file| location::from_path(&file.path)).collect();
-        Self { schema: snapshot.schema(), snapshot, locations, folder, writer: options.writer.clone() }
+        let (schema, snapshot) = (snapshot.schema(), Arc::new(snapshot));
+        Self { schema, snapshot, locations, folder, writer: options.writer.clone() }
+    }
+
+    /// The same files as a table of the columns that have some names, or of one column if none has. None if all have.
+    pub fn of_columns(&self, named: impl Fn(&str) -> bool) -> Option<Self> {
+        let fields = self.schema.fields();
+        let mut columns: Vec<usize> = (0..fields.len()).filter(|&at| named(fields[at].name())).collect();
+        if columns.is_empty() {
+            columns.extend(0..fields.len().min(1));
+        }
+        if columns.len() == fields.len() {
+            return None;
+        }
+        let schema = Arc::new(self.schema.project(&columns).ok()?);
+        Some(Self { schema, ..self.clone() })
     }
 
     /// The folder whose table this is, if it is one.
@@ -128,7 +143,8 @@ impl PlinthTable {
         let columns = projection.map_or_else(|| (0..width).collect(), <[usize]>::to_vec);
         let files: Vec<File> = self.files().map(|(_, file)| file.clone()).collect();
         let statistics = statistics::of_scan(&files, &self.schema, &columns, filters, state)?;
-        let parts = files.into_iter().zip(&self.locations).map(|(file, location)| part_of(file, location.clone()));
+        let parts =
+            files.into_iter().zip(self.locations.iter()).map(|(file, location)| part_of(file, location.clone()));
         plan_of(&self.schema, parts.collect(), statistics, columns, limit)
     }
 }

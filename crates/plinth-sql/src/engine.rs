@@ -80,6 +80,15 @@ pub(crate) fn format_factory(options: FileOptions) -> Arc<dyn FileFormatFactory>
     Arc::new(PlinthFormatFactory::with_options(options))
 }
 
+/// A table of Plinth files with the columns of some names alone; any other as it is.
+pub(crate) fn of_columns(table: Arc<dyn TableProvider>, named: impl Fn(&str) -> bool) -> Arc<dyn TableProvider> {
+    let any: &dyn Any = table.as_ref();
+    match any.downcast_ref::<PlinthTable>().and_then(|table| table.of_columns(named)) {
+        Some(narrow) => Arc::new(narrow),
+        None => table,
+    }
+}
+
 /// Whether a table is made of Plinth files.
 pub(crate) fn is_plinth(table: &Arc<dyn TableProvider>) -> bool {
     let any: &dyn Any = table.as_ref();

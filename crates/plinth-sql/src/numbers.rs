@@ -192,6 +192,9 @@ impl OptimizerRule for BothZeros {
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let names = NamePreserver::new(&plan);
         plan.map_expressions(|expr| {
+            if !expr.exists(|expr| Ok(matches!(expr, Expr::InList(_))))? {
+                return Ok(Transformed::no(expr));
+            }
             let name = names.save(&expr);
             let rewritten = expr.transform_up(|expr| Ok(with_both_zeros(expr)))?;
             Ok(rewritten.update_data(|expr| name.restore(expr)))

@@ -25,7 +25,6 @@ const AHEAD: usize = 2;
 impl Session {
     /// What records a statement: if `plinth.profile` is set, or if the statement asks how it ran.
     pub fn profiler(&self, statement: &Statement) -> Profiler {
-        let title = statement.to_string();
         let analyzes = matches!(statement, Statement::Explain(explain) if explain.options.analyze);
         let state = self.context.state_ref();
         let is_set =
@@ -34,6 +33,7 @@ impl Session {
         let sets =
             matches!(statement, Statement::Statement(statement) if matches!(**statement, ast::Statement::Set(_)));
         if analyzes || (is_set() && !sets) {
+            let title = statement.to_string();
             Profiler::start(ProfilerOptions { title, threads: self.threads, ..ProfilerOptions::default() })
         } else {
             Profiler::off()

@@ -25,7 +25,7 @@ use super::meaning::resolve_windows;
 use super::names::normal;
 use super::numbers::keep_digits;
 use super::rows::{Created, Done, constraints, refuse_options};
-use super::{Params, Session, depth, engine};
+use super::{Params, Session, depth, engine, planning};
 use crate::error::{Result, SqlError};
 use crate::interrupt::Interrupt;
 
@@ -84,7 +84,8 @@ impl Session {
             None => {}
         }
         let cluster = take_cluster(&mut statement)?;
-        let plan = self.context.state().statement_to_plan(statement).await.map_err(explain_missing)?;
+        let mut state = self.context.state();
+        let plan = planning::logical(&mut state, statement).await.map_err(explain_missing)?;
         depth::check(&plan)?;
         refuse_changes(&plan, &self.interrupt)?;
         let plan = params.bind(plan)?;
@@ -119,6 +120,7 @@ impl Session {
             plan @ (LogicalPlan::Copy(_) | LogicalPlan::Dml(_)) => {
                 Ok(DataFrame::new(self.state_for_writing(), plan).execute_stream().await?)
             }
+            plan if is_query(&plan) => Ok(planning::start(state, plan).await?),
             plan => {
                 let about = subject(&plan);
                 let run = async { self.context.execute_logical_plan(plan).await?.execute_stream().await };
@@ -221,6 +223,18 @@ fn explain_missing(error: DataFusionError) -> SqlError {
 fn file_of(folder: &Path, name: &str) -> Option<PathBuf> {
     let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
     plain.then(|| folder.join(format!("{name}.plinth")))
+}
+
+/// Whether a plan is one of rows, which need no more than planning.
+fn is_query(plan: &LogicalPlan) -> bool {
+    !matches!(
+        plan,
+        LogicalPlan::Ddl(_)
+            | LogicalPlan::Statement(_)
+            | LogicalPlan::Explain(_)
+            | LogicalPlan::Analyze(_)
+            | LogicalPlan::DescribeTable(_)
+    )
 }
 
 /// What a statement is about that the engine's errors do not name.

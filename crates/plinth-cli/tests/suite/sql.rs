@@ -146,8 +146,11 @@ fn timings_are_the_last_line() {
     let run = plinth(&dir, &args).ok();
     assert_eq!(run.stdout, "a\n1\nb\n2\n");
     let timings: serde_json::Value = serde_json::from_str(run.stderr.lines().last().unwrap()).unwrap();
-    let seconds = timings["seconds"].as_array().unwrap();
-    assert!(seconds.len() == 4 && seconds.iter().all(|s| s.as_f64().unwrap() > 0.0));
+    let [seconds, planning] = ["seconds", "planning"].map(|name| timings[name].as_array().unwrap());
+    assert!(seconds.len() == 4 && planning.len() == 4);
+    assert!(
+        planning.iter().zip(seconds).all(|(part, all)| (0.0..=all.as_f64().unwrap()).contains(&part.as_f64().unwrap()))
+    );
 }
 
 #[test]

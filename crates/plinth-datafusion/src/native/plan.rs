@@ -74,17 +74,22 @@ pub(super) struct Plan {
 impl Plan {
     /// A final aggregate over a partial one, if they can be computed here. Else why not.
     pub(super) fn of(last: &AggregateExec, partial: &AggregateExec) -> Result<Result<Self, &'static str>> {
-        let groups = partial.group_expr();
         if !matches!(last.mode(), AggregateMode::Final | AggregateMode::FinalPartitioned)
             || *partial.mode() != AggregateMode::Partial
         {
             return Ok(Err("not a partial and a final aggregate"));
         }
-        if groups.has_grouping_set() || !(groups.is_single() || groups.is_true_no_grouping()) {
-            return Ok(Err("grouping sets"));
-        }
         if last.limit_options().is_some() || partial.limit_options().is_some() {
             return Ok(Err("a limit within the aggregate"));
+        }
+        Self::over(partial)
+    }
+
+    /// What an aggregate computes of its input's rows, if that can be done here. Else why not.
+    pub(super) fn over(partial: &AggregateExec) -> Result<Result<Self, &'static str>> {
+        let groups = partial.group_expr();
+        if groups.has_grouping_set() || !(groups.is_single() || groups.is_true_no_grouping()) {
+            return Ok(Err("grouping sets"));
         }
         let schema = partial.input().schema();
         let mut plan = Self { keys: Vec::new(), key_types: Vec::new(), measures: Vec::new() };

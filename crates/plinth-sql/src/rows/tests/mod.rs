@@ -16,6 +16,7 @@ mod histories;
 mod indexes;
 mod native;
 mod numbers;
+mod planning;
 mod random;
 
 /// A session of a folder, and a thread to run it.

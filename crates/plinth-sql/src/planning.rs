@@ -1,0 +1,129 @@
+//! From a statement to the rows of its plan, with as little work as the statement needs: planning is most of a short query's time.
+//!
+//! docs/design/execution.md says what was measured.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::Optimizer;
+use datafusion::physical_plan::execute_stream;
+use datafusion::sql::parser::Statement;
+
+use crate::narrow::{Narrow, Words};
+
+/// Passes of the optimizer over a plan of one table: the second sees what the first made, and a third would find nothing to do.
+const PASSES: usize = 2;
+
+/// Plans a statement over tables of the columns that it names. What fails is planned again over whole tables: errors list columns.
+pub(crate) async fn logical(state: &mut SessionState, statement: Statement) -> Result<LogicalPlan> {
+    // Its tables tell of the columns of all others.
+    let told = state.config_options().catalog.default_schema == "information_schema";
+    let words = if told { None } else { Words::of(&statement) };
+    let Some(words) = words else { return state.statement_to_plan(statement).await };
+    let all = Arc::clone(state.catalog_list());
+    state.register_catalog_list(Narrow::new(Arc::clone(&all), &Arc::new(words)) as _);
+    let plan = state.statement_to_plan(statement.clone()).await;
+    state.register_catalog_list(all);
+    match plan {
+        Ok(plan) => Ok(plan),
+        Err(_) => state.statement_to_plan(statement).await,
+    }
+}
+
+/// Starts a query.
+pub(crate) async fn start(mut state: SessionState, plan: LogicalPlan) -> Result<SendableRecordBatchStream> {
+    let optimized = optimized(&mut state, plan)?;
+    let plan = state.query_planner().create_physical_plan(&optimized, &state).await?;
+    execute_stream(plan, state.task_ctx())
+}
+
+/// As the engine would have it, without the rules that would find nothing to do.
+pub(crate) fn optimized(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    let analyzed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    let shape = Shape::of(&analyzed)?;
+    if !shape.several && state.config_options().optimizer.max_passes > PASSES {
+        state.config_mut().options_mut().optimizer.max_passes = PASSES;
+    }
+    let rules = state.optimizers().iter().filter(|rule| shape.concerns(rule.name())).cloned().collect();
+    Optimizer::with_rules(rules).optimize(analyzed, state, |_, _| {})
+}
+
+/// What the rules of the optimizer look for in a plan.
+#[derive(Debug, Default)]
+struct Shape {
+    /// More than one table and what is done to its rows: joins, subqueries and nodes of no known kind.
+    several: bool,
+    unions: bool,
+    distinct: bool,
+    limits: bool,
+    aggregates: bool,
+    functions: bool,
+}
+
+impl Shape {
+    fn of(plan: &LogicalPlan) -> Result<Self> {
+        let mut shape = Self::default();
+        plan.apply(|node| {
+            match node {
+                LogicalPlan::Projection(_)
+                | LogicalPlan::Filter(_)
+                | LogicalPlan::Window(_)
+                | LogicalPlan::Sort(_)
+                | LogicalPlan::TableScan(_)
+                | LogicalPlan::SubqueryAlias(_)
+                | LogicalPlan::EmptyRelation(_)
+                | LogicalPlan::Values(_) => {}
+                LogicalPlan::Aggregate(_) => shape.aggregates = true,
+                LogicalPlan::Union(_) => shape.unions = true,
+                LogicalPlan::Distinct(_) => shape.distinct = true,
+                LogicalPlan::Limit(_) => shape.limits = true,
+                _ => shape.several = true,
+            }
+            node.apply_expressions(|expr| {
+                expr.apply(|expr| {
+                    match expr {
+                        Expr::ScalarFunction(_) | Expr::HigherOrderFunction(_) => shape.functions = true,
+                        Expr::Exists(_)
+                        | Expr::InSubquery(_)
+                        | Expr::SetComparison(_)
+                        | Expr::ScalarSubquery(_)
+                        | Expr::OuterReferenceColumn(..) => shape.several = true,
+                        _ => {}
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })?;
+            Ok(if shape.several { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        Ok(shape)
+    }
+
+    /// Whether a rule may find something to do, before or after other rules. One of no known name may.
+    fn concerns(&self, rule: &str) -> bool {
+        self.several
+            || match rule {
+                "rewrite_set_comparison"
+                | "eliminate_join"
+                | "decorrelate_predicate_subquery"
+                | "scalar_subquery_to_join"
+                | "decorrelate_lateral_join"
+                | "extract_equijoin_predicate"
+                | "eliminate_cross_join"
+                | "filter_null_join_keys"
+                | "eliminate_outer_join" => false,
+                "optimize_unions" | "unions_to_filter" => self.unions,
+                "replace_distinct_aggregate" => self.distinct || self.unions,
+                // DISTINCT of no columns is a limit.
+                "eliminate_limit" | "push_down_limit" => self.limits || self.distinct || self.unions,
+                "single_distinct_aggregation_to_group_by" | "eliminate_group_by_constant" => {
+                    self.aggregates || self.distinct || self.unions
+                }
+                "extract_leaf_expressions" | "push_down_leaf_projections" => self.functions,
+                _ => true,
+            }
+    }
+}
