@@ -139,7 +139,7 @@ const WORTH_COMPRESSING: usize = 12;
 /// Buckets that FSST is trained on, and all codings are tried on.
 const SAMPLED_BUCKETS: usize = 512;
 /// Bytes of keys that tokens are learned from, at most: of four times as many, dictionaries get a hundredth smaller.
-const LEARNED_FROM: usize = 16 << 20;
+const LEARNED_FROM: usize = 12 << 20;
 
 /// A dictionary as it goes into a file.
 #[derive(Clone, Debug)]

@@ -84,9 +84,7 @@ pub(super) fn draft(keys: &[&[u8]], coding: &Coding) -> Draft {
         }
         Coding::Tokens(tokenizer) => {
             let mut writer = BitWriter::new(&mut draft.pieces);
-            for (length, piece) in lengths.iter_mut().zip(&pieces) {
-                *length = tokenizer.pack(piece, &mut writer);
-            }
+            lengths = tokenizer.pack(&pieces, &mut writer);
             writer.finish();
         }
     }

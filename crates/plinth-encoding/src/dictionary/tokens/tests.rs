@@ -21,7 +21,7 @@ fn check(pieces: &[&[u8]]) -> Tokens {
     assert_eq!((cursor.left(), tokens.bits()), (0, tokenizer.bits() as usize));
     let mut packed = Vec::new();
     let mut writer = BitWriter::new(&mut packed);
-    let lengths: Vec<usize> = pieces.iter().map(|piece| tokenizer.pack(piece, &mut writer)).collect();
+    let lengths = tokenizer.pack(pieces, &mut writer);
     writer.finish();
     assert_eq!(tokenizer.packed_len(pieces), lengths.iter().sum::<usize>() * tokens.bits() / 8);
     let mut bit = 0;
