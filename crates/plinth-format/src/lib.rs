@@ -6,6 +6,7 @@
 mod access;
 mod answers;
 mod assemble;
+mod bounds;
 mod codec;
 mod conformance;
 mod error;
@@ -26,6 +27,7 @@ mod wire;
 mod writer;
 
 pub use access::Access;
+pub use bounds::RowGroupBound;
 pub use codec::RowCodec;
 pub use error::{FormatError, Result};
 pub use file::{File, OpenOptions, RowGroup};
@@ -34,5 +36,5 @@ pub use scan::{
     AccessPath, AdaptiveStats, Chunk, CodeValues, ConjunctReport, DynamicFilter, PushdownMode, Scan, ScanBuilder,
     ScanColumn, ScanMetrics,
 };
-pub use statistics::{ColumnDetails, ColumnStatistics, Exactness, RowGroupBound};
+pub use statistics::{ColumnDetails, ColumnStatistics, Exactness};
 pub use writer::{Charge, FileSummary, Writer, WriterOptions};
