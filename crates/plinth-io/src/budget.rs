@@ -4,6 +4,8 @@
 //! shrinking take no lock. Before a reservation is refused, caches that registered with [`MemoryBudget::register`] are asked
 //! to give back what they can.
 
+mod spare;
+
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +17,8 @@ use plinth_core::units;
 
 use crate::machine::default_memory;
 use crate::slab::Extent;
-use crate::spare::Spare;
+use spare::Spare;
+pub use spare::Zeroed;
 
 /// So many bytes for everyone.
 pub struct MemoryBudget {

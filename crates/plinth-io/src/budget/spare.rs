@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use plinth_core::sync::lock;
 
-use crate::budget::MemoryBudget;
+use super::MemoryBudget;
 use crate::slab::{Extent, Slab};
 
 /// How long memory is kept that no table takes: looked at when memory is taken or comes back.
