@@ -104,7 +104,11 @@ fn samples() -> Vec<(Physical, Column, Effort)> {
         (INT, fixed(below(1_000)), Effort::Balanced),
         (INT, fixed(counted().map(|(i, noise)| 1_700_000_000_000 + 250 * i + noise % 8)), Effort::Balanced),
         (INT, fixed(counted().map(|(i, _)| i / 60 % 7 * 1_000_003)), Effort::Balanced),
-        (INT, fixed(below(1 << 40).map(|n| if n % 1_000 == 0 { n } else { 7 })), Effort::Balanced),
+        (
+            INT,
+            fixed(noise.iter().map(|&noise| if noise % 1_000 == 0 { noise.cast_signed() } else { 7 })),
+            Effort::Balanced,
+        ),
         (INT, fixed(below(1 << 40).map(|n| if n % 40 == 0 { n } else { n % 16 })), Effort::Balanced),
         (double, fixed(below(1_000_000).map(decimal)), Effort::Balanced),
         (INT, fixed(below(1 << 20).map(|n| n * n % 1_000 * 1_000 + n % 10)), Effort::Compact),
