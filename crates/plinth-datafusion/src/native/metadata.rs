@@ -17,6 +17,7 @@ use datafusion_physical_expr::expressions::{BinaryExpr, CastExpr, Column, Litera
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::aggregates::AggregateExec;
+use datafusion_physical_plan::projection::ProjectionExec;
 
 use super::aggregate::GroupExec;
 use crate::source::PlinthSource;
@@ -46,31 +47,44 @@ pub(super) fn answered(last: &AggregateExec, partial: &AggregateExec) -> Result<
 struct Scan<'a> {
     source: &'a PlinthSource,
     parts: Vec<PartitionedFile>,
+    /// Above the scan, which may take it up later.
+    projection: Option<&'a ProjectionExec>,
 }
 
 impl<'a> Scan<'a> {
     fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
-        let (config, source) = plan.downcast_ref::<DataSourceExec>()?.downcast_to_file_source::<PlinthSource>()?;
+        let projection = plan.downcast_ref::<ProjectionExec>();
+        let scan = projection.map_or(plan, ProjectionExec::input);
+        let (config, source) = scan.downcast_ref::<DataSourceExec>()?.downcast_to_file_source::<PlinthSource>()?;
         let parts = config.file_groups.iter().flat_map(FileGroup::iter).cloned().collect();
-        config.limit.is_none().then_some(Self { source, parts })
+        config.limit.is_none().then_some(Self { source, parts, projection })
     }
 
-    /// An expression over the scan's rows as one over the table's columns.
+    /// An expression over the plan's rows as one over the table's columns.
     fn over_table(&self, expr: &Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
-        let column = |node: Arc<dyn PhysicalExpr>| {
-            let output = node.downcast_ref::<Column>().map(|column| self.source.output(column.index()));
-            Ok(match output.flatten() {
-                Some(expr) => Transformed::new(expr, true, TreeNodeRecursion::Jump),
-                None => Transformed::no(node),
-            })
-        };
-        Arc::clone(expr).transform_down(column).data()
+        let projected = |column: usize| self.projection?.expr().get(column).map(|expr| Arc::clone(&expr.expr));
+        let expr = replaced(expr, projected)?;
+        replaced(&expr, |column| self.source.output(column))
     }
 
     /// What is told of the rows and of a column of the table.
     fn told(&self, column: Option<&Arc<dyn PhysicalExpr>>) -> Result<Option<Told>> {
         self.source.told(&self.parts, column)
     }
+}
+
+/// An expression with others in the place of columns.
+fn replaced(
+    expr: &Arc<dyn PhysicalExpr>,
+    by: impl Fn(usize) -> Option<Arc<dyn PhysicalExpr>>,
+) -> Result<Arc<dyn PhysicalExpr>> {
+    let column = |node: Arc<dyn PhysicalExpr>| {
+        Ok(match node.downcast_ref::<Column>().and_then(|column| by(column.index())) {
+            Some(expr) => Transformed::new(expr, true, TreeNodeRecursion::Jump),
+            None => Transformed::no(node),
+        })
+    };
+    Arc::clone(expr).transform_down(column).data()
 }
 
 /// How many values there are, each once: what is left of `count(DISTINCT x)` counts groups by x, or says so itself.
@@ -80,12 +94,13 @@ fn distinct(function: &AggregateFunctionExpr, input: &Arc<dyn ExecutionPlan>) ->
         return Ok(None);
     };
     let (column, input) = match input.downcast_ref::<GroupExec>().and_then(GroupExec::distinct_values_of) {
-        Some(found) if !function.is_distinct() => found,
-        None if function.is_distinct() => (column.index(), input),
+        Some((key, input)) if !function.is_distinct() => (Column::new(column.name(), key), input),
+        None if function.is_distinct() => (column.clone(), input),
         _ => return Ok(None),
     };
     let Some(scan) = Scan::of(input) else { return Ok(None) };
-    let told = scan.told(scan.source.output(column).as_ref())?;
+    let column: Arc<dyn PhysicalExpr> = Arc::new(column);
+    let told = scan.told(Some(&scan.over_table(&column)?))?;
     let count = told.and_then(|told| told.distinct).and_then(|count| i64::try_from(count).ok());
     Ok(count.map(|count| ScalarValue::Int64(Some(count))))
 }

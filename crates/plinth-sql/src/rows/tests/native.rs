@@ -268,6 +268,9 @@ fn metadata_answers_for_whole_files_only() {
     db.run(&format!("COPY ({rows}) TO '{file}' STORED AS PLINTH")).unwrap();
     for (question, answered) in [
         ("SELECT sum(i), avg(i), count(*), count(i), sum(i + 5), sum(i - 2) FROM t", true),
+        ("SELECT sum(i), sum(i + 1), sum(i + 2) FROM t", true),
+        ("SELECT sum(n) FROM (SELECT i + 1 AS n FROM t)", true),
+        ("SELECT sum(n) FROM (SELECT i * 2 AS n FROM t)", false),
         ("SELECT count(DISTINCT s) FROM t", true),
         ("SELECT avg(b) FROM t", true),
         ("SELECT sum(i) FROM t WHERE i > 3", false),
