@@ -11,7 +11,7 @@ use crate::domain::Domain;
 use crate::error::{ExecError, Result};
 use crate::layout::{Beyond, Layout};
 use crate::numbers::Numbers;
-use crate::rows::Rows;
+use crate::rows::{NO_GROUP, Rows};
 use crate::vector::{Coded, Vector};
 
 /// The least and the greatest number that a column is expected to have, if that is known.
@@ -101,6 +101,8 @@ pub struct Keys {
     numbers: Vec<Vec<i64>>,
     /// The same, one column a word.
     packed: Vec<Vec<u64>>,
+    /// Of rows that are looked up, which can have no group.
+    outside: Vec<bool>,
 }
 
 impl Keys {
@@ -114,7 +116,7 @@ impl Keys {
         }
         let layout = Layout::new(&nulls);
         let numbers = vec![Vec::new(); layout.fields()];
-        Self { meanings, layout, numbers, packed: Vec::new() }
+        Self { meanings, layout, numbers, packed: Vec::new(), outside: Vec::new() }
     }
 
     /// Makes room for the numbers that columns are expected to have, one range a column: what comes to be known only by and by makes groups move
@@ -146,6 +148,12 @@ impl Keys {
     /// # Errors
     /// If there is no memory for new groups, none of which was made then, or values can't be had.
     pub fn groups(&mut self, columns: &[Vector], count: usize, rows: &mut Rows, into: &mut Vec<u32>) -> Result<()> {
+        self.read(columns, count)?;
+        self.find(count, rows, into)
+    }
+
+    /// Has the numbers of rows ready to be packed.
+    fn read(&mut self, columns: &[Vector], count: usize) -> Result<()> {
         let mut at = 0;
         for (meaning, column) in self.meanings.iter().zip(columns) {
             let (values, rest) = self.numbers[at..].split_at_mut(meaning.width());
@@ -155,7 +163,24 @@ impl Keys {
             }
             at += meaning.width() + 1;
         }
-        self.find(count, rows, into)
+        Ok(())
+    }
+
+    /// The group of each row among those there are, [`NO_GROUP`] if its key has none.
+    ///
+    /// # Errors
+    /// If values can't be had.
+    pub fn look_up(&mut self, columns: &[Vector], count: usize, rows: &Rows, into: &mut Vec<u32>) -> Result<()> {
+        self.read(columns, count)?;
+        self.nulls_to_base();
+        self.layout.pack_within(&self.numbers, count, &mut self.packed, &mut self.outside);
+        rows.look_up(&self.packed, count, into);
+        for (group, outside) in into.iter_mut().zip(&self.outside) {
+            if *outside {
+                *group = NO_GROUP;
+            }
+        }
+        Ok(())
     }
 
     /// The group of each row of numbers that are there.

@@ -128,6 +128,29 @@ impl Layout {
         Ok(())
     }
 
+    /// Packs rows as [`Layout::pack`] does, and tells which hold a number that lies outside: no key of this layout equals theirs.
+    pub fn pack_within(&self, numbers: &[Vec<i64>], rows: usize, into: &mut Vec<Vec<u64>>, outside: &mut Vec<bool>) {
+        outside.clear();
+        outside.resize(rows, false);
+        into.resize_with(self.words.max(into.len()), Vec::new);
+        for word in into.iter_mut() {
+            word.clear();
+            word.resize(rows, 0);
+        }
+        for (at, (field, numbers)) in self.fields.iter().zip(numbers).enumerate() {
+            let base = self.base(at);
+            let limit = if field.bits == 64 { u64::MAX } else { (1 << field.bits) - 1 };
+            let none = field.range.is_none();
+            let word = into.get_mut(field.word).map_or(&mut [][..], Vec::as_mut_slice);
+            for ((word, outside), number) in word.iter_mut().zip(outside.iter_mut()).zip(numbers) {
+                let offset = number.wrapping_sub(base).cast_unsigned();
+                let beyond = none || offset > limit;
+                *outside |= beyond;
+                *word |= if beyond { 0 } else { offset.wrapping_shl(field.shift) };
+            }
+        }
+    }
+
     /// A number of a packed key.
     pub fn unpack(&self, key: &[Word], field: usize) -> i64 {
         let base = self.base(field);

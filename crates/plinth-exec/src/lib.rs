@@ -1,4 +1,4 @@
-//! Execution on encoded values: how rows are grouped and ordered without undoing their encoding.
+//! Execution on encoded values: how rows are grouped, joined and ordered without undoing their encoding.
 //!
 //! - [`vector`]: what operators exchange, columns of which some are still codes.
 //! - [`numbers`], [`domain`]: values as integers; byte strings by numbering them as they come.
@@ -7,6 +7,7 @@
 //! - [`words`], [`rows`]: the groups in memory, found by address or by hash.
 //! - [`aggregate`]: what is kept of each group.
 //! - [`grouping`]: a thread's groups, and those of several threads merged.
+//! - [`join`]: the rows of one side of a join by their keys, where those of the other side find them.
 //! - [`top`]: the first rows of an order.
 //!
 //! Everything here is synchronous and knows no engine: rows are pushed, groups come out.
@@ -15,6 +16,7 @@ pub mod aggregate;
 pub mod domain;
 pub mod error;
 pub mod grouping;
+pub mod join;
 pub mod key;
 pub mod layout;
 pub mod memo;

@@ -27,6 +27,9 @@ const CACHED: usize = 1 << 16;
 /// Groups of a table: a slot names one of them by a number above zero.
 const MOST: usize = u32::MAX as usize - 1;
 
+/// What stands for the group of a key that has none.
+pub const NO_GROUP: u32 = u32::MAX;
+
 /// Keys whose cache misses overlap.
 const TOGETHER: usize = 512;
 
@@ -252,6 +255,66 @@ impl Rows {
                 before = (key, group);
             }
             into.push(before.1);
+        }
+    }
+
+    /// The group of each of some keys, one column a word; [`NO_GROUP`] of a key that has none.
+    pub fn look_up(&self, keys: &[Vec<u64>], count: usize, into: &mut Vec<u32>) {
+        into.clear();
+        into.reserve(count);
+        match (&self.index, self.words, keys) {
+            // No group is zero there, and one less is no group.
+            (Index::Direct(slots), 1, [keys, ..]) => {
+                let group = |&key: &u64| slots.get(key as usize).map_or(NO_GROUP, |slot| slot.wrapping_sub(1));
+                into.extend(keys[..count].iter().map(group));
+            }
+            (Index::Direct(_), ..) => into.resize(count, NO_GROUP),
+            (Index::Hashed(slots), 1, [keys, ..]) => self.look_up_hashed(slots, count, |row| [keys[row]], into),
+            (Index::Hashed(slots), 2, [one, two, ..]) => {
+                self.look_up_hashed(slots, count, |row| [one[row], two[row]], into);
+            }
+            (Index::Hashed(slots), words, keys) => {
+                let mut key = vec![0; words];
+                for row in 0..count {
+                    key.iter_mut().zip(keys).for_each(|(word, column)| *word = column[row]);
+                    let is_key = |group: u32| self.key(group).iter().zip(&key).all(|(word, key)| read(word) == *key);
+                    into.push(slots.find(hash(key.iter().copied()), is_key).unwrap_or(NO_GROUP));
+                }
+            }
+        }
+    }
+
+    fn look_up_hashed<const N: usize>(
+        &self,
+        slots: &Slots,
+        count: usize,
+        key: impl Fn(usize) -> [u64; N],
+        into: &mut Vec<u32>,
+    ) {
+        let (all, mut hashes) = (slots.slots.all(), [0; TOGETHER]);
+        for first in (0..count).step_by(TOGETHER) {
+            let together = first..count.min(first + TOGETHER);
+            let hashes = &mut hashes[..together.len()];
+            hashes.iter_mut().zip(together.clone()).for_each(|(hashed, row)| *hashed = hash(key(row)));
+            if all.len() > CACHED {
+                let slot = |&hash: &u32| read(&all[(hash >> slots.shift) as usize]);
+                black_box(hashes.iter().map(slot).fold(0, u64::wrapping_add));
+                // Only a slot that has the hash has its group looked at.
+                let named = |&hash: &u32| {
+                    let slot = slot(&hash);
+                    let group = (slot as u32 as usize).wrapping_sub(1).wrapping_mul(self.stride);
+                    if (slot >> 32) as u32 == hash { self.rows.all().get(group).map_or(0, read) } else { 0 }
+                };
+                black_box(hashes.iter().map(named).fold(0, u64::wrapping_add));
+            }
+            for (row, &hash) in together.zip(&*hashes) {
+                let key = key(row);
+                let is_key = |group: u32| {
+                    let start = group as usize * self.stride;
+                    self.rows.all()[start..start + N].iter().zip(key).all(|(word, key)| read(word) == key)
+                };
+                into.push(slots.find(hash, is_key).unwrap_or(NO_GROUP));
+            }
         }
     }
 
