@@ -169,6 +169,10 @@ fn ints<const W: usize, T: Int>(
                 let value: i128 = load(bytes).into();
                 usize::try_from(value).is_ok_and(|at| at < set.len() && set.value(at))
             }),
+            (IntSet::Keys(keys), _) => map_bits(values, |bytes| {
+                let value: i128 = load(bytes).into();
+                i64::try_from(value).is_ok_and(|value| keys.contains(value))
+            }),
             (IntSet::Sorted(_), _) => map_bits(values, |bytes| members.contains(load(bytes).into())),
         },
         _ => {

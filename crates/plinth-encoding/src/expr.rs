@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray};
 
+use crate::key_set::KeySet;
+
 /// A column, or a field inside struct columns, by name from the outside in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path(Arc<[String]>);
@@ -95,6 +97,13 @@ pub enum Expr {
         column: Path,
         /// The right side.
         values: Vec<Scalar>,
+    },
+    /// A column of integers of at most 64 bits against the keys of a join's other side. Of others it may be true, too: it has no negation.
+    Keys {
+        /// The left side.
+        column: Path,
+        /// The right side.
+        keys: Arc<KeySet>,
     },
     /// Whether the column is null; never unknown.
     IsNull(Path),
@@ -193,7 +202,10 @@ impl Expr {
     fn visit_columns(&self, visit: &mut impl FnMut(&Path)) {
         match self {
             Self::Literal(_) => {}
-            Self::Compare { column, .. } | Self::In { column, .. } | Self::IsNull(column) => visit(column),
+            Self::Compare { column, .. }
+            | Self::In { column, .. }
+            | Self::Keys { column, .. }
+            | Self::IsNull(column) => visit(column),
             Self::Not(inner) => inner.visit_columns(visit),
             Self::And(parts) | Self::Or(parts) => parts.iter().for_each(|part| part.visit_columns(visit)),
             Self::Function(function) => function.columns.iter().for_each(visit),
@@ -217,6 +229,10 @@ impl fmt::Display for Expr {
                     write!(f, ", and {} more", values.len() - 5)?;
                 }
                 f.write_str(")")
+            }
+            Self::Keys { column, keys } => {
+                let (least, greatest) = keys.bounds();
+                write!(f, "{column} IN (keys from {least} to {greatest})")
             }
             Self::IsNull(column) => write!(f, "{column} IS NULL"),
             Self::Not(inner) => write!(f, "NOT ({inner})"),

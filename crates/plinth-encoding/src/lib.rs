@@ -13,6 +13,7 @@ pub mod expr;
 mod floats;
 mod frame;
 mod ints;
+pub mod key_set;
 mod physical;
 pub mod postings;
 pub mod sketch;

@@ -13,6 +13,7 @@ use arrow_buffer::BooleanBuffer;
 
 use crate::error::{EncodingError, Result};
 use crate::expr::{CompareOp, Scalar};
+use crate::key_set::KeySet;
 use crate::physical::{Physical, wide_value};
 pub use needle::Needle;
 
@@ -66,6 +67,8 @@ pub enum IntSet {
     Sorted(Vec<i128>),
     /// Bit `i` says whether `i` is a member: the form a predicate over a dictionary takes.
     Bits(BooleanBuffer),
+    /// The keys of a join's other side, and perhaps a few others.
+    Keys(Arc<KeySet>),
 }
 
 /// Byte strings that are looked for one by one.
@@ -77,6 +80,7 @@ impl IntSet {
         match self {
             Self::Sorted(values) => values.binary_search(&value).is_ok(),
             Self::Bits(bits) => usize::try_from(value).is_ok_and(|i| i < bits.len() && bits.value(i)),
+            Self::Keys(keys) => i64::try_from(value).is_ok_and(|value| keys.contains(value)),
         }
     }
 
@@ -202,6 +206,17 @@ impl ValueSet {
         }
     }
 
+    /// Compiles that a column is among keys.
+    ///
+    /// # Errors
+    /// If the column's values are no integers.
+    pub fn of_keys(physical: Physical, keys: &Arc<KeySet>) -> Result<Self> {
+        match physical {
+            Physical::Int { .. } | Physical::Wide { .. } => Ok(Self::IntSet(Arc::new(IntSet::Keys(Arc::clone(keys))))),
+            _ => Err(mismatch(physical, &Scalar::from(keys.bounds().0))),
+        }
+    }
+
     /// Whether an integer is in the set.
     pub fn holds_int(&self, value: i128) -> bool {
         match self {
@@ -279,7 +294,7 @@ impl ValueSet {
             Self::IntRange { lo, hi } if lo == hi => Some(vec![Scalar::Int(*lo)]),
             Self::IntSet(set) => match &**set {
                 IntSet::Sorted(values) => Some(values.iter().map(|&value| Scalar::Int(value)).collect()),
-                IntSet::Bits(_) => None,
+                IntSet::Bits(_) | IntSet::Keys(_) => None,
             },
             Self::FloatRange { lo: Bound::Included(lo), hi: Bound::Included(hi) } if lo.total_cmp(hi).is_eq() => {
                 Some(vec![Scalar::Float(*lo)])

@@ -20,6 +20,10 @@ pub(crate) fn evaluate(expr: &Expr, batch: &RecordBatch) -> Vec<Option<bool>> {
         Expr::In { column, values } => {
             each(column, batch, |found| found.map(|found| values.iter().any(|value| compare(&found, value).is_eq())))
         }
+        Expr::Keys { column, keys } => each(column, batch, |found| match found? {
+            Scalar::Int(value) => Some(i64::try_from(value).is_ok_and(|value| keys.contains(value))),
+            other => panic!("{other} among keys"),
+        }),
         Expr::IsNull(column) => {
             let array = column_of(column, batch);
             (0..rows).map(|row| Some(array.is_null(row))).collect()

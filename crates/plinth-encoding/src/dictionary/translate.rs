@@ -73,6 +73,7 @@ impl Dictionary {
         };
         match set {
             IntSet::Sorted(values) => self.any_of(values.iter().filter_map(|&value| key(value))),
+            IntSet::Keys(_) => self.each(&ValueSet::IntSet(Arc::new(set.clone()))),
             IntSet::Bits(bits) => self.any_of(bits.set_indices().filter_map(|i| i128::try_from(i).ok().and_then(key))),
         }
     }

@@ -51,6 +51,11 @@ pub(super) fn evaluate<V: Vector>(
                 (IntSet::Sorted(_), _) => {
                     each(&vector, kernel, base, count, words, |raw| members.contains(kind.value(raw)));
                 }
+                (IntSet::Keys(keys), _) => each(&vector, kernel, base, count, words, |raw| {
+                    // Beyond 63 bits unsigned numbers are no keys.
+                    let raw = raw.cast_signed();
+                    (kind.signed || raw >= 0) && keys.contains(raw)
+                }),
                 (IntSet::Bits(bits), _) => match u32::try_from(kind.value(base)) {
                     Ok(base)
                         if u64::from(base).checked_add(vector.most()).is_some_and(|most| most <= u32::MAX.into()) =>

@@ -24,6 +24,10 @@ impl Codes {
                     let within = codes.iter().filter_map(|&code| u32::try_from(code).ok()).filter(|&code| code < len);
                     Self::of_runs(within.map(|code| code..code + 1))
                 }
+                IntSet::Keys(keys) => {
+                    let among = (0..len).filter(|&code| keys.contains(code.into()));
+                    Self::of_runs(among.map(|code| code..code + 1))
+                }
                 IntSet::Bits(bits) => {
                     Self::of_runs(bits.set_slices().map(|(from, to)| clip(from as i128)..clip(to as i128)))
                 }

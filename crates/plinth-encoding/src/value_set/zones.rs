@@ -17,6 +17,11 @@ impl IntSet {
                 let to = usize::try_from(hi.saturating_add(1).max(0)).unwrap_or(usize::MAX).min(bits.len());
                 from < to && bits.slice(from, to - from).set_indices().next().is_some()
             }
+            Self::Keys(keys) => {
+                let within = |value: i128| i64::try_from(value.clamp(i64::MIN.into(), i64::MAX.into()));
+                let (Ok(from), Ok(to)) = (within(lo), within(hi)) else { return true };
+                lo <= i64::MAX.into() && hi >= i64::MIN.into() && keys.meets(from, to)
+            }
         }
     }
 }

@@ -58,6 +58,7 @@ pub(super) fn bind<S: ColumnSource>(expr: &Expr, source: &mut S) -> Result<Bound
             bind_set(column, source, 1, |physical| ValueSet::compare(physical, *op, value))
         }
         Expr::In { column, values } => bind_set(column, source, 2, |physical| ValueSet::any_of(physical, values)),
+        Expr::Keys { column, keys } => bind_set(column, source, 2, |physical| ValueSet::of_keys(physical, keys)),
         Expr::IsNull(column) => bind_leaf(column, source, 0, |_, _| Ok(ColumnPredicate::IsNull)),
         Expr::Not(inner) => Ok(Bound::Not(Box::new(bind(inner, source)?))),
         Expr::And(parts) => {

@@ -66,6 +66,10 @@ fn naive(expr: &Expr, batch: &RecordBatch, row: usize) -> Option<bool> {
             let value = value(column)?;
             Some(values.iter().any(|v| compare(v, &value).is_eq()))
         }
+        Expr::Keys { column, keys } => match value(column)? {
+            Scalar::Int(value) => Some(i64::try_from(value).is_ok_and(|value| keys.contains(value))),
+            other => panic!("{other} among keys"),
+        },
         Expr::IsNull(column) => Some(value(column).is_none()),
         Expr::Not(inner) => naive(inner, batch, row).map(|v| !v),
         Expr::And(parts) => {

@@ -1,0 +1,181 @@
+//! The keys of one side of a join, as scans of the other side are asked for them.
+//!
+//! Where the range of the keys allows, a bit tells of each number whether it is a key. Else a blocked Bloom filter does: each key sets four bits of
+//! one word, so that a look-up is one load and one comparison; a number that is no key passes about once in a hundred times.
+//! Such a set holds more than the keys: it may drop rows that have no partner, and must not be negated.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "differences of keys are below 64 bits, and hashes are cut"
+)]
+
+/// Bits of the range that a bitmap may take for each key.
+const SPARSE: u64 = 64;
+
+/// Bits that a bitmap may take however few keys there are: they lie in a core's second cache, where asking it is still faster than a Bloom
+/// filter in the first.
+const SMALL: u64 = 1 << 23;
+
+/// Bits of a Bloom filter for each key.
+const BITS: usize = 16;
+
+/// A set of integers of 64 bits.
+#[derive(Clone, Debug)]
+pub struct KeySet {
+    least: i64,
+    greatest: i64,
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    /// Bit `i` tells of the least number plus `i`.
+    Bitmap(Vec<u64>),
+    /// Words of a Bloom filter.
+    Bloom(Vec<u64>),
+}
+
+/// The word of a key and the bits that it has there.
+#[inline(always)]
+fn place(key: i64, words: usize) -> (usize, u64) {
+    // The halves of a product, folded: one multiplication reaches all bits.
+    let product = u128::from(key.cast_unsigned() ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
+    let hash = (product >> 64) as u64 ^ product as u64;
+    let word = ((hash >> 32) * words as u64) >> 32;
+    let bit = |from: u32| 1_u64 << (hash >> from & 63);
+    (word as usize, bit(0) | bit(6) | bit(12) | bit(18))
+}
+
+impl KeySet {
+    /// The set of some keys; none if there is no key.
+    pub fn of(keys: &[i64]) -> Option<Self> {
+        let (least, greatest) = (*keys.iter().min()?, *keys.iter().max()?);
+        let span = greatest.wrapping_sub(least).cast_unsigned();
+        let most = (keys.len() as u64).saturating_mul(SPARSE).max(SMALL);
+        let form = if span < most {
+            let mut words = vec![0_u64; (span / 64) as usize + 1];
+            for key in keys {
+                let at = key.wrapping_sub(least).cast_unsigned();
+                words[(at / 64) as usize] |= 1 << (at % 64);
+            }
+            Form::Bitmap(words)
+        } else {
+            let mut words = vec![0_u64; (keys.len() * BITS).div_ceil(64)];
+            for &key in keys {
+                let (at, bits) = place(key, words.len());
+                words[at] |= bits;
+            }
+            Form::Bloom(words)
+        };
+        Some(Self { least, greatest, form })
+    }
+
+    /// The bytes that a set of so many keys takes at most.
+    pub fn most_bytes(keys: usize) -> u64 {
+        (keys as u64).saturating_mul(SPARSE).max(SMALL) / 8
+    }
+
+    /// Whether it holds the keys and nothing else.
+    pub fn is_exact(&self) -> bool {
+        matches!(self.form, Form::Bitmap(_))
+    }
+
+    /// The least and the greatest key.
+    pub fn bounds(&self) -> (i64, i64) {
+        (self.least, self.greatest)
+    }
+
+    /// Whether a number is in it: true of each key.
+    #[inline(always)]
+    pub fn contains(&self, value: i64) -> bool {
+        match &self.form {
+            Form::Bitmap(words) => {
+                let at = value.wrapping_sub(self.least).cast_unsigned();
+                words.get((at / 64) as usize).is_some_and(|word| word >> (at % 64) & 1 == 1)
+            }
+            Form::Bloom(words) => {
+                let (at, bits) = place(value, words.len());
+                words.get(at).is_some_and(|word| word & bits == bits)
+            }
+        }
+    }
+
+    /// Whether any number between two, both included, may be in it.
+    pub fn meets(&self, from: i64, to: i64) -> bool {
+        let (from, to) = (from.max(self.least), to.min(self.greatest));
+        if from > to {
+            return false;
+        }
+        match &self.form {
+            Form::Bitmap(words) => {
+                let from = from.wrapping_sub(self.least).cast_unsigned();
+                let to = to.wrapping_sub(self.least).cast_unsigned();
+                let (first, last) = ((from / 64) as usize, (to / 64) as usize);
+                let words = words.get(first..=last).unwrap_or_default();
+                words.iter().enumerate().any(|(at, &word)| {
+                    let word = if at == 0 { word >> (from % 64) << (from % 64) } else { word };
+                    let word = if first + at == last { word & (u64::MAX >> (63 - to % 64)) } else { word };
+                    word != 0
+                })
+            }
+            // A few are asked one by one.
+            Form::Bloom(_) => to.wrapping_sub(from).cast_unsigned() >= 64 || (from..=to).any(|key| self.contains(key)),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key() -> impl Strategy<Value = i64> {
+        prop_oneof![6 => -200_i64..200, 2 => -3_000_000_i64..3_000_000, 1 => any::<i64>(), 1 => Just(i64::MIN), 1 => Just(i64::MAX)]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        #[test]
+        fn no_key_is_missed_and_bitmaps_are_exact(
+            keys in prop::collection::vec(prop_oneof![key(), -100_i64..100], 1..300),
+            narrow: bool,
+            asked in prop::collection::vec((key(), key()), 50),
+        ) {
+            let keys: Vec<i64> = if narrow { keys.iter().map(|key| key % 5000).collect() } else { keys };
+            let (set, model) = (KeySet::of(&keys).unwrap(), keys.iter().copied().collect::<HashSet<i64>>());
+            prop_assert!(keys.iter().all(|key| set.contains(*key)));
+            prop_assert_eq!(set.bounds(), (*keys.iter().min().unwrap(), *keys.iter().max().unwrap()));
+            prop_assert!(!narrow || set.is_exact());
+            for (one, other) in asked {
+                let (from, to) = (one.min(other), one.max(other));
+                let meets = model.iter().any(|key| (from..=to).contains(key));
+                prop_assert!(set.meets(from, to) || !meets, "{from} to {to}");
+                if set.is_exact() {
+                    prop_assert_eq!(set.contains(one), model.contains(&one));
+                    prop_assert_eq!(set.meets(from, to), meets, "{} to {}", from, to);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn few_numbers_pass_that_are_no_keys() {
+        let spread = |at: i64| at.wrapping_mul(0x1234_5678_9abc_def1);
+        let keys: Vec<i64> = (0..100_000).map(spread).collect();
+        let set = KeySet::of(&keys).unwrap();
+        assert!(!set.is_exact());
+        let passed = (100_000..200_000).filter(|at| set.contains(spread(*at))).count();
+        assert!(passed < 2000, "{passed} of 100,000 passed");
+    }
+
+    #[test]
+    fn no_keys_are_no_set() {
+        assert!(KeySet::of(&[]).is_none());
+    }
+}
