@@ -13,6 +13,8 @@ extensions_options! {
         pub pushdown: String, default = "auto".to_owned()
         /// Whether own operators take the place of the engine's where they can.
         pub native: bool, default = true
+        /// Whether hash joins are among these operators.
+        pub native_joins: bool, default = true
         /// Whether statements are profiled; `plinth_profile()` shows the last one's.
         pub profile: bool, default = false
     }
@@ -34,6 +36,11 @@ pub(crate) fn scans_parquet(config: &ConfigOptions) -> Result<bool> {
 /// Whether own operators take the place of the engine's.
 pub(crate) fn is_native(config: &ConfigOptions) -> bool {
     config.extensions.get::<PlinthConfig>().is_some_and(|settings| settings.native)
+}
+
+/// Whether an own operator takes the place of the engine's hash join.
+pub(crate) fn joins_natively(config: &ConfigOptions) -> bool {
+    config.extensions.get::<PlinthConfig>().is_some_and(|settings| settings.native && settings.native_joins)
 }
 
 /// When filters are evaluated.

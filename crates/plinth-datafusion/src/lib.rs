@@ -34,6 +34,7 @@ mod guard;
 mod handles;
 mod honest;
 mod kept;
+mod keys;
 mod location;
 mod metrics;
 mod native;

@@ -2,14 +2,17 @@
 //!
 //! The rule [`NativeOperators`] replaces a pair of the engine's aggregates (partial and final) whose keys and functions it knows, whole or not
 //! at all; all around it sees an ordinary operator with the same schema. Its input is read as chunks if it is a scan of Plinth files,
-//! else as batches. The rule [`NativeSorts`] replaces a sort with a limit over such a scan.
+//! else as batches. A hash join whose keys are integers becomes one table for all
+//! threads. The rule [`NativeSorts`] replaces a sort with a limit over such a scan.
 
 mod aggregate;
+mod condition;
 mod engine;
 mod fallback;
 mod fetch;
 mod first;
 mod input;
+mod join;
 mod metadata;
 mod pieces;
 mod plan;

@@ -19,6 +19,7 @@ use plinth_encoding::expr::{CompareOp, Expr, Function, Path, Scalar};
 
 use crate::columns::{FileColumns, Leaf};
 use crate::function::EngineFunction;
+use crate::keys::InKeys;
 use crate::pattern;
 use crate::scalar::to_plinth;
 
@@ -110,6 +111,14 @@ impl PredicateTranslator {
         }
         if let Some(like) = expr.downcast_ref::<LikeExpr>() {
             return self.like(like);
+        }
+        if let Some(among) = expr.downcast_ref::<InKeys>() {
+            return Ok(self.comparable(among.expr()).and_then(|leaf| {
+                // Only where what is stored is the number itself.
+                let same = leaf.stored == *leaf.field.data_type() || leaf.stored.is_integer();
+                let keys = Arc::clone(among.keys());
+                (same && InKeys::can_be_of(&leaf.stored)).then_some(Expr::Keys { column: leaf.path, keys })
+            }));
         }
         Ok(None)
     }

@@ -36,10 +36,17 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// No rows yet. A key column's numbers are expected in `ranges`, as far as they are known; a null equals no key, or other nulls.
-    pub fn new(meanings: Vec<Meaning>, ranges: &[Bounds], nulls_match: bool, budget: &Arc<MemoryBudget>) -> Self {
+    /// No rows yet, of so many that will come. A key column's numbers are expected in `ranges`, as far as they are known; a null equals no
+    /// key, or other nulls.
+    pub fn new(
+        meanings: Vec<Meaning>,
+        ranges: &[Bounds],
+        nulls_match: bool,
+        expected: usize,
+        budget: &Arc<MemoryBudget>,
+    ) -> Self {
         let keys = Keys::new(meanings).expecting(ranges);
-        let rows = keys.rows(0, budget);
+        let rows = keys.rows_for(expected, budget);
         let memory = budget.open(CONSUMER);
         Self { keys, rows, groups: Vec::new(), nulls_match, memory, scratch: Vec::new() }
     }
@@ -215,15 +222,15 @@ impl Table {
         true
     }
 
-    /// The keys of a column as numbers, nulls aside, if it is the only one and its values are integers.
-    pub fn integers(&self) -> Option<Vec<i64>> {
-        let [Meaning::Numbers(Numbers::Signed(_) | Numbers::Unsigned(_), _)] = self.keys.meanings() else {
+    /// The keys of a column as numbers, some perhaps more than once; none if its values are no integers, or a null equals others.
+    pub fn integers(&self, column: usize) -> Option<Vec<i64>> {
+        let before = self.keys.meanings().get(..column)?.iter().map(|meaning| meaning.width() + 1).sum();
+        let Meaning::Numbers(Numbers::Signed(_) | Numbers::Unsigned(_), _) = self.keys.meanings().get(column)? else {
             return None;
         };
+        // A group of a null has no rows if it equals no other.
         let groups: Vec<u32> = (0..self.rows.len() as u32).filter(|group| !self.partners(*group).is_empty()).collect();
-        let numbers = self.keys.numbers_of(&self.rows, &groups);
-        let [values, nulls] = numbers.as_slice() else { return None };
-        Some(values.iter().zip(nulls).filter(|(_, null)| **null == 0).map(|(value, _)| *value).collect())
+        (!self.nulls_match).then(|| self.keys.numbers(&self.rows, &groups, before))
     }
 }
 

@@ -143,6 +143,11 @@ impl Keys {
         Rows::new(&self.layout, states, budget)
     }
 
+    /// The same where about so many rows will come.
+    pub fn rows_for(&self, rows: usize, budget: &Arc<MemoryBudget>) -> Rows {
+        Rows::for_rows(&self.layout, 0, rows, budget)
+    }
+
     /// The group of each row.
     ///
     /// # Errors
@@ -286,10 +291,14 @@ impl Keys {
         meaning.values(&(at..null).map(number).collect::<Vec<_>>(), nulls)
     }
 
+    /// The numbers of some groups' keys in one field.
+    pub(crate) fn numbers(&self, rows: &Rows, groups: &[u32], field: usize) -> Vec<i64> {
+        groups.iter().map(|&group| self.layout.unpack(rows.key(group), field)).collect()
+    }
+
     /// The numbers of some groups' keys, one column a field, as [`Keys::groups_of`] takes them.
     pub(crate) fn numbers_of(&self, rows: &Rows, groups: &[u32]) -> Vec<Vec<i64>> {
-        let of = |field| groups.iter().map(|&group| self.layout.unpack(rows.key(group), field)).collect();
-        (0..self.layout.fields()).map(of).collect()
+        (0..self.layout.fields()).map(|field| self.numbers(rows, groups, field)).collect()
     }
 }
 

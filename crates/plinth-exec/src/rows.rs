@@ -15,8 +15,14 @@ use plinth_io::{MemoryBudget, OutOfMemory, Reservation};
 use crate::layout::Layout;
 use crate::words::{Word, Words, read, write};
 
-/// Keys of so many bits are addresses.
+/// Keys of so many bits are addresses, if nothing is known of how many there are.
 const DIRECT_BITS: u32 = 18;
+
+/// Of a known number of rows, addresses for each; slots take as much where two of three are free.
+const SPARSE: usize = 8;
+
+/// Keys of more bits are never addresses.
+const MOST_DIRECT_BITS: u32 = 30;
 
 /// Slots of a small table, as a power of two.
 const FEWEST: u32 = 10;
@@ -65,6 +71,8 @@ pub struct Rows {
     rows: Words,
     len: usize,
     index: Index,
+    /// Keys of so many bits are addresses.
+    direct: u32,
     memory: Reservation,
     /// Of the keys that are being looked for.
     hashes: Vec<u32>,
@@ -86,13 +94,31 @@ fn mixed(word: u64) -> u64 {
 impl Rows {
     /// No groups, whose keys are of a layout and whose states take so many words.
     pub fn new(layout: &Layout, states: usize, budget: &Arc<MemoryBudget>) -> Self {
-        let direct = layout.bits().filter(|bits| *bits <= DIRECT_BITS);
-        let index = match direct {
+        Self::with_direct(layout, states, DIRECT_BITS, budget)
+    }
+
+    /// The same where about so many rows will come: keys are addresses as long as a table of all addresses takes about what one of hashes would.
+    pub fn for_rows(layout: &Layout, states: usize, rows: usize, budget: &Arc<MemoryBudget>) -> Self {
+        let bits = rows.saturating_mul(SPARSE).checked_ilog2().unwrap_or(0).min(MOST_DIRECT_BITS);
+        Self::with_direct(layout, states, bits.max(DIRECT_BITS), budget)
+    }
+
+    fn with_direct(layout: &Layout, states: usize, direct: u32, budget: &Arc<MemoryBudget>) -> Self {
+        let index = match layout.bits().filter(|bits| *bits <= direct) {
             Some(bits) => Index::Direct(vec![0; 1 << bits]),
             None => Index::Hashed(Slots::new(1 << FEWEST, budget)),
         };
         let (words, memory) = (layout.words(), budget.open(CONSUMER));
-        Self { words, stride: words + states, rows: Words::zeros(0, budget), len: 0, index, memory, hashes: Vec::new() }
+        Self {
+            words,
+            stride: words + states,
+            rows: Words::zeros(0, budget),
+            len: 0,
+            index,
+            direct,
+            memory,
+            hashes: Vec::new(),
+        }
     }
 
     /// Groups.
@@ -355,7 +381,7 @@ impl Rows {
     /// If there is no memory for them; nothing has changed then.
     pub fn widen(&mut self, from: &Layout, to: &Layout) -> Result<(), OutOfMemory> {
         let states = self.stride - self.words;
-        let mut wider = Self::new(to, states, self.memory.budget());
+        let mut wider = Self::with_direct(to, states, self.direct, self.memory.budget());
         wider.reserve(self.len)?;
         let mut key = vec![0; to.words()];
         for group in 0..self.len {

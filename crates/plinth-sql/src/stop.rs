@@ -20,10 +20,11 @@ use crate::interrupt::Interrupt;
 
 /// Operators that make many rows of few: what gathers their rows may not come back to its scheduler for minutes, and
 /// so not hear that it was cancelled.
-const MULTIPLIERS: [&str; 7] = [
+const MULTIPLIERS: [&str; 8] = [
     "CrossJoinExec",
     "NestedLoopJoinExec",
     "HashJoinExec",
+    "JoinExec",
     "SortMergeJoinExec",
     "PiecewiseMergeJoin",
     "UnnestExec",

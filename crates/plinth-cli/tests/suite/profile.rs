@@ -61,7 +61,7 @@ fn a_statement_says_where_its_time_and_bytes_went() {
     assert_eq!(run.stdout, plain, "the answer is the same");
     let profile = profile(&run.stderr);
     assert_eq!(profile["title"].as_str().unwrap().get(..13), Some("SELECT p.city"));
-    for operator in ["HashJoinExec", "GroupExec: keys=", "SortExec", "DataSourceExec"] {
+    for operator in ["JoinExec", "GroupExec: keys=", "SortExec", "DataSourceExec"] {
         let rows = named(&profile, operator);
         assert!(!rows.is_empty() && sum(&rows, "hits") > 0, "no {operator}: {profile}");
     }
@@ -129,7 +129,7 @@ fn nearly_all_processor_time_stands_in_stages() {
 fn every_form_shows_the_same_profile() {
     let dir = tables();
     let text = plinth(&dir, &["sql", "--profile", "-c", QUERY]).ok().stderr;
-    for word in ["stage", "with below", "HashJoinExec", "decode ", "limit", "ceiling", "measured now", "processor"] {
+    for word in ["stage", "with below", "JoinExec", "decode ", "limit", "ceiling", "measured now", "processor"] {
         assert!(text.contains(word), "no {word:?} in {text}");
     }
     let verdict = text.lines().last().unwrap();
@@ -141,7 +141,7 @@ fn every_form_shows_the_same_profile() {
     }
     let read = |name: &str| std::fs::read_to_string(dir.path(name)).unwrap();
     let page = read("p.html");
-    assert!(page.contains("</html>") && page.contains("HashJoinExec") && !page.contains("http://"), "{page}");
+    assert!(page.contains("</html>") && page.contains("JoinExec") && !page.contains("http://"), "{page}");
     let trace: Value = serde_json::from_str(&read("t.json")).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
     let scopes: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
@@ -194,6 +194,6 @@ fn explain_analyze_has_the_figures() {
     }
     let scans = analyzed.lines().filter(|line| line.contains("DataSourceExec"));
     assert!(scans.clone().count() == 2 && scans.clone().all(|line| line.contains("profile_scan=")), "{analyzed}");
-    let joins = analyzed.lines().filter(|line| line.contains("HashJoinExec"));
+    let joins = analyzed.lines().filter(|line| line.contains("JoinExec"));
     assert!(joins.clone().all(|line| !line.contains("profile_scan=")), "{analyzed}");
 }

@@ -184,7 +184,7 @@ pub(super) struct Meanings {
 }
 
 /// The numbers that a key column is expected to have.
-fn range(expr: &Evaluated, meaning: &Meaning, input: &Input) -> Result<Bounds> {
+pub(super) fn range(expr: &Evaluated, meaning: &Meaning, input: &Input) -> Result<Bounds> {
     match (expr, meaning) {
         (_, Meaning::Domain(_)) => Ok(Some(Domain::RANGE)),
         (_, Meaning::Codes(dictionary)) => {

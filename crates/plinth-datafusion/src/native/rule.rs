@@ -10,6 +10,7 @@ use datafusion_physical_expr_common::sort_expr::PhysicalSortExpr;
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::aggregates::AggregateExec;
 use datafusion_physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion_physical_plan::joins::HashJoinExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
@@ -18,10 +19,11 @@ use plinth_exec::grouping::{Column, Order, Top};
 use plinth_io::MemoryBudget;
 
 use super::aggregate::GroupExec;
+use super::join::JoinExec;
 use super::metadata::answered;
 use super::plan::Plan;
 use super::top::TopExec;
-use crate::config::is_native;
+use crate::config::{is_native, joins_natively};
 
 /// Puts own operators where the engine's are, as far as they can do their work. Its place is before the rule that adds exchanges: own
 /// operators need none.
@@ -36,7 +38,11 @@ impl NativeOperators {
         Self { budget }
     }
 
-    fn replace(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    fn replace(&self, plan: Arc<dyn ExecutionPlan>, joins: bool) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+        if let Some(join) = plan.downcast_ref::<HashJoinExec>().filter(|_| joins) {
+            let own = JoinExec::of(join, &self.budget)?;
+            return Ok(own.map_or_else(|| Transformed::no(Arc::clone(&plan)), |own| Transformed::yes(Arc::new(own))));
+        }
         if let Some(last) = plan.downcast_ref::<AggregateExec>()
             && let Some(partial) = last.input().downcast_ref::<AggregateExec>()
         {
@@ -136,7 +142,11 @@ impl PhysicalOptimizerRule for NativeSorts {
 
 impl PhysicalOptimizerRule for NativeOperators {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        if is_native(config) { plan.transform_up(|plan| self.replace(plan)).data() } else { Ok(plan) }
+        if !is_native(config) {
+            return Ok(plan);
+        }
+        let joins = joins_natively(config);
+        plan.transform_up(|plan| self.replace(plan, joins)).data()
     }
 
     fn name(&self) -> &'static str {

@@ -66,7 +66,7 @@ proptest! {
         let budget = MemoryBudget::new(1 << 30);
         let types = [DataType::Int64, DataType::Int32];
         let meanings = types[..columns].iter().map(|t| Meaning::of(t, &budget).unwrap()).collect();
-        let mut builder = Builder::new(meanings, &[expected, None][..columns], nulls_match, &budget);
+        let mut builder = Builder::new(meanings, &[expected, None][..columns], nulls_match, build.len(), &budget);
         for rows in build.chunks(piece) {
             builder.push(&vectors(rows, columns), rows.len()).unwrap();
         }
@@ -78,13 +78,17 @@ proptest! {
             wanted.extend(matching.map(|(other, _)| (row as u32, other as u32)));
         }
         prop_assert_eq!(pairs(&table, &probe, columns, most), wanted);
-        let integers = table.integers();
-        prop_assert_eq!(integers.is_some(), columns == 1);
-        if let Some(mut integers) = integers {
-            integers.sort_unstable();
-            let mut all: Vec<i64> = build.iter().filter_map(|key| key.0).collect();
-            all.sort_unstable();
-            all.dedup();
+        for column in 0..columns {
+            let Some(mut integers) = table.integers(column) else {
+                prop_assert!(nulls_match);
+                continue;
+            };
+            let keyed = build.iter().filter(|key| equal(key, key, columns, false));
+            let mut all: Vec<i64> = keyed.filter_map(|key| [key.0, key.1.map(i64::from)][column]).collect();
+            for numbers in [&mut integers, &mut all] {
+                numbers.sort_unstable();
+                numbers.dedup();
+            }
             prop_assert_eq!(integers, all);
         }
     }
@@ -93,7 +97,7 @@ proptest! {
 #[test]
 fn many_hashed_keys_are_found_again() {
     let budget = MemoryBudget::new(1 << 30);
-    let mut builder = Builder::new(vec![Meaning::of(&DataType::Int64, &budget).unwrap()], &[None], false, &budget);
+    let mut builder = Builder::new(vec![Meaning::of(&DataType::Int64, &budget).unwrap()], &[None], false, 0, &budget);
     let key = |row: i64| (Some(row.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64)), None);
     let build: Vec<Key> = (0..200_000).map(key).collect();
     builder.push(&vectors(&build, 1), build.len()).unwrap();
@@ -106,7 +110,7 @@ fn many_hashed_keys_are_found_again() {
 #[test]
 fn refused_memory_is_an_error() {
     let budget = MemoryBudget::new(1 << 16);
-    let mut builder = Builder::new(vec![Meaning::of(&DataType::Int64, &budget).unwrap()], &[None], false, &budget);
+    let mut builder = Builder::new(vec![Meaning::of(&DataType::Int64, &budget).unwrap()], &[None], false, 0, &budget);
     let build: Vec<Key> = (0..100_000).map(|row| (Some(row), None)).collect();
     assert!(matches!(builder.push(&vectors(&build, 1), build.len()), Err(ExecError::Memory(_))));
 }

@@ -14,6 +14,7 @@ mod deep;
 mod first;
 mod histories;
 mod indexes;
+mod joins;
 mod native;
 mod numbers;
 mod planning;

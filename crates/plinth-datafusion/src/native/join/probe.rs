@@ -1,0 +1,300 @@
+//! The right side of a join: a partition's rows, looked up in the table of the left one.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_select::take::take;
+use datafusion_common::{JoinSide, JoinType, Result, internal_datafusion_err, internal_err};
+use datafusion_execution::TaskContext;
+use datafusion_physical_plan::joins::utils::ColumnIndex;
+use datafusion_physical_plan::metrics::BaselineMetrics;
+use plinth_exec::join::{Cursor, Probe};
+use plinth_exec::rows::NO_GROUP;
+use plinth_exec::vector::Vector;
+
+use super::Join;
+use super::build::{Gathered, Left};
+use crate::error::from_exec;
+use crate::native::input::{Rows, Source};
+
+/// A partition of the result.
+pub(super) struct Probing {
+    join: Arc<Join>,
+    gathered: Arc<Gathered>,
+    partition: usize,
+    context: Arc<TaskContext>,
+    /// Rows of a batch.
+    most: usize,
+    state: State,
+    metrics: BaselineMetrics,
+    /// The rows of pairs: of the right side, then of the left one.
+    probed: Vec<u32>,
+    found: Vec<u32>,
+}
+
+/// How far it is.
+enum State {
+    /// Nothing was read.
+    Beginning,
+    Reading(Box<Reading>),
+    /// Rows of the left side come out, from one on.
+    Ending(Arc<Left>, usize),
+    Ended,
+}
+
+/// What is being read.
+struct Reading {
+    left: Arc<Left>,
+    source: Source,
+    probe: Probe,
+    chunk: Option<Chunk>,
+}
+
+/// Rows of the right side whose pairs come out.
+struct Chunk {
+    rows: Rows,
+    groups: Vec<u32>,
+    cursor: Cursor,
+    /// Which have a partner, as far as is known and if it matters.
+    matched: Vec<bool>,
+    /// Whether all pairs have come out.
+    paired: bool,
+}
+
+impl Probing {
+    pub(super) fn new(
+        join: &Arc<Join>,
+        gathered: Arc<Gathered>,
+        partition: usize,
+        context: Arc<TaskContext>,
+        metrics: BaselineMetrics,
+    ) -> Self {
+        let most = context.session_config().batch_size();
+        let (join, state) = (Arc::clone(join), State::Beginning);
+        Self { join, gathered, partition, context, most, state, metrics, probed: Vec::new(), found: Vec::new() }
+    }
+
+    /// The next batch that has rows. None at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            let batch = match std::mem::replace(&mut self.state, State::Ended) {
+                State::Beginning => {
+                    let left = self.gathered.left().await?;
+                    // The right side is begun only now: its scans know which keys there are.
+                    let source = self.gathered.right.rows(self.partition, &self.context)?;
+                    let probe = left.table.probe();
+                    self.state = State::Reading(Box::new(Reading { left, source, probe, chunk: None }));
+                    None
+                }
+                State::Reading(mut reading) => match &mut reading.chunk {
+                    Some(chunk) => {
+                        // A chunk may have any number of pairs, and the condition may hold for none.
+                        tokio::task::consume_budget().await;
+                        let (batch, ended) = self.joined(&reading.left, chunk)?;
+                        if ended {
+                            reading.chunk = None;
+                        }
+                        self.state = State::Reading(reading);
+                        batch
+                    }
+                    None => {
+                        tokio::task::consume_budget().await;
+                        match reading.source.next().await? {
+                            Some(rows) => {
+                                reading.chunk = Some(self.looked_up(&reading.left, &mut reading.probe, rows)?);
+                                self.state = State::Reading(reading);
+                            }
+                            None if self.gathered.ends() && self.join.needs_left_at_end() => {
+                                self.state = State::Ending(reading.left, 0);
+                            }
+                            None => {}
+                        }
+                        None
+                    }
+                },
+                State::Ending(left, from) => {
+                    let until = left.rows.num_rows().min(from + self.most);
+                    let batch = self.ending(&left, from, until)?;
+                    if until < left.rows.num_rows() {
+                        self.state = State::Ending(left, until);
+                    }
+                    batch
+                }
+                State::Ended => return Ok(None),
+            };
+            if let Some(batch) = batch.filter(|batch| batch.num_rows() > 0) {
+                self.metrics.record_output(batch.num_rows());
+                return Ok(Some(batch));
+            }
+        }
+    }
+
+    /// Rows, with the groups of their keys.
+    fn looked_up(&self, left: &Left, probe: &mut Probe, rows: Rows) -> Result<Chunk> {
+        let _timer = self.metrics.elapsed_compute().timer();
+        let (count, columns) = &rows;
+        let keys = self.join.right.iter().map(|key| key.evaluate(columns, *count, &self.gathered.memos));
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        let mut groups = Vec::new();
+        probe.groups(&left.table, &keys, *count, &mut groups).map_err(from_exec)?;
+        let matched = if self.join.gives_right() { vec![false; *count] } else { Vec::new() };
+        let mut chunk = Chunk { rows, groups, cursor: Cursor::default(), matched, paired: false };
+        if self.join.condition.is_none() && !self.join.gives_pairs() {
+            // That there is a partner is all that matters.
+            let groups = chunk.groups.iter();
+            chunk.matched.iter_mut().zip(groups).for_each(|(matched, group)| *matched = *group != NO_GROUP);
+            if self.join.needs_left_at_end() {
+                for &group in &chunk.groups {
+                    let partners = left.table.partners(group);
+                    // All of them or none.
+                    if partners.first().is_some_and(|first| !left.is_visited(*first as usize)) {
+                        partners.iter().for_each(|row| left.visit(*row));
+                    }
+                }
+            }
+            chunk.paired = true;
+        }
+        Ok(chunk)
+    }
+
+    /// The next batch of a chunk, and whether it was the last.
+    fn joined(&mut self, left: &Left, chunk: &mut Chunk) -> Result<(Option<RecordBatch>, bool)> {
+        let timer = self.metrics.elapsed_compute().clone();
+        let _timer = timer.timer();
+        if chunk.paired {
+            let batch = if self.join.gives_right() { Some(self.rows_of_right(left, chunk)?) } else { None };
+            return Ok((batch, true));
+        }
+        let (mut probed, mut found) = (std::mem::take(&mut self.probed), std::mem::take(&mut self.found));
+        chunk.paired = left.table.pairs(&chunk.groups, &mut chunk.cursor, self.most, &mut probed, &mut found);
+        let (probed, found) = self.passing(left, &chunk.rows, probed, found)?;
+        if self.join.gives_right() {
+            for &row in probed.values() {
+                if let Some(matched) = chunk.matched.get_mut(row as usize) {
+                    *matched = true;
+                }
+            }
+        }
+        if self.join.needs_left_at_end() {
+            found.values().iter().for_each(|row| left.visit(*row));
+        }
+        let batch = if self.join.gives_pairs() && !found.is_empty() {
+            let column = |column: &ColumnIndex| match column.side {
+                JoinSide::Left => of_left(left, column.index, &found),
+                JoinSide::Right => of_right(&chunk.rows, column.index, &probed),
+                JoinSide::None => internal_err!("pairs have no mark"),
+            };
+            Some(self.batch(self.join.output.iter().map(column).collect::<Result<_>>()?, found.len())?)
+        } else {
+            None
+        };
+        (self.probed, self.found) = (given_back(probed), given_back(found));
+        // Rows of the right side come when all is known of them.
+        let ended = chunk.paired && !self.join.gives_right();
+        Ok((batch, ended))
+    }
+
+    /// The pairs that the condition holds for.
+    fn passing(
+        &self,
+        left: &Left,
+        right: &Rows,
+        probed: Vec<u32>,
+        found: Vec<u32>,
+    ) -> Result<(UInt32Array, UInt32Array)> {
+        let (probed, found) = (UInt32Array::from(probed), UInt32Array::from(found));
+        let Some(condition) = self.join.condition.as_ref().filter(|_| !found.is_empty()) else {
+            return Ok((probed, found));
+        };
+        let column = |column: &ColumnIndex| match column.side {
+            JoinSide::Left => of_left(left, column.index, &found),
+            JoinSide::Right => of_right(right, column.index, &probed),
+            JoinSide::None => internal_err!("a join's condition reads a mark"),
+        };
+        let columns = condition.column_indices().iter().map(column).collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(found.len()));
+        let pairs = RecordBatch::try_new_with_options(Arc::clone(condition.schema()), columns, &options)?;
+        let holds = condition.expression().evaluate(&pairs)?.into_array(found.len())?;
+        let holds =
+            holds.as_boolean_opt().ok_or_else(|| internal_datafusion_err!("a join's filter is no condition"))?;
+        let holds = match holds.nulls() {
+            Some(nulls) => holds.values() & nulls.inner(),
+            None => holds.values().clone(),
+        };
+        if holds.count_set_bits() == holds.len() {
+            return Ok((probed, found));
+        }
+        let some = |rows: &UInt32Array| UInt32Array::from_iter_values(holds.set_indices().map(|at| rows.value(at)));
+        Ok((some(&probed), some(&found)))
+    }
+
+    /// Rows of the right side, by whether they have a partner.
+    fn rows_of_right(&self, left: &Left, chunk: &Chunk) -> Result<RecordBatch> {
+        let all = self.join.kind == JoinType::RightMark;
+        let wanted = self.join.kind == JoinType::RightSemi;
+        let rows = chunk.matched.iter().enumerate().filter(|(_, matched)| all || **matched == wanted);
+        let rows = UInt32Array::from_iter_values(rows.filter_map(|(row, _)| u32::try_from(row).ok()));
+        let column = |column: &ColumnIndex| match column.side {
+            JoinSide::Left => Ok(new_null_array(left.rows.column(column.index).data_type(), rows.len())),
+            JoinSide::Right => of_right(&chunk.rows, column.index, &rows),
+            JoinSide::None => Ok(Arc::new(BooleanArray::from(chunk.matched.clone())) as ArrayRef),
+        };
+        self.batch(self.join.output.iter().map(column).collect::<Result<_>>()?, rows.len())
+    }
+
+    /// Rows of the left side, by whether they have a partner.
+    fn ending(&self, left: &Left, from: usize, until: usize) -> Result<Option<RecordBatch>> {
+        let all = self.join.kind == JoinType::LeftMark;
+        let wanted = self.join.kind == JoinType::LeftSemi;
+        let rows = (from..until).filter(|row| all || left.is_visited(*row) == wanted);
+        let rows = UInt32Array::from_iter_values(rows.filter_map(|row| u32::try_from(row).ok()));
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let column = |column: &ColumnIndex| match column.side {
+            JoinSide::Left => of_left(left, column.index, &rows),
+            JoinSide::Right => Ok(new_null_array(self.join.right_schema.field(column.index).data_type(), rows.len())),
+            JoinSide::None => {
+                let marks = BooleanBuffer::collect_bool(rows.len(), |at| left.is_visited(rows.value(at) as usize));
+                Ok(Arc::new(BooleanArray::new(marks, None)) as ArrayRef)
+            }
+        };
+        self.batch(self.join.output.iter().map(column).collect::<Result<_>>()?, rows.len()).map(Some)
+    }
+
+    fn batch(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.join.schema), columns, &options)?)
+    }
+}
+
+/// Memory of row numbers that are done with, if it is no one else's.
+fn given_back(rows: UInt32Array) -> Vec<u32> {
+    let (_, values, _) = rows.into_parts();
+    values.into_inner().into_vec().unwrap_or_default()
+}
+
+/// Some rows of a column of the left side.
+fn of_left(left: &Left, column: usize, rows: &UInt32Array) -> Result<ArrayRef> {
+    Ok(take(left.rows.column(column), rows, None)?)
+}
+
+/// Some rows of a column of the right side; what are codes become values only then.
+fn of_right((count, columns): &Rows, column: usize, rows: &UInt32Array) -> Result<ArrayRef> {
+    let vector = columns.get(column).ok_or_else(|| internal_datafusion_err!("a join reads a column that is none"))?;
+    let every = rows.len() == *count && rows.values().iter().enumerate().all(|(at, row)| at == *row as usize);
+    match vector {
+        _ if every => vector.array().map_err(from_exec),
+        Vector::Array(array) => Ok(take(array, rows, None)?),
+        Vector::Codes { ids, nulls, dictionary } => {
+            let code = |row: &u32| ids.get(*row as usize).copied().unwrap_or_default();
+            let codes: Vec<u32> = rows.values().iter().map(code).collect();
+            let nulls = nulls.as_ref().map(|nulls| {
+                NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |at| nulls.is_valid(rows.value(at) as usize)))
+            });
+            dictionary.values(&codes, nulls.as_ref()).map_err(from_exec)
+        }
+    }
+}
