@@ -166,6 +166,19 @@ fn note<T>(result: std::io::Result<T>, broken: &mut bool) -> std::io::Result<T> 
     result
 }
 
+/// An error if a file's name promises what would not be in it.
+pub(crate) fn check_name(path: &Path) -> Result {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let what = match extension.as_str() {
+        "plinth" => "COPY (SELECT ...) TO writes Plinth files, --output does not",
+        "gz" | "zst" | "zstd" | "bz2" | "xz" | "lz4" | "br" | "zip" => {
+            "rows are written uncompressed: leave out the last part of the name, or pipe them through a program"
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::new(format!("{}: {what}", path.display())))
+}
+
 /// The format a file's name asks for.
 pub(crate) fn format_of(path: &Path) -> Option<Format> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();

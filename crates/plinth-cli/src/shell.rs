@@ -239,7 +239,10 @@ impl Shell {
     /// Sends rows to a file, or back to the screen; the last file is complete then.
     fn redirect(&mut self, path: Option<&Path>) -> Result {
         let out = match path {
-            Some(path) => Output::file(path)?,
+            Some(path) => {
+                crate::output::check_name(path)?;
+                Output::file(path)?
+            }
             None => Output::stdout(),
         };
         let last = self.file.take();

@@ -62,7 +62,10 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
     let terminal = std::io::stdout().is_terminal() && args.output.is_none();
     let format = default_format(args.format, args.output.as_deref());
     let out = match &args.output {
-        Some(path) => Output::file(path)?,
+        Some(path) => {
+            crate::output::check_name(path)?;
+            Output::file(path)?
+        }
         None => Output::stdout(),
     };
     let device = || args.io.device(args.db.as_deref()).map_err(Failure::new);
@@ -144,6 +147,11 @@ impl Batch {
                     screen::say(format_args!("{} in {}", units::counted(rows, "row"), units::duration(all)));
                 }
             }
+        }
+        if session.in_transaction() {
+            return Err(Failure::new(
+                "the transaction was begun and not ended: nothing of it is kept; end it with COMMIT or ROLLBACK",
+            ));
         }
         Ok((spent, profile))
     }

@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+use super::habits;
 use super::meaning::PlinthDialect;
 use crate::error::{Result, SqlError};
 
@@ -53,7 +54,8 @@ const CHAIN: usize = 64;
 /// If any of them is not SQL, or deep: none is run then.
 pub(crate) fn parse(text: &str) -> Result<Vec<Statement>> {
     let tokens = Tokenizer::new(&PlinthDialect, text).tokenize_with_location();
-    let tokens = tokens.map_err(|error| DataFusionError::from(ParserError::from(error)))?;
+    let mut tokens = tokens.map_err(|error| DataFusionError::from(ParserError::from(error)))?;
+    habits::plain_numbers(&mut tokens);
     let Bound { tokens: bound, types } = Bound::of(&tokens);
     if types > MOST_TYPES {
         return Err(SqlError::new(format!("a type nests {types} deep, at most {MOST_TYPES} are taken")));

@@ -24,6 +24,7 @@ mod depth;
 mod each;
 mod engine;
 mod error;
+mod habits;
 mod interrupt;
 mod joins;
 mod meaning;
@@ -41,6 +42,7 @@ mod session;
 mod source;
 mod statements;
 mod stop;
+mod types;
 mod watch;
 
 pub use database::expect_folder;

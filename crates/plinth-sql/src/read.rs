@@ -16,6 +16,7 @@ use plinth_ingest::{FileFormat, SourceOptions};
 
 use plinth_core::units::parse_bytes;
 
+use crate::habits;
 use crate::source::{OnError, parse_character, parse_mark, parse_sample, parse_schema, parse_unknown, rejects};
 
 /// Plans the functions.
@@ -38,8 +39,8 @@ impl Function {
     fn of(name: &ObjectName) -> Option<Self> {
         let [name] = name.0.as_slice() else { return None };
         match name.as_ident()?.value.to_ascii_lowercase().as_str() {
-            "read_json" => Some(Self::Json),
-            "read_csv" => Some(Self::Csv),
+            "read_json" | "read_json_auto" | "read_ndjson" | "read_ndjson_auto" => Some(Self::Json),
+            "read_csv" | "read_csv_auto" => Some(Self::Csv),
             _ => None,
         }
     }
@@ -129,7 +130,10 @@ impl ReadFunctions {
         let mut given = Given::default();
         for arg in args {
             let (name, value) = match arg {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (None, value),
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => match habits::option(value) {
+                    Some((name, value)) => (Some(name), value),
+                    None => (None, value),
+                },
                 FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (Some(name), value),
                 FunctionArg::ExprNamed { name: Expr::Identifier(name), arg: FunctionArgExpr::Expr(value), .. } => {
                     (Some(name), value)

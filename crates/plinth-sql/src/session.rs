@@ -33,7 +33,7 @@ use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::profiles::Profiles;
 use crate::watch::{Done, Watch};
-use crate::{cut, dense, engine, joins, meaning, names, numbers, read};
+use crate::{cut, dense, engine, joins, meaning, names, numbers, read, types};
 
 /// Most bytes that a sort sets aside for merging what it spilled.
 const SORT_MERGING: usize = 10 << 20;
@@ -164,6 +164,8 @@ impl Session {
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema("datafusion", "public")
             .with_information_schema(true)
+            // Without, a time stamp with a zone would be one of none.
+            .set_str("datafusion.execution.time_zone", "UTC")
             .with_option_extension(PlinthConfig::default());
         let spills =
             DiskManagerBuilder::default().with_temp_file_factory(Arc::new(NamelessSpills::new(std::env::temp_dir())));
@@ -202,6 +204,7 @@ impl Session {
             .with_analyzer_rules(analysis)
             .with_optimizer_rule(Arc::new(numbers::BothZeros))
             .with_physical_optimizer_rules(rules)
+            .with_type_planner(Arc::new(types::Types))
             .with_catalog_list(catalogs);
         let mut state: SessionState =
             meaning::rules().into_iter().fold(builder, |b, rule| b.with_analyzer_rule(rule)).build();
@@ -239,6 +242,11 @@ impl Session {
     pub fn table_names(&self) -> Vec<String> {
         use datafusion::catalog::SchemaProvider;
         self.database.table_names()
+    }
+
+    /// Whether a transaction was begun that no statement has ended.
+    pub fn in_transaction(&self) -> bool {
+        self.stores.in_transaction()
     }
 
     /// What stops its statements.

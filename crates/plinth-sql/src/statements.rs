@@ -25,7 +25,7 @@ use super::meaning::resolve_windows;
 use super::names::normal;
 use super::numbers::keep_digits;
 use super::rows::{Created, Done, constraints, refuse_options};
-use super::{Params, Session, depth, engine, planning};
+use super::{Params, Session, depth, engine, habits, planning};
 use crate::error::{Result, SqlError};
 use crate::interrupt::Interrupt;
 
@@ -75,6 +75,7 @@ impl Session {
         if let Some(prepared) = self.prepared_statement(&statement)? {
             statement = prepared;
         }
+        habits::rewrite(&mut statement)?;
         keep_digits(&mut statement);
         refuse_options(&statement)?;
         resolve_windows(&mut statement)?;

@@ -14,6 +14,7 @@ mod common;
 mod docs;
 mod duckdb;
 mod files;
+mod habits;
 mod lookup;
 mod meaning;
 #[cfg(target_os = "linux")]

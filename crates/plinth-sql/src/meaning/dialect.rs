@@ -51,6 +51,20 @@ impl Dialect for PlinthDialect {
         Some(right.map(|right| make(Box::new(expr.clone()), Box::new(right))))
     }
 
+    // 1_000_000
+    fn supports_numeric_literal_underscores(&self) -> bool {
+        true
+    }
+
+    fn supports_order_by_all(&self) -> bool {
+        true
+    }
+
+    // x -> x + 1
+    fn supports_lambda_functions(&self) -> bool {
+        true
+    }
+
     as_generic! {
         supports_unicode_string_literal, supports_partition_by_after_order_by, supports_array_join_syntax,
         supports_group_by_expr, supports_group_by_with_modifier, supports_left_associative_joins_without_parens,

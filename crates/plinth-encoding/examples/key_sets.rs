@@ -1,5 +1,5 @@
 //! Blocks of packed integers asked for the keys of a join: nanoseconds a row on one core, with the unpacking, beside a look-up of each decoded
-//! value in a hash table: `cargo run --release -p plinth-encoding --example keys`.
+//! value in a hash table: `cargo run --release -p plinth-encoding --example key_sets`.
 #![allow(clippy::unwrap_used, clippy::cast_precision_loss, clippy::cast_possible_wrap)]
 
 use std::collections::HashSet;
