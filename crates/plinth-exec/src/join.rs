@@ -196,8 +196,8 @@ impl Table {
         found.clear();
         if let Partners::One(row_of) = &self.partners {
             let until = groups.len().min(cursor.row.saturating_add(most));
-            for row in cursor.row..until {
-                let partner = row_of.get(groups[row] as usize).copied().unwrap_or(NO_ROW);
+            for (row, group) in groups.iter().enumerate().take(until).skip(cursor.row) {
+                let partner = row_of.get(*group as usize).copied().unwrap_or(NO_ROW);
                 if partner != NO_ROW {
                     probed.push(row as u32);
                     found.push(partner);

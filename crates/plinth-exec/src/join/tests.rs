@@ -98,7 +98,7 @@ proptest! {
 fn many_hashed_keys_are_found_again() {
     let budget = MemoryBudget::new(1 << 30);
     let mut builder = Builder::new(vec![Meaning::of(&DataType::Int64, &budget).unwrap()], &[None], false, 0, &budget);
-    let key = |row: i64| (Some(row.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64)), None);
+    let key = |row: i64| (Some(row.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.cast_signed())), None);
     let build: Vec<Key> = (0..200_000).map(key).collect();
     builder.push(&vectors(&build, 1), build.len()).unwrap();
     let table = builder.finish().unwrap();
