@@ -59,7 +59,7 @@ mod store;
 mod table;
 mod windows;
 
-pub use config::PlinthConfig;
+pub use config::{ParquetReader, PlinthConfig, Pushdown};
 pub use dense::dense;
 pub use enlarging::{bounded_functions, enlarges};
 pub use error::{from_format, from_table};

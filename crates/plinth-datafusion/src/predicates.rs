@@ -81,7 +81,7 @@ impl Predicates {
         let (answers, predicates) = self.take(filters, table);
         let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
         let Some(predicates) = predicates else { return Ok(propagation) };
-        let predicates = Self { mode: pushdown_mode(config)?, ..predicates };
+        let predicates = Self { mode: pushdown_mode(config), ..predicates };
         Ok(propagation.with_updated_node(with(Arc::new(predicates))))
     }
 
