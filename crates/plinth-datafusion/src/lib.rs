@@ -19,6 +19,7 @@
 //! engine's source for them by a [`ParquetScan`].
 
 mod around;
+mod checked;
 mod columns;
 mod config;
 mod dense;
@@ -59,6 +60,7 @@ mod store;
 mod table;
 mod windows;
 
+pub use checked::{Which as CheckedPart, checked_arithmetic, checked_sum};
 pub use config::{ParquetReader, PlinthConfig, Pushdown};
 pub use dense::dense;
 pub use enlarging::{bounded_functions, enlarges};

@@ -31,6 +31,7 @@ mod meaning;
 mod names;
 mod narrow;
 mod numbers;
+mod overflow;
 mod params;
 mod planning;
 mod profiles;

@@ -22,7 +22,7 @@ use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
     BudgetPool, FileOptions, GuardMemory, NamelessSpills, NativeOperators, NativeSorts, ParquetScans, PlinthConfig,
-    ProfileOperators, Stores, WindowsByPartition, bounded_functions, honest_aggregates, profile_tasks,
+    ProfileOperators, Stores, WindowsByPartition, bounded_functions, checked_sum, honest_aggregates, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
@@ -33,7 +33,7 @@ use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::profiles::Profiles;
 use crate::watch::{Done, Watch};
-use crate::{cut, dense, engine, joins, meaning, names, numbers, read, types};
+use crate::{cut, dense, engine, joins, meaning, names, numbers, overflow, read, types};
 
 /// Most bytes that a sort sets aside for merging what it spilled.
 const SORT_MERGING: usize = 10 << 20;
@@ -203,11 +203,16 @@ impl Session {
             .with_default_features()
             .with_analyzer_rules(analysis)
             .with_optimizer_rule(Arc::new(numbers::BothZeros))
+            .with_optimizer_rule(Arc::new(overflow::CheckedConstants))
+            .with_query_planner(Arc::new(overflow::CheckedPlanner))
             .with_physical_optimizer_rules(rules)
             .with_type_planner(Arc::new(types::Types))
             .with_catalog_list(catalogs);
-        let mut state: SessionState =
-            meaning::rules().into_iter().fold(builder, |b, rule| b.with_analyzer_rule(rule)).build();
+        let mut state: SessionState = meaning::rules()
+            .into_iter()
+            .fold(builder, |b, rule| b.with_analyzer_rule(rule))
+            .with_analyzer_rule(Arc::new(overflow::CheckedConstants))
+            .build();
         meaning::register(&mut state)?;
         state.register_relation_planner(Arc::new(reader))?;
         state.register_udf(Arc::new(numbers::Number::default().into()))?;
@@ -216,6 +221,9 @@ impl Session {
         }
         for function in plinth_datafusion::aggregate_functions() {
             state.register_udaf(Arc::new(function))?;
+        }
+        if let Some(sum) = state.aggregate_functions().get("sum").map(|sum| checked_sum(sum)) {
+            state.register_udaf(Arc::new(sum))?;
         }
         for function in bounded_functions(state.scalar_functions().clone().values(), &budget) {
             state.register_udf(Arc::new(function))?;

@@ -13,13 +13,14 @@ use datafusion_datasource::memory::MemorySourceConfig;
 use datafusion_datasource::source::DataSourceExec;
 use datafusion_expr::Operator;
 use datafusion_physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion_physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
+use datafusion_physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::aggregates::AggregateExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 
 use super::aggregate::GroupExec;
+use crate::checked::operands;
 use crate::source::PlinthSource;
 use crate::statistics::Told;
 
@@ -151,11 +152,11 @@ impl Shifted {
         }
         let (inner, added) = if let Some(cast) = expr.downcast_ref::<CastExpr>() {
             (cast.expr(), Some(0))
-        } else if let Some(binary) = expr.downcast_ref::<BinaryExpr>() {
-            match (binary.op(), constant(binary.left()), constant(binary.right())) {
-                (Operator::Plus, Some(added), None) => (binary.right(), Some(added)),
-                (Operator::Plus, None, Some(added)) => (binary.left(), Some(added)),
-                (Operator::Minus, None, Some(taken)) => (binary.left(), taken.checked_neg()),
+        } else if let Some((operator, left, right)) = operands(expr) {
+            match (operator, constant(left), constant(right)) {
+                (Operator::Plus, Some(added), None) => (right, Some(added)),
+                (Operator::Plus, None, Some(added)) => (left, Some(added)),
+                (Operator::Minus, None, Some(taken)) => (left, taken.checked_neg()),
                 _ => return Ok(None),
             }
         } else {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type};
-use arrow_array::{ArrayRef, Float64Array, UInt64Array, make_array};
+use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array, make_array};
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::DataType;
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
 
 use super::{Aggregate, Input, Merged, States, StatesRead, argument, counting, each};
 use crate::error::{ExecError, Result};
@@ -129,6 +129,28 @@ impl Adder {
         (nulls.null_count() > 0).then_some(nulls)
     }
 
+    /// The sum of integers of a group.
+    fn exact(&self, states: &StatesRead<'_>, group: u32) -> i128 {
+        match (self.kind, self.numbers) {
+            (Kind::Double | Kind::Wide, _) => wide(states, group, self.at()),
+            (_, Numbers::Unsigned(_)) => states.word(group, self.at()).into(),
+            _ => states.word(group, self.at()).cast_signed().into(),
+        }
+    }
+
+    /// The sums of integers in the type that they are to have.
+    fn narrow<T>(&self, states: &StatesRead<'_>, groups: &[u32], narrow: impl Fn(i128) -> Option<T>) -> Result<Vec<T>> {
+        let one = |&group: &u32| {
+            let sum = self.exact(states, group);
+            narrow(sum).ok_or_else(|| {
+                ExecError::source(format!(
+                    "a sum is {sum}, out of the range of 64 bits: sum(CAST(x AS DECIMAL(38, 0))) holds it"
+                ))
+            })
+        };
+        groups.iter().map(one).collect()
+    }
+
     /// The sums as an array of a type as wide as a state.
     fn sums(&self, data_type: &DataType, states: &StatesRead<'_>, groups: &[u32]) -> Result<ArrayRef> {
         let buffer: Buffer = match self.kind {
@@ -168,7 +190,7 @@ fn add_wide(sums: &mut States<'_>, group: u32, value: i128) {
     sums.set(group, 1, (sum >> 64) as u64);
 }
 
-/// Sums: of integers with a result of 64 bits, which wrap around as the engine's do, of doubles, of decimals.
+/// Sums: of integers with a result of 64 bits, which is an error where they leave it, of doubles, of decimals.
 #[derive(Clone, Debug)]
 pub struct Sum {
     adder: Adder,
@@ -180,6 +202,9 @@ impl Sum {
     pub fn new(values: &DataType, result: &DataType, each_has_some: bool) -> Option<Self> {
         let numbers = Numbers::of(values)?;
         let kind = match (numbers, result) {
+            (Numbers::Signed(8), DataType::Int64) if values.is_signed_integer() => Kind::Double,
+            (Numbers::Unsigned(8), DataType::UInt64) => Kind::Double,
+            // No number of rows that there can be has a sum of more than 64 bits.
             (Numbers::Signed(_), DataType::Int64) if values.is_signed_integer() => Kind::Word,
             (Numbers::Unsigned(_), DataType::UInt64) => Kind::Word,
             (Numbers::Wide, DataType::Decimal128(..)) => Kind::Wide,
@@ -205,11 +230,27 @@ impl Aggregate for Sum {
     }
 
     fn values(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<ArrayRef> {
-        self.adder.sums(&self.result, states, groups)
+        match (self.adder.kind, &self.result) {
+            (Kind::Double, DataType::Int64) => {
+                let sums = self.adder.narrow(states, groups, |sum| i64::try_from(sum).ok())?;
+                Ok(Arc::new(Int64Array::new(sums.into(), self.adder.nulls(states, groups))))
+            }
+            (Kind::Double, DataType::UInt64) => {
+                let sums = self.adder.narrow(states, groups, |sum| u64::try_from(sum).ok())?;
+                Ok(Arc::new(UInt64Array::new(sums.into(), self.adder.nulls(states, groups))))
+            }
+            _ => self.adder.sums(&self.result, states, groups),
+        }
     }
 
+    /// The engine's: of integers as decimals, which no sum leaves.
     fn partial(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.values(states, groups)?])
+        if !self.result.is_integer() {
+            return Ok(vec![self.values(states, groups)?]);
+        }
+        let sums = groups.iter().map(|&group| self.adder.exact(states, group)).collect::<Vec<_>>();
+        let sums = Decimal128Array::new(sums.into(), self.adder.nulls(states, groups));
+        Ok(vec![Arc::new(sums.with_precision_and_scale(DECIMAL128_MAX_PRECISION, 0)?)])
     }
 
     fn fresh(&self) -> Result<Box<dyn Aggregate>> {

@@ -28,7 +28,8 @@ struct Expected {
 fn row() -> impl Strategy<Value = Row> {
     let number = prop_oneof![-4..4_i32, any::<i32>()];
     let text = prop_oneof!["[ab]{0,2}", "[a-c]{11,14}", Just("a long text that many rows have".to_owned())];
-    let argument = prop_oneof![-3..3_i64, any::<i64>()];
+    // Such that the sum of all rows is none that is out of range.
+    let argument = prop_oneof![-3..3_i64, any::<i64>().prop_map(|value| value >> 10)];
     (prop::option::of(number), prop::option::of(text), prop::option::of(argument), any::<bool>())
 }
 
@@ -39,7 +40,7 @@ fn expected(rows: &[Row]) -> BTreeMap<Key, Expected> {
         group.rows += 1;
         group.filtered += i64::from(*left);
         if let Some(argument) = argument {
-            group.sum = Some(group.sum.unwrap_or(0).wrapping_add(*argument));
+            group.sum = Some(group.sum.unwrap_or(0) + *argument);
             group.least = Some(group.least.unwrap_or(*argument).min(*argument));
             group.greatest = Some(group.greatest.unwrap_or(*argument).max(*argument));
             group.distinct.insert(*argument);
@@ -122,6 +123,21 @@ fn merge(groupings: Vec<Grouping>) -> Merge {
 
 fn budget() -> Arc<MemoryBudget> {
     MemoryBudget::new(1 << 30)
+}
+
+#[test]
+fn sums_are_in_range_or_an_error() {
+    let row = |argument| (Some(1), None, Some(argument), true);
+    let sum = |rows: &[Row]| {
+        let budget = budget();
+        let mut grouping = grouped(rows, 1, &meanings(&budget), &budget);
+        let all = grouping.all();
+        grouping.values(&all).map(|arrays| arrays[4].as_primitive::<Int64Type>().value(0)).map_err(|e| e.to_string())
+    };
+    assert_eq!(sum(&[row(i64::MAX), row(1), row(-1)]), Ok(i64::MAX));
+    assert_eq!(sum(&[row(i64::MIN), row(-1), row(1)]), Ok(i64::MIN));
+    let error = sum(&[row(i64::MAX), row(1)]).unwrap_err();
+    assert!(error.starts_with("a sum is 9223372036854775808, out of the range of 64 bits"), "{error}");
 }
 
 proptest! {
