@@ -66,7 +66,7 @@ impl From<IngestError> for Failure {
 impl From<SqlError> for Failure {
     fn from(error: SqlError) -> Self {
         match error {
-            SqlError::Message(what) => Self::Message(what),
+            SqlError::Message(_, what) => Self::Message(what),
             SqlError::Interrupted => Self::Interrupted,
         }
     }
@@ -76,7 +76,7 @@ impl From<Failure> for SqlError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Interrupted => Self::Interrupted,
-            other => Self::Message(other.to_string()),
+            other => Self::new(other),
         }
     }
 }

@@ -136,7 +136,7 @@ impl Shell {
         let statements = match parse(sql) {
             Ok(statements) => statements,
             // Of several lines, and painted: every part of it is spelled out already.
-            Err(SqlError::Message(message)) => return Err(Failure::Message(self.point(sql, &message))),
+            Err(SqlError::Message(_, message)) => return Err(Failure::Message(self.point(sql, &message))),
             Err(other) => return Err(other.into()),
         };
         for statement in statements {

@@ -56,7 +56,7 @@ impl UrlTableFactory for Naming {
 /// A failure that says what it is about.
 pub(crate) fn naming(name: &str, failure: SqlError) -> SqlError {
     match failure {
-        SqlError::Message(what) if !what.contains(name) => SqlError::new(format!("{name}: {what}")),
+        SqlError::Message(kind, what) if !what.contains(name) => SqlError::of(kind, format!("{name}: {what}")),
         other => other,
     }
 }

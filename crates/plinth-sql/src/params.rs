@@ -1,6 +1,6 @@
 //! Values for the parameters of statements: `$1`, `$name`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arrow_schema::DataType;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -9,33 +9,55 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan, Statement};
 
-/// Texts by the names of parameters, without the `$`.
+/// Values by the names of parameters, without the `$`.
 #[derive(Clone, Debug, Default)]
-pub struct Params(BTreeMap<String, String>);
+pub struct Params {
+    given: BTreeMap<String, Given>,
+    /// Whether a program gives them, not a user.
+    of_program: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Given {
+    /// What a user typed, which becomes what its place asks for.
+    Text(String),
+    /// A value of a program, which has its type.
+    Value(ScalarValue),
+}
 
 impl Params {
     /// The values of `NAME=VALUE`s.
     pub fn new(given: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self(given.into_iter().collect())
+        let given = given.into_iter().map(|(name, text)| (name, Given::Text(text))).collect();
+        Self { given, of_program: false }
+    }
+
+    /// Values that have types, by their names.
+    pub fn of_values(given: impl IntoIterator<Item = (String, ScalarValue)>) -> Self {
+        let given = given.into_iter().map(|(name, value)| (name, Given::Value(value))).collect();
+        Self { given, of_program: true }
     }
 
     /// Gives a parameter a value.
     pub fn set(&mut self, name: String, value: String) {
-        self.0.insert(name, value);
+        self.given.insert(name, Given::Text(value));
     }
 
     /// Takes a value away; false if there was none.
     pub fn unset(&mut self, name: &str) -> bool {
-        self.0.remove(name).is_some()
+        self.given.remove(name).is_some()
     }
 
-    /// All values by name.
+    /// All texts by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.given.iter().filter_map(|(name, given)| match given {
+            Given::Text(text) => Some((name.as_str(), text.as_str())),
+            Given::Value(_) => None,
+        })
     }
 
     /// Puts the values in the places of a plan. A text becomes what its place asks for, and stays text where a place asks
-    /// for nothing.
+    /// for nothing. A value becomes it if nothing is lost, and otherwise keeps its type, which the engine compares with the other.
     ///
     /// # Errors
     /// If a parameter has no value, or one that does not fit its type.
@@ -48,13 +70,29 @@ impl Params {
         if types.is_empty() {
             return Ok(plan);
         }
+        let stored = stored(&plan)?;
         let mut values = HashMap::with_capacity(types.len());
         for (id, data_type) in types {
             let name = id.strip_prefix('$').unwrap_or(&id);
-            let Some(text) = self.0.get(name) else {
-                return exec_err!("no value for {id}: --param {name}=VALUE gives one, in the shell \\set {name} VALUE");
+            let value = match self.given.get(name) {
+                Some(Given::Text(text)) => convert(&id, text, data_type.as_ref())?,
+                Some(Given::Value(value)) => match data_type.as_ref().map(|to| fitting(value, to)) {
+                    Some(Some(fitting)) => fitting,
+                    // What is compared may be of another type, but what is stored may not.
+                    Some(None) if stored.contains(&id) => {
+                        let to = data_type.as_ref().unwrap_or(&DataType::Null);
+                        return exec_err!("{id} is {value}, which is no {to}");
+                    }
+                    Some(None) | None => value.clone(),
+                },
+                None if self.of_program => return exec_err!("no value for {id}"),
+                None => {
+                    return exec_err!(
+                        "no value for {id}: --param {name}=VALUE gives one, in the shell \\set {name} VALUE"
+                    );
+                }
             };
-            values.insert(name.to_owned(), convert(&id, text, data_type.as_ref())?);
+            values.insert(name.to_owned(), value);
         }
         plan.with_param_values(ParamValues::from(values))
     }
@@ -77,6 +115,37 @@ fn types_of(plan: &LogicalPlan) -> Result<BTreeMap<String, Option<DataType>>, Da
     Ok(types)
 }
 
+/// The parameters that are values of rows themselves.
+fn stored(plan: &LogicalPlan) -> Result<BTreeSet<String>, DataFusionError> {
+    let mut stored = BTreeSet::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Values(values) = node {
+            for value in values.values.iter().flatten() {
+                if let Expr::Placeholder(Placeholder { id, .. }) = value {
+                    stored.insert(id.clone());
+                }
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(stored)
+}
+
+/// A value as one of another type, if that says the same.
+fn fitting(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
+    let from = value.data_type();
+    let converted = value.cast_to(to).ok()?;
+    if value.is_null() || from == *to {
+        return Some(converted);
+    }
+    if converted.is_null() {
+        return None;
+    }
+    // Text says what it means, and no number is exact as a binary fraction.
+    let same = from.is_string() || to.is_floating() || converted.cast_to(&from).is_ok_and(|back| back == *value);
+    same.then_some(converted)
+}
+
 fn convert(id: &str, text: &str, data_type: Option<&DataType>) -> Result<ScalarValue, DataFusionError> {
     let value = ScalarValue::Utf8(Some(text.to_owned()));
     match data_type {
@@ -86,5 +155,31 @@ fn convert(id: &str, text: &str, data_type: Option<&DataType>) -> Result<ScalarV
             let converted = value.cast_to(to).map_err(|_| failed())?;
             if converted.is_null() { Err(failed()) } else { Ok(converted) }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_become_what_says_the_same() {
+        let int = |n| ScalarValue::Int64(Some(n));
+        let float = |n| ScalarValue::Float64(Some(n));
+        let text = |t: &str| ScalarValue::Utf8(Some(t.to_owned()));
+        let fits = |value: &ScalarValue, to| fitting(value, &to);
+        assert_eq!(fits(&int(5), DataType::Int16), Some(ScalarValue::Int16(Some(5))));
+        assert_eq!(fits(&int(70_000), DataType::Int16), None);
+        assert_eq!(fits(&float(7.0), DataType::Int64), Some(int(7)));
+        assert_eq!(fits(&float(7.5), DataType::Int64), None);
+        assert_eq!(fits(&float(0.1), DataType::Float32), Some(ScalarValue::Float32(Some(0.1))));
+        assert_eq!(fits(&text("x"), DataType::Utf8View), Some(ScalarValue::Utf8View(Some("x".to_owned()))));
+        assert_eq!(fits(&text("2024-01-01"), DataType::Date32), Some(ScalarValue::Date32(Some(19_723))));
+        assert_eq!(fits(&text("x"), DataType::Date32), None);
+        let price = ScalarValue::Decimal128(Some(15), 2, 1);
+        assert_eq!(fits(&price, DataType::Decimal128(6, 2)), Some(ScalarValue::Decimal128(Some(150), 6, 2)));
+        assert_eq!(fits(&ScalarValue::Decimal128(Some(15), 3, 3), DataType::Decimal128(6, 2)), None);
+        assert!(fits(&ScalarValue::Null, DataType::Int8).unwrap().is_null());
     }
 }

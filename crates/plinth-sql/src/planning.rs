@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
+use arrow_schema::SchemaRef;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::session_state::SessionState;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::Optimizer;
-use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::parser::Statement;
 
 use crate::narrow::{Narrow, Words};
@@ -34,11 +35,28 @@ pub(crate) async fn logical(state: &mut SessionState, statement: Statement) -> R
     }
 }
 
-/// Starts a query.
-pub(crate) async fn start(mut state: SessionState, plan: LogicalPlan) -> Result<SendableRecordBatchStream> {
+/// A query that can be started.
+#[derive(Debug)]
+pub(crate) struct Physical {
+    plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+}
+
+impl Physical {
+    pub(crate) fn schema(&self) -> SchemaRef {
+        self.plan.schema()
+    }
+
+    pub(crate) fn start(self) -> Result<SendableRecordBatchStream> {
+        execute_stream(self.plan, self.context)
+    }
+}
+
+/// Plans a query to its operators.
+pub(crate) async fn physical(mut state: SessionState, plan: LogicalPlan) -> Result<Physical> {
     let optimized = optimized(&mut state, plan)?;
     let plan = state.query_planner().create_physical_plan(&optimized, &state).await?;
-    execute_stream(plan, state.task_ctx())
+    Ok(Physical { plan, context: state.task_ctx() })
 }
 
 /// As the engine would have it, without the rules that would find nothing to do.

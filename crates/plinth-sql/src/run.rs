@@ -17,6 +17,7 @@ use plinth_datafusion::PlinthConfig;
 use plinth_profile::{Profile, Profiler, ProfilerOptions, Stage};
 
 use crate::error::{Result, SqlError};
+use crate::statements::Planned;
 use crate::{Params, Session};
 
 /// Batches that wait for their reader.
@@ -56,32 +57,83 @@ impl Session {
         params: &Params,
         profiler: &Profiler,
     ) -> Result<SendableRecordBatchStream> {
-        let (session, params, profiler) = (Arc::clone(self), params.clone(), profiler.clone());
-        let (started, schema) = oneshot::channel();
-        let (mut sender, batches) = mpsc::channel(AHEAD);
+        let (session, params, planner) = (Arc::clone(self), params.clone(), profiler.clone());
         // Planning is not handing over rows, though it happens on the way.
         profiler.part_of(Stage::Plan.into(), None);
-        let output = profiler.clone();
-        let work = async move {
-            let mut stream = match profiler.around(Stage::Plan, session.execute_with(statement, &params)).await {
-                Ok(stream) => stream,
-                Err(error) => return drop(started.send(Err(error))),
-            };
-            if started.send(Ok(stream.schema())).is_err() {
+        let begun = async move { planner.around(Stage::Plan, session.execute_with(statement, &params)).await };
+        hand_over(begun, profiler.clone()).await
+    }
+
+    /// Plans a statement on the runtime's threads. A query waits for [`Query::start`], or is never run; any other statement is over
+    /// when this returns, but for the rows that it answers.
+    ///
+    /// # Errors
+    /// If the statement is refused, or is no query and fails.
+    pub async fn plan(self: &Arc<Self>, statement: Statement, params: &Params) -> Result<Query> {
+        let (session, params) = (Arc::clone(self), params.clone());
+        let planned = SpawnedTask::spawn(async move { session.planned(statement, &params).await }).await;
+        Ok(Query(planned.map_err(|_| SqlError::new(PANICKED))??))
+    }
+}
+
+/// A statement that [`Session::plan`] has planned.
+pub struct Query(Planned);
+
+impl std::fmt::Debug for Query {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Query").field("waits", &self.waits()).field("schema", &self.schema()).finish()
+    }
+}
+
+impl Query {
+    /// Its columns.
+    pub fn schema(&self) -> SchemaRef {
+        match &self.0 {
+            Planned::Query(plan) => plan.schema(),
+            Planned::Done(rows) => rows.schema(),
+        }
+    }
+
+    /// Whether nothing has run yet.
+    pub fn waits(&self) -> bool {
+        matches!(self.0, Planned::Query(_))
+    }
+
+    /// Starts it as [`Session::start`] does.
+    ///
+    /// # Errors
+    /// If it fails before its rows come.
+    pub async fn start(self) -> Result<SendableRecordBatchStream> {
+        hand_over(async move { Ok(self.0.rows()?) }, Profiler::off()).await
+    }
+}
+
+/// Lets the rows of what begins be made by a task of its own.
+async fn hand_over(
+    begun: impl Future<Output = Result<SendableRecordBatchStream>> + Send + 'static,
+    profiler: Profiler,
+) -> Result<SendableRecordBatchStream> {
+    let (started, schema) = oneshot::channel();
+    let (mut sender, batches) = mpsc::channel(AHEAD);
+    let work = async move {
+        let mut stream = match begun.await {
+            Ok(stream) => stream,
+            Err(error) => return drop(started.send(Err(error))),
+        };
+        if started.send(Ok(stream.schema())).is_err() {
+            return;
+        }
+        while let Some(batch) = stream.next().await {
+            if sender.send(batch).await.is_err() {
                 return;
             }
-            while let Some(batch) = stream.next().await {
-                if sender.send(batch).await.is_err() {
-                    return;
-                }
-            }
-        };
-        let task = SpawnedTask::spawn(async move { output.around(Stage::Output, work).await });
-        match schema.await {
-            Ok(schema) => Ok(Box::pin(Rows { schema: schema?, batches, task: Some(task) })),
-            // The panic hook has told what happened.
-            Err(_) => Err(SqlError::new(PANICKED)),
         }
+    };
+    let task = SpawnedTask::spawn(async move { profiler.around(Stage::Output, work).await });
+    match schema.await {
+        Ok(schema) => Ok(Box::pin(Rows { schema: schema?, batches, task: Some(task) })),
+        // The panic hook has told what happened.
+        Err(_) => Err(SqlError::new(PANICKED)),
     }
 }
 

@@ -19,7 +19,11 @@ pub(crate) const STACK: usize = 64 << 20;
 /// How long writers on threads that block may take to remove their files.
 const REMOVAL: Duration = Duration::from_millis(500);
 
-fn runtime(threads: usize) -> Result<Runtime> {
+/// Threads with room for deep statements, on which sessions work.
+///
+/// # Errors
+/// If threads can't be started.
+pub fn start_runtime(threads: usize) -> Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_name("plinth-sql")
@@ -39,7 +43,7 @@ pub fn block_on<T, E: From<SqlError>>(
     interrupt: &Interrupt,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    let runtime = runtime(threads)?;
+    let runtime = start_runtime(threads)?;
     let result = runtime.block_on(interrupt.unless_asked(work));
     if result.is_err() {
         // Writers on threads that block remove their files as they are dropped; what is too slow for that is swept.
@@ -65,7 +69,7 @@ impl Connection {
     /// # Errors
     /// If `db` is not a folder that can be read, or threads can't be started.
     pub fn open(options: &SessionOptions) -> Result<Self> {
-        Ok(Self { session: Arc::new(Session::new(options)?), runtime: runtime(options.threads)? })
+        Ok(Self { session: Arc::new(Session::new(options)?), runtime: start_runtime(options.threads)? })
     }
 
     /// The session.

@@ -126,7 +126,7 @@ pub fn parse_schema(text: &str) -> Result<SchemaRef> {
     let state = SessionContext::new_with_config(config).state();
     let plan = state.create_logical_plan(&statement).now_or_never().ok_or_else(|| fail("not columns"))?;
     let plan = plan.map_err(|e| match e.into() {
-        SqlError::Message(what) => fail(&what),
+        SqlError::Message(_, what) => fail(&what),
         other => other,
     })?;
     let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) = plan else { return Err(fail("not columns")) };
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn what_is_no_schema_is_said() {
         for text in ["", "id", "id BIGINT, id TEXT", "id NONSENSE", "id INT) STORED AS CSV LOCATION 'x'; --"] {
-            let Err(SqlError::Message(what)) = parse_schema(text) else { panic!("{text}") };
+            let Err(SqlError::Message(_, what)) = parse_schema(text) else { panic!("{text}") };
             assert!(what.contains("; columns and types are expected") && !what.contains('\n'), "{what}");
         }
     }

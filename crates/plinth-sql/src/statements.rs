@@ -26,7 +26,7 @@ use super::names::normal;
 use super::numbers::keep_digits;
 use super::rows::{Created, Done, constraints, refuse_options};
 use super::{Params, Session, depth, engine, habits, planning};
-use crate::error::{Result, SqlError};
+use crate::error::{ErrorKind, Result, SqlError};
 use crate::interrupt::Interrupt;
 
 /// Splits a text into statements.
@@ -56,6 +56,23 @@ fn take_cluster(statement: &mut Statement) -> Result<Vec<String>, DataFusionErro
     Ok(names)
 }
 
+/// What has become of a statement: nothing yet, or all that it does but for handing over its rows.
+pub(crate) enum Planned {
+    /// A query, which runs as its rows are asked for.
+    Query(planning::Physical),
+    /// What another statement answers.
+    Done(SendableRecordBatchStream),
+}
+
+impl Planned {
+    pub(crate) fn rows(self) -> Result<SendableRecordBatchStream, DataFusionError> {
+        match self {
+            Self::Query(plan) => plan.start(),
+            Self::Done(rows) => Ok(rows),
+        }
+    }
+}
+
 impl Session {
     /// Plans and starts a statement. Rows come as the stream is polled; statements without rows are over when this
     /// returns.
@@ -70,7 +87,12 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::execute`].
-    pub async fn execute_with(&self, mut statement: Statement, params: &Params) -> Result<SendableRecordBatchStream> {
+    pub async fn execute_with(&self, statement: Statement, params: &Params) -> Result<SendableRecordBatchStream> {
+        Ok(self.planned(statement, params).await?.rows()?)
+    }
+
+    /// Plans a statement, and runs one that is no query.
+    pub(crate) async fn planned(&self, mut statement: Statement, params: &Params) -> Result<Planned> {
         self.stores.begin_statement();
         if let Some(prepared) = self.prepared_statement(&statement)? {
             statement = prepared;
@@ -80,8 +102,8 @@ impl Session {
         refuse_options(&statement)?;
         resolve_windows(&mut statement)?;
         match self.change_rows(&statement, params).await.map_err(explain_missing)? {
-            Some(Done::Rows(rows)) => return Ok(count_stream(Some(rows))?),
-            Some(Done::Nothing) => return Ok(count_stream(None)?),
+            Some(Done::Rows(rows)) => return Ok(Planned::Done(count_stream(Some(rows))?)),
+            Some(Done::Nothing) => return Ok(Planned::Done(count_stream(None)?)),
             None => {}
         }
         let cluster = take_cluster(&mut statement)?;
@@ -101,33 +123,36 @@ impl Session {
             }
             _ => {}
         }
-        match plan {
+        let done = match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if self.is_file_table(&create.name) => {
-                Ok(self.create_table(create, cluster).await?)
+                self.create_table(create, cluster).await?
             }
             _ if !cluster.is_empty() => {
-                Err(SqlError::new("CLUSTER BY: only tables of files have an order; open a folder of tables (--db)"))
+                return Err(SqlError::new(
+                    "CLUSTER BY: only tables of files have an order; open a folder of tables (--db)",
+                ));
             }
             LogicalPlan::Ddl(DdlStatement::DropTable(drop)) if self.is_file_table(&drop.name) => {
                 if let Some(Entry::Store(folder)) = self.database.find(drop.name.table())? {
                     self.drop_store(&folder).await?;
-                    return Ok(count_stream(None)?);
+                    return Ok(Planned::Done(count_stream(None)?));
                 }
                 // DataFusion swallows the refusal, and with IF EXISTS reports success.
                 self.database.refuse_drop(drop.name.table())?;
                 let plan = LogicalPlan::Ddl(DdlStatement::DropTable(drop));
-                Ok(self.context.execute_logical_plan(plan).await?.execute_stream().await?)
+                self.context.execute_logical_plan(plan).await?.execute_stream().await?
             }
             plan @ (LogicalPlan::Copy(_) | LogicalPlan::Dml(_)) => {
-                Ok(DataFrame::new(self.state_for_writing(), plan).execute_stream().await?)
+                DataFrame::new(self.state_for_writing(), plan).execute_stream().await?
             }
-            plan if is_query(&plan) => Ok(planning::start(state, plan).await?),
+            plan if is_query(&plan) => return Ok(Planned::Query(planning::physical(state, plan).await?)),
             plan => {
                 let about = subject(&plan);
                 let run = async { self.context.execute_logical_plan(plan).await?.execute_stream().await };
-                Ok(run.await.map_err(|e| about.iter().fold(SqlError::from(e), |e, name| engine::naming(name, e)))?)
+                run.await.map_err(|e| about.iter().fold(SqlError::from(e), |e, name| engine::naming(name, e)))?
             }
-        }
+        };
+        Ok(Planned::Done(done))
     }
 
     /// Partitions get neighbouring rows, so that what is written keeps their order, rather than batches in turn.
@@ -207,17 +232,24 @@ impl Session {
 
 /// Says of a table that is not there what the user can make of it.
 fn explain_missing(error: DataFusionError) -> SqlError {
-    let SqlError::Message(text) = SqlError::from(error) else { return SqlError::Interrupted };
+    let SqlError::Message(kind, text) = SqlError::from(error) else { return SqlError::Interrupted };
     let name = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
     // In another schema than the one that paths are in.
     let elsewhere = name.and_then(|name| name.strip_prefix("datafusion."));
-    SqlError::Message(match elsewhere.or(name) {
-        Some(url) if url.contains("://") => format!("{url}: only files of this machine can be read"),
-        Some(path) if elsewhere.is_none() && path.contains(['/', '.', '*']) => format!("{path}: no such file"),
+    match elsewhere.or(name) {
+        Some(url) if url.contains("://") => {
+            SqlError::of(ErrorKind::NotSupported, format!("{url}: only files of this machine can be read"))
+        }
+        Some(path) if elsewhere.is_none() && path.contains(['/', '.', '*']) => {
+            SqlError::of(ErrorKind::Operation, format!("{path}: no such file"))
+        }
         // Spelled out already.
-        Some(name) => format!("no table \"{name}\"; SHOW TABLES lists what there is, FROM 'path' reads a file"),
-        None => text,
-    })
+        Some(name) => SqlError::Message(
+            kind,
+            format!("no table \"{name}\"; SHOW TABLES lists what there is, FROM 'path' reads a file"),
+        ),
+        None => SqlError::Message(kind, text),
+    }
 }
 
 /// The file of a new table. A name that leads elsewhere, or that a listing would hide, has none.

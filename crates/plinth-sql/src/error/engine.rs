@@ -82,7 +82,7 @@ pub(super) fn sentence(error: &DataFusionError) -> String {
 }
 
 /// Whether what the engine takes for its own mistake is one of types in the statement.
-fn is_of_types(what: &str) -> bool {
+pub(super) fn is_of_types(what: &str) -> bool {
     ["Function '", "Failed to coerce", "Expect", "Cannot infer"].iter().any(|beginning| what.starts_with(beginning))
 }
 

@@ -18,6 +18,7 @@ use plinth_datafusion::Writing;
 use plinth_encoding::text::{compact, compact_batch};
 use plinth_rowstore::{TableError, Transaction};
 
+use crate::error::{ErrorKind, SqlError};
 use crate::{Params, Session};
 
 /// Bytes that a transaction takes for each row that changes, beside its values.
@@ -63,19 +64,23 @@ impl Changes {
 
 /// A table's error in the words of SQL.
 pub(super) fn explain(statement: &str, error: TableError) -> DataFusionError {
-    match error {
-        TableError::Duplicate { key } if statement.starts_with("INSERT") => DataFusionError::Execution(format!(
-            "{statement}: a row with the key {key} is there already, or comes twice; ON CONFLICT DO NOTHING or DO UPDATE says what \
-             becomes of it"
-        )),
-        TableError::Duplicate { key } => {
-            DataFusionError::Execution(format!("{statement}: two rows would have the key {key}"))
-        }
-        TableError::Conflict { key } => DataFusionError::Execution(format!(
-            "{statement}: the row with the key {key} was changed by another transaction since this one began; begin again"
-        )),
-        other => DataFusionError::Execution(format!("{statement}: {other}")),
-    }
+    let (kind, what) = match error {
+        TableError::Duplicate { key } if statement.starts_with("INSERT") => (
+            ErrorKind::Constraint,
+            format!(
+                "a row with the key {key} is there already, or comes twice; ON CONFLICT DO NOTHING or DO UPDATE says what becomes \
+                 of it"
+            ),
+        ),
+        TableError::Duplicate { key } => (ErrorKind::Constraint, format!("two rows would have the key {key}")),
+        TableError::Conflict { key } => (
+            ErrorKind::Operation,
+            format!("the row with the key {key} was changed by another transaction since this one began; begin again"),
+        ),
+        other @ TableError::NotUnique { .. } => (ErrorKind::Constraint, other.to_string()),
+        other => (ErrorKind::Operation, other.to_string()),
+    };
+    SqlError::of(kind, format!("{statement}: {what}")).into()
 }
 
 impl Session {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use arrow_array::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::common::ScalarValue;
 use futures::StreamExt;
 
 use crate::runtime::STACK;
@@ -275,6 +276,26 @@ fn changes_are_prepared_and_take_parameters() {
     assert_eq!(db.run_with("DELETE FROM t WHERE id = $id", &params).unwrap(), ["1"]);
     db.fails("EXPLAIN DELETE FROM t", "EXPLAIN a SELECT");
     assert_eq!(db.rows("SELECT count(*) FROM t"), ["4"]);
+}
+
+#[test]
+fn values_of_programs_are_stored_as_what_their_column_holds() {
+    let (_dir, db) = people();
+    let run = |sql: &str, values: Vec<ScalarValue>| {
+        let values = values.into_iter().enumerate().map(|(at, value)| ((at + 1).to_string(), value));
+        let params = Params::of_values(values);
+        let statement = parse(sql).unwrap().remove(0);
+        db.runtime.block_on(async { db.session.execute_with(statement, &params).await.map(drop) })
+    };
+    let text = |text: &str| ScalarValue::Utf8(Some(text.to_owned()));
+    let int = |n| ScalarValue::Int64(Some(n));
+    run("INSERT INTO t VALUES ($1, $2, $3)", vec![int(7), text("g"), ScalarValue::Null]).unwrap();
+    run("INSERT INTO t VALUES ($1, $2, $3)", vec![ScalarValue::Float64(Some(8.0)), text("h"), int(80)]).unwrap();
+    let refused = run("INSERT INTO t VALUES ($1, $2, $3)", vec![int(9), text("i"), int(1 << 40)]).unwrap_err();
+    assert!(refused.to_string().contains("$3 is 1099511627776, which is no"), "{refused}");
+    run("UPDATE t SET name = $1, n = $2 WHERE id = $3", vec![text("G"), int(1), int(7)]).unwrap();
+    run("DELETE FROM t WHERE id < $1", vec![ScalarValue::Float64(Some(6.5))]).unwrap();
+    assert_eq!(db.rows(ALL), ["7 G 1", "8 h 80"]);
 }
 
 #[test]
