@@ -92,7 +92,7 @@ impl ForeignTable {
 }
 
 fn open(inputs: &[PathBuf], options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
-    plinth_ingest::open(inputs, options).map_err(|e| DataFusionError::Execution(e.to_string()))
+    plinth_ingest::open(inputs, options).map_err(|e| DataFusionError::External(Box::new(e)))
 }
 
 impl TableProvider for ForeignTable {

@@ -135,8 +135,8 @@ impl FileFormat for PlinthFormat {
 
 /// Makes [`PlinthFormat`]s, for `STORED AS PLINTH`, `COPY ... TO 'x.plinth'` and listing tables.
 ///
-/// `OPTIONS` it knows: `effort` (`plain`, `fast`, `balanced` or `compact`), `row_group_rows`, `threads`, and `replace` (`true` to
-/// replace an existing file).
+/// `OPTIONS` it knows: `effort` (`plain`, `fast`, `balanced` or `compact`), `index` (columns to index, with commas between them),
+/// `row_group_rows`, `threads`, and `replace` (`true` to replace an existing file).
 #[derive(Debug, Default)]
 pub struct PlinthFormatFactory {
     options: FileOptions,
@@ -192,6 +192,7 @@ fn with_options(mut writer: WriterOptions, options: &HashMap<String, String>) ->
                     _ => return Err(bad("plain, fast, balanced or compact")),
                 }
             }
+            "index" => writer.index = value.split(',').map(|column| column.trim().to_owned()).collect(),
             "row_group_rows" => writer.row_group_rows = number()?,
             "threads" => writer.threads = number()?,
             "replace" => {
@@ -203,7 +204,7 @@ fn with_options(mut writer: WriterOptions, options: &HashMap<String, String>) ->
             }
             _ => {
                 return Err(DataFusionError::Configuration(format!(
-                    "option {name} is not one of those for Plinth files: effort, row_group_rows, threads, replace"
+                    "option {name} is not one of those for Plinth files: effort, index, row_group_rows, threads, replace"
                 )));
             }
         }

@@ -89,9 +89,13 @@ impl PathTables {
             Err(_) if !is_path => Ok(Target::Unknown),
             Err(_) if !url_scheme && name.contains(['*', '?', '[']) => self.pattern(name),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                Err(DataFusionError::Plan(format!("{}: no such file or folder", path.display())))
+                let what = format!("{}: no such file or folder", path.display());
+                Err(DataFusionError::IoError(std::io::Error::new(e.kind(), what)))
             }
-            Err(e) => Err(DataFusionError::Plan(format!("{}: cannot be opened: {e}", path.display()))),
+            Err(e) => {
+                let what = format!("{}: cannot be opened: {e}", path.display());
+                Err(DataFusionError::IoError(std::io::Error::new(e.kind(), what)))
+            }
         }
     }
 

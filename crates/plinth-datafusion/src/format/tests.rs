@@ -9,11 +9,17 @@ fn parse(options: &[(&str, &str)]) -> Result<WriterOptions> {
 
 #[test]
 fn options_are_read_and_mistakes_named() {
-    let options =
-        parse(&[("format.effort", "Compact"), ("format.row_group_rows", "1024"), ("replace", "true")]).unwrap();
+    let options = parse(&[
+        ("format.effort", "Compact"),
+        ("index", "a, b"),
+        ("format.row_group_rows", "1024"),
+        ("replace", "true"),
+    ])
+    .unwrap();
     assert!(matches!(options.effort, Effort::Compact));
     assert_eq!(options.row_group_rows, 1024);
     assert!(options.replace);
+    assert_eq!(options.index, ["a", "b"]);
     for (key, value) in
         [("effort", "most"), ("row_group_rows", "0"), ("threads", "two"), ("replace", "1"), ("level", "3")]
     {
