@@ -1,6 +1,8 @@
 //! One-word chores: `cargo xtask NAME`. They need more than the toolchain of `rust-toolchain.toml`; `.ci/run` installs what
 //! checking for macOS and Windows takes, and leaves the others alone.
 
+mod python;
+
 use std::process::{Command, ExitCode, Stdio};
 
 /// A chore: its name, what it is for, and the command with what it finds in its environment.
@@ -119,11 +121,32 @@ const CHORES: [Chore; 5] = [
     },
 ];
 
+/// Chores that are more than a command: their names, what they are for, and what they do with the caller's arguments.
+type Steps = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
+
+const STEPS: [Steps; 2] = [
+    ("python", "tests of the Python package, in a virtual environment of their own", python::test),
+    ("wheel", "wheels of the Python package for Linux (needs the targets `*-unknown-linux-gnu`)", python::wheels),
+];
+
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
+    if let Some((_, _, work)) = STEPS.iter().find(|(step, ..)| *step == name) {
+        let arguments: Vec<String> = std::env::args().skip(2).collect();
+        return match work(&arguments) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(what) => {
+                eprintln!("{what}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let Some(chore) = CHORES.iter().find(|chore| chore.name == name) else {
         for chore in &CHORES {
             eprintln!("cargo xtask {:<8} {}", chore.name, chore.about);
+        }
+        for (name, about, _) in &STEPS {
+            eprintln!("cargo xtask {name:<8} {about}");
         }
         return ExitCode::from(2);
     };

@@ -1,0 +1,187 @@
+//! The rows of a statement, for Python: fetched as tuples, or handed over as a stream of Arrow's.
+
+use std::sync::{Arc, Mutex};
+
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use plinth_core::sync::lock;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyList, PyTuple};
+
+use crate::c_data::{CSchema, export};
+use crate::error::Failure;
+use crate::inner::{Running, Source};
+use crate::values::tuples;
+use crate::wait::{raise_again, without_lock};
+
+/// What a statement answers.
+#[pyclass(frozen, module = "plinth._native")]
+#[derive(Debug)]
+pub(crate) struct Rows {
+    source: Arc<Source>,
+    fetching: Mutex<Fetching>,
+}
+
+/// Rows that are fetched one after the other.
+#[derive(Debug, Default)]
+struct Fetching {
+    running: Option<Arc<Running>>,
+    /// What is left of the last batch.
+    batch: Option<RecordBatch>,
+}
+
+impl Fetching {
+    /// At least one row of at most `most`, unless there is none.
+    fn take(&mut self, source: &Source, most: usize) -> Result<Option<RecordBatch>, Failure> {
+        let running = match &self.running {
+            Some(running) => Arc::clone(running),
+            None => Arc::clone(self.running.insert(source.open()?)),
+        };
+        loop {
+            let batch = match self.batch.take() {
+                Some(batch) => batch,
+                None => match running.next()? {
+                    Some(batch) => batch,
+                    None => return Ok(None),
+                },
+            };
+            if batch.num_rows() > most {
+                self.batch = Some(batch.slice(most, batch.num_rows() - most));
+                return Ok(Some(batch.slice(0, most)));
+            }
+            if batch.num_rows() > 0 {
+                return Ok(Some(batch));
+            }
+        }
+    }
+}
+
+impl Rows {
+    pub(crate) fn new(source: Arc<Source>) -> Self {
+        Self { source, fetching: Mutex::default() }
+    }
+}
+
+#[pymethods]
+impl Rows {
+    /// Names, types as Arrow writes them, and whether there may be NULL.
+    #[getter]
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let schema = self.source.schema();
+        let columns = schema.fields().iter();
+        PyList::new(
+            py,
+            columns
+                .map(|field| (field.name().clone(), field.data_type().to_string(), field.is_nullable()))
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    /// Whether the statement is a query, whose rows are made as they are asked for.
+    #[getter]
+    fn is_query(&self) -> bool {
+        self.source.answer().is_none()
+    }
+
+    /// Rows that the statement has changed, if it is one that says so.
+    #[getter]
+    fn changed(&self) -> Option<u64> {
+        let batch = self.source.answer()?.first()?;
+        let counts = batch.column_by_name("count")?.as_primitive_opt::<UInt64Type>()?;
+        (batch.num_columns() == 1 && batch.num_rows() == 1).then(|| counts.value(0))
+    }
+
+    /// The next rows as tuples: at most `most`, or all that are left.
+    #[pyo3(signature = (most=None))]
+    fn fetch<'py>(&self, py: Python<'py>, most: Option<usize>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let mut rows = Vec::new();
+        loop {
+            let left = most.map_or(usize::MAX, |most| most.saturating_sub(rows.len()));
+            if left == 0 {
+                return Ok(rows);
+            }
+            // Never both: a thread that holds this lock may need the interpreter's.
+            match py.detach(|| lock(&self.fetching).take(&self.source, left))? {
+                Some(batch) => rows.extend(tuples(py, &batch)?),
+                None => return Ok(rows),
+            }
+        }
+    }
+
+    /// Runs a query from its beginning in the background: the first rows of `fetch` come sooner.
+    fn start(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            let mut fetching = lock(&self.fetching);
+            if fetching.running.is_none() {
+                fetching.running = Some(self.source.open()?);
+            }
+            Ok::<_, Failure>(())
+        })?;
+        Ok(())
+    }
+
+    /// The same rows once more, fetched from the first.
+    fn again(&self) -> Self {
+        Self::new(Arc::clone(&self.source))
+    }
+
+    /// Ends the fetching of rows.
+    fn close(&self, py: Python<'_>) {
+        if let Some(running) = py.detach(|| std::mem::take(&mut *lock(&self.fetching))).running {
+            running.cancel();
+        }
+    }
+
+    /// The columns as a capsule of Arrow's.
+    fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = CSchema::of_schema(self.source.schema()).map_err(Failure::Data)?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    /// All rows, from the first, as a capsule of Arrow's.
+    fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        // What has no counterpart in C is told before anything runs.
+        CSchema::of_schema(self.source.schema()).map_err(Failure::Data)?;
+        let source = Arc::clone(&self.source);
+        let running = py.detach(|| source.open())?;
+        let next = move || {
+            let next = without_lock(|| running.next());
+            next.map_err(|failure| {
+                source.fail(&failure);
+                let text = failure.to_string();
+                resignal(failure);
+                text
+            })
+        };
+        let stream = export(Arc::clone(self.source.schema()), Box::new(next));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// Raises why the rows of the last stream ended, if that was an error.
+    fn raise_failure(&self) -> PyResult<()> {
+        self.source.take_failure().map_or(Ok(()), |failure| Err(failure.into()))
+    }
+
+    /// All batches as they are, counted: what a query costs without anything made of its rows.
+    fn drain(&self, py: Python<'_>) -> PyResult<u64> {
+        let rows = py.detach(|| {
+            let running = self.source.open()?;
+            let mut rows = 0_u64;
+            while let Some(batch) = running.next()? {
+                rows += batch.num_rows() as u64;
+            }
+            Ok::<_, Failure>(rows)
+        })?;
+        Ok(rows)
+    }
+}
+
+/// A signal whose handler raised an exception within a call of C is to be raised by the interpreter once more.
+fn resignal(failure: Failure) {
+    let Failure::Python(error) = failure else { return };
+    let keyboard = Python::try_attach(|py| error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py));
+    if keyboard == Some(true) {
+        raise_again();
+    }
+}
