@@ -79,7 +79,7 @@ pub use plinth_core::simd::Level;
 pub use pool::BudgetPool;
 pub use predicate::{PredicateTranslator, can_own};
 pub use profile::{ProfileOperators, profile_tasks};
-pub use rows::{StoreTable, Stores, Writing};
+pub use rows::{OpenTables, StoreTable, Stores, Writing};
 pub use scalar::{to_plinth, to_scalar_value};
 pub use sink::{WriteExec, write_plan, write_streams};
 pub use source::PlinthSource;

@@ -52,6 +52,7 @@ pub use engine::plinth_files;
 pub use error::{ErrorKind, Result, SqlError, one_line};
 pub use interrupt::{Interrupt, Running};
 pub use params::Params;
+pub use plinth_datafusion::OpenTables;
 pub use run::Query;
 pub use runtime::{Connection, Rows, block_on, start_runtime};
 pub use session::{Session, SessionOptions};

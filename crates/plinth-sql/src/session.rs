@@ -21,8 +21,9 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
-    BudgetPool, FileOptions, GuardMemory, NamelessSpills, NativeOperators, NativeSorts, ParquetScans, PlinthConfig,
-    ProfileOperators, Stores, WindowsByPartition, bounded_functions, checked_sum, honest_aggregates, profile_tasks,
+    BudgetPool, FileOptions, GuardMemory, NamelessSpills, NativeOperators, NativeSorts, OpenTables, ParquetScans,
+    PlinthConfig, ProfileOperators, Stores, WindowsByPartition, bounded_functions, checked_sum, honest_aggregates,
+    profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
@@ -72,6 +73,8 @@ pub struct SessionOptions {
     pub io: IoOptions,
     /// How rows are found by values of columns with an index.
     pub access: Access,
+    /// Tables that are open for writing: sessions of a process that are to write to the same ones share them.
+    pub tables: OpenTables,
     /// The request to stop that statements listen to.
     pub interrupt: Interrupt,
     /// Bytes that the process holds ([`plinth_io::mapped_bytes`] among them), where its allocator counts them: then the limit holds
@@ -88,6 +91,7 @@ impl Default for SessionOptions {
             threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             io: IoOptions::default(),
             access: Access::Auto,
+            tables: OpenTables::default(),
             interrupt: Interrupt::default(),
             allocated: None,
         }
@@ -133,7 +137,7 @@ impl Session {
             // The rest is for the query that makes the rows, which may have to sort them.
             writer: writer.charged_to(&budget, options.memory / 4, options.threads),
         };
-        let stores = Arc::new(Stores::new(engine::store_options(&files, options.memory)));
+        let stores = Arc::new(Stores::sharing(engine::store_options(&files, options.memory), options.tables.clone()));
         let database = Arc::new(Database::new(options.db.as_deref(), files.clone(), Arc::clone(&stores))?);
         let schema = MemoryCatalogProvider::new();
         schema.register_schema("public", Arc::clone(&database) as _)?;

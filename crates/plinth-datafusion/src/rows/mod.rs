@@ -8,5 +8,5 @@ mod point;
 mod stores;
 mod table;
 
-pub use stores::{Stores, Writing};
+pub use stores::{OpenTables, Stores, Writing};
 pub use table::StoreTable;

@@ -9,12 +9,40 @@ use std::time::{Duration, SystemTime};
 
 use crate::error::from_table;
 use datafusion_common::{DataFusionError, Result, exec_err};
+use plinth_core::sync::lock;
 use plinth_rowstore::{Committed, Snapshot, Table, TableError, TableOptions, Transaction, View};
 
 /// Files that changed so shortly before they were read may change again without showing it.
 const CLOCK: Duration = Duration::from_millis(100);
 
-/// The tables that a session has open. One that it has written to stays open for writing until [`Stores`] is dropped; others are
+/// The tables that are open for writing: of one session, or of several of a process, which then write to the same tables. Clones are
+/// the same.
+#[derive(Clone, Debug, Default)]
+pub struct OpenTables(Arc<Mutex<HashMap<PathBuf, Arc<Table>>>>);
+
+impl OpenTables {
+    fn get(&self, folder: &Path) -> Option<Arc<Table>> {
+        lock(&self.0).get(folder).map(Arc::clone)
+    }
+
+    /// A table, opened if it is not.
+    fn open(&self, folder: &Path, options: &TableOptions) -> Result<Arc<Table>> {
+        let mut tables = lock(&self.0);
+        if let Some(table) = tables.get(folder) {
+            return Ok(Arc::clone(table));
+        }
+        let table = Arc::new(Table::open(folder, options.clone()).map_err(from_table)?);
+        tables.insert(folder.to_path_buf(), Arc::clone(&table));
+        Ok(table)
+    }
+
+    fn remove(&self, folder: &Path) -> Option<Arc<Table>> {
+        lock(&self.0).remove(folder)
+    }
+}
+
+/// The tables that a session has open. One that it has written to stays open for writing until [`Stores`] is dropped, and all that share
+/// it; others are
 /// read as they are when a statement begins, whichever process writes to them.
 #[derive(Debug)]
 pub struct Stores {
@@ -24,7 +52,7 @@ pub struct Stores {
 
 #[derive(Debug, Default)]
 struct State {
-    writers: HashMap<PathBuf, Arc<Table>>,
+    writers: OpenTables,
     readers: HashMap<PathBuf, Reader>,
     /// What the statement that runs sees.
     views: HashMap<PathBuf, View>,
@@ -73,7 +101,12 @@ enum Seen {
 impl Stores {
     /// None yet, to be opened with these options.
     pub fn new(options: TableOptions) -> Self {
-        Self { options, state: Mutex::default() }
+        Self::sharing(options, OpenTables::default())
+    }
+
+    /// None yet, but those that others have open for writing.
+    pub fn sharing(options: TableOptions, writers: OpenTables) -> Self {
+        Self { options, state: Mutex::new(State { writers, ..State::default() }) }
     }
 
     /// How tables are opened.
@@ -207,7 +240,7 @@ impl State {
     /// A table to be read as it is now.
     fn table(&mut self, folder: &Path, options: &TableOptions) -> Result<Arc<Table>> {
         if let Some(table) = self.writers.get(folder) {
-            return Ok(Arc::clone(table));
+            return Ok(table);
         }
         let files = looks(folder)?;
         if let Some(reader) = self.readers.get(folder).filter(|reader| reader.is_current(&files)) {
@@ -220,12 +253,8 @@ impl State {
     }
 
     fn writer(&mut self, folder: &Path, options: &TableOptions) -> Result<Arc<Table>> {
-        if let Some(table) = self.writers.get(folder) {
-            return Ok(Arc::clone(table));
-        }
-        let table = Arc::new(Table::open(folder, options.clone()).map_err(from_table)?);
+        let table = self.writers.open(folder, options)?;
         self.readers.remove(folder);
-        self.writers.insert(folder.to_path_buf(), Arc::clone(&table));
         Ok(table)
     }
 
