@@ -46,7 +46,7 @@ impl Connection {
             Some(threads) => options.threads = threads,
             None => {}
         }
-        Ok(Self(py.detach(|| Inner::open(&options)).map_err(opening)?))
+        Ok(Self(py.detach(|| Inner::open(options)).map_err(opening)?))
     }
 
     /// Runs statements, and all but the last to their ends. `variables` is called with names that are no tables, and returns the
@@ -102,6 +102,11 @@ impl Connection {
     fn tables(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let session = self.0.session()?;
         Ok(py.detach(|| session.table_names()))
+    }
+
+    /// The columns of the key of a table; none if it has none.
+    fn key(&self, py: Python<'_>, name: &str) -> PyResult<Vec<String>> {
+        Ok(py.detach(|| self.0.key(name))?)
     }
 
     /// Whether a transaction is open.

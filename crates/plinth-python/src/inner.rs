@@ -1,26 +1,49 @@
 //! What a connection and its results share: a session, the threads that it works on, and what is open.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion::catalog::{MemorySchemaProvider, TableProvider};
+use datafusion::common::TableReference;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use plinth_core::sync::lock;
-use plinth_sql::{Params, Query, Session, SessionOptions, SqlError, Statement};
+use plinth_datafusion::StoreTable;
+use plinth_sql::{OpenTables, Params, Query, Session, SessionOptions, SqlError, Statement};
 use tokio::runtime::{Handle, Runtime};
 
 use crate::error::{Failure, Result};
 use crate::variables::{Registered, SCHEMA};
 use crate::wait::{Stop, wait, without_lock};
 
+/// Tables that connections of this process have open for writing, by the process and the folder.
+static SHARED: Mutex<Vec<(u32, PathBuf, Weak<OpenTables>)>> = Mutex::new(Vec::new());
+
+/// Those of a folder; all connections to it write to the same.
+fn shared_tables(folder: &Path) -> Arc<OpenTables> {
+    // What can't be looked at is told when it is opened.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    let process = std::process::id();
+    let mut shared = lock(&SHARED);
+    shared.retain(|(_, _, tables)| tables.strong_count() > 0);
+    let known = shared.iter().find(|(of, known, _)| *of == process && *known == folder);
+    if let Some(tables) = known.and_then(|(_, _, tables)| tables.upgrade()) {
+        return tables;
+    }
+    let tables = Arc::<OpenTables>::default();
+    shared.push((process, folder, Arc::downgrade(&tables)));
+    tables
+}
+
 /// A session that is open.
 #[derive(Debug)]
 pub(crate) struct Inner {
     session: Mutex<Option<Arc<Session>>>,
     runtime: Mutex<Option<Runtime>>,
+    tables: Mutex<Option<Arc<OpenTables>>>,
     handle: Handle,
     data: Arc<MemorySchemaProvider>,
     /// Statements start one after the other; the rows of queries come side by side.
@@ -33,8 +56,13 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub(crate) fn open(options: &SessionOptions) -> Result<Arc<Self>> {
-        let session = Session::new(options)?;
+    pub(crate) fn open(options: SessionOptions) -> Result<Arc<Self>> {
+        let tables = options.db.as_deref().map(shared_tables);
+        let options = match &tables {
+            Some(tables) => SessionOptions { tables: OpenTables::clone(tables), ..options },
+            None => options,
+        };
+        let session = Session::new(&options)?;
         let runtime = plinth_sql::start_runtime(options.threads)?;
         let data = Arc::new(MemorySchemaProvider::new());
         let catalog = session.context().catalog("datafusion");
@@ -44,6 +72,7 @@ impl Inner {
             session: Mutex::new(Some(Arc::new(session))),
             handle: runtime.handle().clone(),
             runtime: Mutex::new(Some(runtime)),
+            tables: Mutex::new(tables),
             data,
             starting: futures::lock::Mutex::default(),
             sources: Mutex::default(),
@@ -90,6 +119,20 @@ impl Inner {
         if let Some(runtime) = lock(&self.runtime).take() {
             runtime.shutdown_timeout(std::time::Duration::from_secs(2));
         }
+        // Once what this session had of them is gone.
+        lock(&self.tables).take();
+    }
+
+    /// The columns of the key of a table that can be written to; none if it has no key, or is no such table.
+    pub(crate) fn key(&self, name: &str) -> Result<Vec<String>> {
+        let session = self.session()?;
+        let table = async {
+            let table = session.context().table_provider(TableReference::bare(name)).await;
+            Ok(table.map_err(SqlError::from)?)
+        };
+        let table = self.run(&Stop::default(), table)?;
+        let any: &dyn std::any::Any = table.as_ref();
+        Ok(any.downcast_ref::<StoreTable>().map(|table| table.key().to_vec()).unwrap_or_default())
     }
 
     /// Works on a statement until the end or a request to stop. The caller has let go of the interpreter.
@@ -102,12 +145,13 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         let (session, runtime) = (lock(&self.session).take(), lock(&self.runtime).take());
+        let tables = lock(&self.tables).take();
         if self.process != std::process::id() {
             // Their threads are in another process.
-            std::mem::forget((session, runtime));
+            std::mem::forget((session, runtime, tables));
             return;
         }
-        without_lock(move || drop(session));
+        without_lock(move || drop((session, tables)));
         if let Some(runtime) = runtime {
             // A thread may wait for the interpreter, which may wait for this one.
             runtime.shutdown_background();

@@ -26,7 +26,7 @@ mod _native {
         NotSupportedError, OperationalError, ProgrammingError, Warning,
     };
     #[pymodule_export]
-    use super::rows::Rows;
+    use super::rows::{Batch, Batches, Rows};
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -158,6 +158,11 @@ impl Rows {
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
+    /// All rows, from the first, a batch at a time.
+    fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
+        Ok(Batches(py.detach(|| self.source.open())?))
+    }
+
     /// Raises why the rows of the last stream ended, if that was an error.
     fn raise_failure(&self) -> PyResult<()> {
         self.source.take_failure().map_or(Ok(()), |failure| Err(failure.into()))
@@ -183,5 +188,46 @@ fn resignal(failure: Failure) {
     let keyboard = Python::try_attach(|py| error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py));
     if keyboard == Some(true) {
         raise_again();
+    }
+}
+
+/// A batch of rows, which every library that knows Arrow takes as it is.
+#[pyclass(frozen, module = "plinth._native")]
+#[derive(Debug)]
+pub(crate) struct Batch(RecordBatch);
+
+#[pymethods]
+impl Batch {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface lets a producer keep to its own schema.
+        let _ = requested_schema;
+        let mut batch = Some(self.0.clone());
+        let stream = export(self.0.schema(), Box::new(move || Ok(batch.take())));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+}
+
+/// The batches of a result, one after the other.
+#[pyclass(frozen, module = "plinth._native")]
+#[derive(Debug)]
+pub(crate) struct Batches(Arc<Running>);
+
+#[pymethods]
+impl Batches {
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        Ok(py.detach(|| self.0.next())?.map(Batch))
     }
 }

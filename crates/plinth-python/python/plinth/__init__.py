@@ -9,7 +9,7 @@ A connection reads Plinth, Parquet, CSV and JSON files by their paths, the table
 process by the names of variables. Results are streams of Arrow's: pandas, Polars, pyarrow and DuckDB take them as they are.
 """
 
-from plinth._connection import Connection, Result, Table, connect, read_csv, read_json, read_parquet, sql, write
+from plinth._connection import Connection, connect, open, read_csv, read_json, read_parquet, scan, sql, write
 from plinth._native import (
     DatabaseError,
     DataError,
@@ -23,6 +23,8 @@ from plinth._native import (
     ProgrammingError,
     Warning,
 )
+from plinth._result import Result
+from plinth._table import Table
 from plinth._types import Interval
 
 __all__ = [
@@ -42,9 +44,11 @@ __all__ = [
     "Table",
     "Warning",
     "connect",
+    "open",
     "read_csv",
     "read_json",
     "read_parquet",
+    "scan",
     "sql",
     "write",
 ]

@@ -10,20 +10,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from plinth import _native, _show
+from plinth import _native
 from plinth._native import InterfaceError
-from plinth._variables import as_table, caller, finder
+from plinth._scan import _Source, dataset, lazy_frame
+from plinth._table import Table, data_of
+from plinth._result import Result
+from plinth._variables import caller, finder
 
 if TYPE_CHECKING:
-    import pandas
     import polars
-    import pyarrow
+    import pyarrow.dataset
 
 Params = Sequence[Any] | Mapping[str, Any]
 Path = str | os.PathLike[str]
-
-#: Rows that a result shows.
-SHOWN = 20
 
 _open: weakref.WeakSet[Connection] = weakref.WeakSet()
 
@@ -74,179 +73,6 @@ def _order(sort_by: str | Sequence[str] | None) -> str:
         name, _, direction = key.rpartition(":")
         keys.append(_name(name) + " DESC" if name and direction == "desc" else _name(key))
     return " ORDER BY " + ", ".join(keys)
-
-
-class Result:
-    """What a statement answers: rows that are made as they are asked for.
-
-    ``fetchone``, ``fetchmany`` and ``fetchall`` go through the rows once, as a cursor does, and so does a ``for`` loop. Everything
-    else takes all rows, from the first, and may be done as often as one likes: the query then runs once more.
-
-    Any library that knows Arrow's PyCapsule interface takes a result as it is: ``polars.DataFrame(result)``,
-    ``pyarrow.table(result)``, ``duckdb.sql("FROM result")``.
-    """
-
-    def __init__(self, rows: _native.Rows) -> None:
-        self._rows = rows
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns."""
-        return [name for name, _, _ in self._rows.columns]
-
-    @property
-    def types(self) -> list[str]:
-        """The types of the columns, as Arrow writes them."""
-        return [type for _, type, _ in self._rows.columns]
-
-    @property
-    def description(self) -> list[tuple[Any, ...]] | None:
-        """Seven values a column, as DB-API has them: name, type, None four times, whether there may be NULL."""
-        return [(name, type, None, None, None, None, null) for name, type, null in self._rows.columns] or None
-
-    @property
-    def rowcount(self) -> int:
-        """Rows that the statement has changed; -1 for a query."""
-        changed = self._rows.changed
-        return -1 if changed is None else changed
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row, or None after the last."""
-        rows = self._rows.fetch(1)
-        return rows[0] if rows else None
-
-    def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
-        """The next rows, at most so many."""
-        if size < 0:
-            raise InterfaceError(f"fetchmany({size}): a number of rows is expected")
-        return self._rows.fetch(size)
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows that are left, as tuples of Python's values."""
-        return self._rows.fetch()
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        while rows := self._rows.fetch(1024):
-            yield from rows
-
-    def close(self) -> None:
-        """Ends the fetching of rows."""
-        self._rows.close()
-
-    def __arrow_c_schema__(self) -> object:
-        return self._rows.schema()
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self._rows.stream()
-
-    def _given_to(self, take: Any) -> Any:
-        """What a library makes of the stream; the error of the query, if there is one, rather than the library's."""
-        try:
-            return take(self)
-        except Exception as error:
-            try:
-                self._rows.raise_failure()
-            except _native.Error as own:
-                raise own from error
-            raise
-
-    def arrow(self) -> pyarrow.Table:
-        """All rows as a table of pyarrow."""
-        import pyarrow
-
-        return self._given_to(pyarrow.table)
-
-    def reader(self) -> pyarrow.RecordBatchReader:
-        """All rows as a reader of pyarrow, a batch at a time."""
-        import pyarrow
-
-        return pyarrow.RecordBatchReader.from_stream(self)
-
-    def df(self) -> pandas.DataFrame:
-        """All rows as a DataFrame of pandas."""
-        return self.arrow().to_pandas()
-
-    def pl(self) -> polars.DataFrame:
-        """All rows as a DataFrame of Polars."""
-        import polars
-
-        return self._given_to(polars.DataFrame)
-
-    def _first(self, rows: int) -> tuple[list[tuple[Any, ...]], bool]:
-        # A cursor of its own, so that what is looked at is not taken away.
-        looked = self._rows.again()
-        found = looked.fetch(rows + 1)
-        looked.close()
-        return found[:rows], len(found) > rows
-
-    def show(self, rows: int = SHOWN) -> None:
-        """Prints the first rows."""
-        print(self._shown(rows))
-
-    def _shown(self, rows: int) -> str:
-        found, more = self._first(rows)
-        return _show.table(self._rows.columns, found, more)
-
-    def __repr__(self) -> str:
-        return self._shown(SHOWN)
-
-    def _repr_html_(self) -> str:
-        found, more = self._first(SHOWN)
-        return _show.html_table(self._rows.columns, found, more)
-
-
-class Table:
-    """A table by its name: what ``Connection.table`` returns."""
-
-    def __init__(self, connection: Connection, name: str) -> None:
-        self._connection = connection
-        self.name = name
-
-    def _query(self) -> Result:
-        return self._connection.sql(f"SELECT * FROM {_name(self.name)}")
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns."""
-        return self._query().columns
-
-    def __len__(self) -> int:
-        return self._connection.sql(f"SELECT count(*) FROM {_name(self.name)}").fetchall()[0][0]
-
-    def __arrow_c_schema__(self) -> object:
-        return self._query().__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self._query().__arrow_c_stream__(requested_schema)
-
-    def sql(self) -> Result:
-        """All rows."""
-        return self._query()
-
-    def arrow(self) -> pyarrow.Table:
-        """All rows as a table of pyarrow."""
-        return self._query().arrow()
-
-    def df(self) -> pandas.DataFrame:
-        """All rows as a DataFrame of pandas."""
-        return self._query().df()
-
-    def pl(self) -> polars.DataFrame:
-        """All rows as a DataFrame of Polars."""
-        return self._query().pl()
-
-    def insert(self, data: Any) -> int:
-        """Adds the rows of a DataFrame or of any stream of Arrow's: how many there were.
-
-        The columns are matched by their names. Raises IntegrityError if a key is there already; nothing is added then.
-        """
-        return self._connection._insert(self.name, data)
-
-    def __repr__(self) -> str:
-        return repr(self._query())
-
-    def _repr_html_(self) -> str:
-        return self._query()._repr_html_()
 
 
 class Connection:
@@ -342,7 +168,7 @@ class Connection:
 
         The file appears when it is complete, and not at all if something goes wrong. The other arguments are those of ``import_``.
         """
-        table = _data(data)
+        table = data_of(data)
         query = f"SELECT * FROM plinth_data{_order(sort_by)}"
         return self._copy(query, to, index, effort, replace, lambda name: table if name == "plinth_data" else None)
 
@@ -379,9 +205,18 @@ class Connection:
 
     def table(self, name: str) -> Table:
         """A table by its name. Raises ProgrammingError if there is none."""
-        table = Table(self, name)
-        table.columns
+        table = Table(self._native, name)
+        # Which raises, if there is none.
+        _ = table.columns
         return table
+
+    def open(self, path: Path) -> pyarrow.dataset.Dataset:
+        """A file, a folder or a pattern of them as a dataset of pyarrow: ``plinth.open``, within this connection's memory."""
+        return dataset(_Source(self._native, _path(path)))
+
+    def scan(self, path: Path) -> polars.LazyFrame:
+        """A file, a folder or a pattern of them as a LazyFrame of Polars: ``plinth.scan``, within this connection's memory."""
+        return lazy_frame(_Source(self._native, _path(path)))
 
     def tables(self) -> list[str]:
         """The names of tables that need no path."""
@@ -389,18 +224,11 @@ class Connection:
 
     def register(self, name: str, data: Any) -> None:
         """Makes a DataFrame or any stream of Arrow's known by a name, for all threads."""
-        self._native.register(name, _data(data))
+        self._native.register(name, data_of(data))
 
     def unregister(self, name: str) -> None:
         """Forgets a name that ``register`` made known."""
         self._native.unregister(name)
-
-    def _insert(self, name: str, data: Any) -> int:
-        table = _data(data)
-        columns = ", ".join(_name(column) for column in _names_of(self._native, table))
-        query = f"INSERT INTO {_name(name)} ({columns}) SELECT {columns} FROM plinth_data"
-        rows = self._native.start(query, None, lambda name: table if name == "plinth_data" else None)
-        return rows.changed or 0
 
     def begin(self) -> None:
         """Begins a transaction: what follows is seen by others, and kept, all at once or not at all."""
@@ -453,21 +281,6 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"<plinth.Connection{' (closed)' if self.closed else ''}>"
-
-
-def _names_of(connection: _native.Connection, table: Any) -> list[str]:
-    rows = connection.start("SELECT * FROM plinth_data", None, lambda _: table)
-    return [name for name, _, _ in rows.columns]
-
-
-def _data(data: Any) -> Any:
-    table = as_table(data)
-    if table is None:
-        raise InterfaceError(
-            f"a value of type {type(data).__name__} gives no Arrow data (__arrow_c_stream__): a DataFrame, a table of pyarrow or a "
-            "result is expected"
-        )
-    return table
 
 
 def _format_of(path: str) -> str | None:
@@ -529,6 +342,24 @@ def read_csv(path: Path | Sequence[Path], **options: Any) -> Result:
 def read_parquet(path: Path) -> Result:
     """Files of Parquet as a table: ``Connection.read_parquet``."""
     return _shared().read_parquet(path)
+
+
+def open(path: Path) -> pyarrow.dataset.Dataset:
+    """A Plinth, Parquet, CSV or JSON file, a folder or a pattern of them as a ``pyarrow.dataset.Dataset``.
+
+    DuckDB, pandas and whatever else scans such datasets hand over the columns and the filters of their queries, and read no more of
+    the file than these ask for. The filter is applied to each row as pyarrow has it.
+    """
+    return _shared().open(path)
+
+
+def scan(path: Path) -> polars.LazyFrame:
+    """A Plinth, Parquet, CSV or JSON file, a folder or a pattern of them as a LazyFrame of Polars.
+
+    Columns, predicates and limits of its query reach the file. Comparisons, AND and OR pass over what is stored; whatever else a
+    predicate says, Polars filters.
+    """
+    return _shared().scan(path)
 
 
 def write(
