@@ -206,7 +206,9 @@ fn own_operators_answer_as_the_engine_does() {
                 native += usize::from(plan.contains("GroupExec"));
                 for setting in ["false", "true"] {
                     db.run(&format!("SET plinth.native = {setting}")).unwrap();
-                    let mut rows = db.run(&sql);
+                    // Which of several sums leaves its type first is not for a query to say.
+                    let digit = |c: char| c.is_ascii_digit() || c == '-';
+                    let mut rows = db.run(&sql).map_err(|error| error.replace(digit, ""));
                     if let Ok(rows) = &mut rows {
                         rows.sort();
                     }
