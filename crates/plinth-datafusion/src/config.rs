@@ -62,6 +62,8 @@ extensions_options! {
         pub native: bool, default = true
         /// Whether hash joins are among these operators.
         pub native_joins: bool, default = true
+        /// Whether joins are put in the order that costs least by estimates.
+        pub join_order: bool, default = true
         /// Whether statements are profiled; `plinth_profile()` shows the last one's.
         pub profile: bool, default = false
     }
@@ -85,6 +87,11 @@ pub(crate) fn is_native(config: &ConfigOptions) -> bool {
 /// Whether an own operator takes the place of the engine's hash join.
 pub(crate) fn joins_natively(config: &ConfigOptions) -> bool {
     config.extensions.get::<PlinthConfig>().is_some_and(|settings| settings.native && settings.native_joins)
+}
+
+/// Whether joins are put in another order than the written one.
+pub(crate) fn orders_joins(config: &ConfigOptions) -> bool {
+    config.extensions.get::<PlinthConfig>().is_some_and(|settings| settings.join_order)
 }
 
 /// When filters are evaluated.

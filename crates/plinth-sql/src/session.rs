@@ -21,9 +21,9 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
-    BudgetPool, FileOptions, GuardMemory, NamelessSpills, NativeOperators, NativeSorts, OpenTables, ParquetScans,
-    PlinthConfig, ProfileOperators, Stores, WindowsByPartition, bounded_functions, checked_sum, honest_aggregates,
-    profile_tasks,
+    BudgetPool, FileOptions, GuardMemory, JoinOrder, NamelessSpills, NativeOperators, NativeSorts, OpenTables,
+    ParquetScans, PlinthConfig, ProfileOperators, Stores, WindowsByPartition, bounded_functions, checked_sum,
+    honest_aggregates, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
@@ -182,6 +182,7 @@ impl Session {
         // Behind the rules that choose joins, before the one that adds exchanges.
         if let Some(at) = rules.iter().position(|rule| rule.name() == "joins_within_memory") {
             rules.insert(at + 1, Arc::new(NativeOperators::new(Arc::clone(&budget))));
+            rules.insert(at, Arc::new(JoinOrder));
         }
         // Behind the rules that change what a scan reads.
         if let Some(at) = rules.iter().position(|rule| rule.name() == "EnsureCooperative") {

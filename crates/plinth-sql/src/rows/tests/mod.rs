@@ -18,6 +18,7 @@ mod indexes;
 mod joins;
 mod native;
 mod numbers;
+mod order;
 mod planning;
 mod random;
 
