@@ -7,11 +7,12 @@ import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from plinth import _native
 from plinth._native import InterfaceError
+from plinth._progress import watch
 from plinth._scan import _Source, dataset, lazy_frame
 from plinth._table import Table, data_of
 from plinth._result import Result
@@ -82,9 +83,24 @@ class Connection:
     transaction is the connection's, not a thread's.
     """
 
-    def __init__(self, db: Path | None = None, memory: int | str | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        db: Path | None = None,
+        memory: int | str | None = None,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
         self._native = _native.Connection(None if db is None else os.fspath(db), memory, threads)
+        #: Whether bars of progress are shown: None for in notebooks and at the prompt of an interpreter.
+        self.progress = progress
         _open.add(self)
+
+    def _watch(self) -> AbstractContextManager[None]:
+        return watch(self._native, self.progress)
+
+    def _start(self, query: str, params: Params | None = None, variables: Any = None) -> _native.Rows:
+        with self._watch():
+            return self._native.start(query, params, variables)
 
     def sql(self, query: str, params: Params | None = None) -> Result:
         """Runs statements; the result is the last one's.
@@ -94,14 +110,14 @@ class Connection:
 
         A table's name that the database does not know is looked for among the variables of the caller: ``FROM df``.
         """
-        return Result(self._native.start(query, params, finder(caller(1))))
+        return Result(self._start(query, params, finder(caller(1))), self._watch)
 
     def execute(self, query: str, params: Params | None = None) -> Result:
         """As ``sql``, and a query begins to run at once."""
-        rows = self._native.start(query, params, finder(caller(1)))
+        rows = self._start(query, params, finder(caller(1)))
         if rows.is_query:
             rows.start()
-        return Result(rows)
+        return Result(rows, self._watch)
 
     def read_json(self, path: Path | Sequence[Path], **options: Any) -> Result:
         """Files of JSON as a table; options are those of SQL's ``read_json``, such as ``root=`` and ``schema=``."""
@@ -188,7 +204,7 @@ class Connection:
         if index:
             options["index"] = ",".join(_columns(index))
         given = ", ".join(f"{name} {_literal(value)}" for name, value in options.items())
-        rows = self._native.start(f"COPY ({query}) TO {_literal(path)} OPTIONS ({given})", None, variables)
+        rows = self._start(f"COPY ({query}) TO {_literal(path)} OPTIONS ({given})", None, variables)
         return rows.changed or 0
 
     def export(self, query: str, to: Path, params: Params | None = None, **options: Any) -> int:
@@ -201,7 +217,7 @@ class Connection:
             query = f"SELECT * FROM {_name(query)}"
         given = ", ".join(f"{name} {_literal(str(value))}" for name, value in options.items())
         text = f"COPY ({query.rstrip().rstrip(';')}) TO {_path(to)}" + (f" OPTIONS ({given})" if given else "")
-        return self._native.start(text, params, finder(caller(1))).changed or 0
+        return self._start(text, params, finder(caller(1))).changed or 0
 
     def table(self, name: str) -> Table:
         """A table by its name. Raises ProgrammingError if there is none."""
@@ -232,15 +248,15 @@ class Connection:
 
     def begin(self) -> None:
         """Begins a transaction: what follows is seen by others, and kept, all at once or not at all."""
-        self._native.start("BEGIN")
+        self._start("BEGIN")
 
     def commit(self) -> None:
         """Ends the transaction and keeps its changes, on the device as well."""
-        self._native.start("COMMIT")
+        self._start("COMMIT")
 
     def rollback(self) -> None:
         """Ends the transaction as if nothing had been."""
-        self._native.start("ROLLBACK")
+        self._start("ROLLBACK")
 
     @property
     def in_transaction(self) -> bool:
@@ -295,19 +311,26 @@ def _format_of(path: str) -> str | None:
 
 
 def connect(
-    db: Path | None = None, *, memory: int | str | None = None, threads: int | None = None, create: bool = False
+    db: Path | None = None,
+    *,
+    memory: int | str | None = None,
+    threads: int | None = None,
+    create: bool = False,
+    progress: bool | None = None,
 ) -> Connection:
     """Opens a session.
 
     ``db`` is a folder whose files are tables by their names, and into which CREATE TABLE writes; without, files are named by
     their paths. ``create`` makes the folder if it is not there. ``memory`` is what queries may use together, in bytes or as a text
     such as "4GB" (default: a quarter of the machine's), ``threads`` what they run on (default: all cores).
+    ``progress`` shows how far a statement is that takes longer than a second (default: in notebooks and at the prompt of an
+    interpreter in a terminal).
 
     Raises OperationalError if the folder can't be read.
     """
     if create and db is not None:
         os.makedirs(db, exist_ok=True)
-    return Connection(db, memory, threads)
+    return Connection(db, memory, threads, progress)
 
 
 _lock = threading.Lock()
@@ -326,7 +349,8 @@ def _shared() -> Connection:
 
 def sql(query: str, params: Params | None = None) -> Result:
     """As ``Connection.sql``, with a connection of the module that has no folder."""
-    return Result(_shared()._native.start(query, params, finder(caller(1))))
+    shared = _shared()
+    return Result(shared._start(query, params, finder(caller(1))), shared._watch)
 
 
 def read_json(path: Path | Sequence[Path], **options: Any) -> Result:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from plinth import _native, _show
@@ -27,8 +28,10 @@ class Result:
     ``pyarrow.table(result)``, ``duckdb.sql("FROM result")``.
     """
 
-    def __init__(self, rows: _native.Rows) -> None:
+    def __init__(self, rows: _native.Rows, watch: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         self._rows = rows
+        #: Shows how far the query is while it is waited for.
+        self._watch = watch
 
     @property
     def columns(self) -> list[str]:
@@ -64,7 +67,8 @@ class Result:
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that are left, as tuples of Python's values."""
-        return self._rows.fetch()
+        with self._watch():
+            return self._rows.fetch()
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         while rows := self._rows.fetch(1024):
@@ -83,7 +87,8 @@ class Result:
     def _given_to(self, take: Any) -> Any:
         """What a library makes of the stream; the error of the query, if there is one, rather than the library's."""
         try:
-            return take(self)
+            with self._watch():
+                return take(self)
         except Exception as error:
             try:
                 self._rows.raise_failure()
