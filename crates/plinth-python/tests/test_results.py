@@ -131,3 +131,13 @@ def test_functions_of_the_module_have_a_connection(tmp_path):
 def test_a_negative_number_of_rows_is_refused(con):
     with pytest.raises(plinth.InterfaceError, match="a number of rows"):
         con.sql("SELECT 1").fetchmany(-1)
+
+
+def test_columns_are_where_they_were(con):
+    given = pyarrow.table({"i": list(range(50_000)), "x": [n / 7 for n in range(50_000)]})
+    taken = con.sql("SELECT i, x FROM given").arrow()
+    assert taken.num_rows == 50_000
+    for name in given.column_names:
+        values = given[name].chunk(0).buffers()[1]
+        for chunk in taken[name].chunks:
+            assert values.address <= chunk.buffers()[1].address < values.address + values.size
