@@ -79,7 +79,7 @@ impl Ordering {
                 return Ok(Arc::clone(plan));
             }
             let tree = best.unwrap_or_else(|| joined.tree.clone());
-            return Building { joined: &joined, relations: &relations, graph: &graph, collected: self.collected }
+            return Building { ordering: self, joined: &joined, relations: &relations, graph: &graph }
                 .plan(&tree, plan);
         }
         let children = plan.children().into_iter().map(|child| self.ordered(child)).collect::<Result<Vec<_>>>()?;
@@ -134,18 +134,17 @@ fn of_few_columns(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Execut
 
 /// A plan that is being built.
 struct Building<'a> {
+    ordering: &'a Ordering,
     joined: &'a Joined,
     /// Relations, with joins within them in order.
     relations: &'a [Arc<dyn ExecutionPlan>],
     graph: &'a Graph,
-    collected: f64,
 }
 
 /// A plan, and where its columns are among those of all relations.
 struct Part {
     plan: Arc<dyn ExecutionPlan>,
     columns: Vec<usize>,
-    relations: Set,
 }
 
 impl Part {
@@ -193,8 +192,7 @@ impl Building<'_> {
         });
         let on = on.collect::<Result<Vec<_>>>()?;
         let filter = condition(&conditions, &left, &right)?;
-        let gathered = self.graph.rows(left.relations);
-        let mode = Ordering { collected: self.collected }.mode(gathered);
+        let mode = self.ordering.mode(self.graph.rows(one));
         let join = HashJoinExec::try_new(
             Arc::clone(&left.plan),
             Arc::clone(&right.plan),
@@ -207,7 +205,7 @@ impl Building<'_> {
             false,
         )?;
         let columns = left.columns.iter().chain(&right.columns).copied().collect();
-        let part = Part { plan: Arc::new(join), columns, relations: left.relations | right.relations };
+        let part = Part { plan: Arc::new(join), columns };
         // What no one above reads ends here.
         let kept: Vec<usize> = part.columns.iter().copied().filter(|column| needed.contains(column)).collect();
         if kept.len() == part.columns.len() {
@@ -219,14 +217,14 @@ impl Building<'_> {
             field.map(|name| (*column, name)).ok_or_else(|| internal_datafusion_err!("a join lost column {column}"))
         };
         let plan = projected(&part, kept.iter().map(name).collect::<Result<_>>()?)?;
-        Ok(Part { plan, columns: kept, relations: part.relations })
+        Ok(Part { plan, columns: kept })
     }
 
     fn leaf(&self, relation: usize) -> Result<Part> {
         let plan = self.relations.get(relation).zip(self.joined.starts.get(relation));
         let (plan, start) = plan.ok_or_else(|| internal_datafusion_err!("a join has no relation {relation}"))?;
         let columns = (*start..start + plan.schema().fields().len()).collect();
-        Ok(Part { plan: Arc::clone(plan), columns, relations: 1 << relation })
+        Ok(Part { plan: Arc::clone(plan), columns })
     }
 }
 

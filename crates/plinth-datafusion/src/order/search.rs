@@ -151,10 +151,9 @@ impl Graph {
         })
     }
 
-    /// The join of two ways, the cheaper way round.
-    fn join(&self, one: &Way, other: &Way) -> Way {
+    /// The join of two ways to so many rows, the cheaper way round.
+    fn join(one: &Way, other: &Way, rows: f64) -> Way {
         let set = one.set | other.set;
-        let rows = self.rows(set);
         let (left, right) = if one.rows <= other.rows { (one, other) } else { (other, one) };
         let cost = left.cost + right.cost + cost(left.rows, right.rows, rows);
         let tree = Tree::Join(Box::new(left.tree.clone()), Box::new(right.tree.clone()));
@@ -192,6 +191,8 @@ impl Graph {
                 continue;
             }
             let mut best: Option<Way> = None;
+            // The same for all divisions, and asked for only if there is one.
+            let mut rows = None;
             // Each division once: one half has the lowest relation.
             let mut one = (set - 1) & set;
             while one > 0 {
@@ -203,7 +204,8 @@ impl Graph {
                     // What the halves cost alone may be too much.
                     let bound = best.as_ref().map_or(f64::INFINITY, |best| best.cost);
                     if left.cost + right.cost < bound {
-                        let way = self.join(left, right);
+                        let rows = *rows.get_or_insert_with(|| self.rows(set as Set));
+                        let way = Self::join(left, right, rows);
                         if way.cost < bound {
                             best = Some(way);
                         }
@@ -226,7 +228,8 @@ impl Graph {
                     if !self.joins(ways[one].set, ways[other].set) {
                         continue;
                     }
-                    let way = self.join(&ways[one], &ways[other]);
+                    let rows = self.rows(ways[one].set | ways[other].set);
+                    let way = Self::join(&ways[one], &ways[other], rows);
                     let more = way.cost - ways[one].cost - ways[other].cost;
                     if best.as_ref().is_none_or(|(.., least)| more < *least) {
                         best = Some((one, other, way, more));

@@ -73,6 +73,7 @@ fn range(condition: &Arc<dyn PhysicalExpr>, columns: &Columns<'_>) -> Option<(us
     }
 }
 
+/// The share of rows that a condition without AND at its top holds for.
 fn of_one(condition: &Arc<dyn PhysicalExpr>, columns: &Columns<'_>) -> f64 {
     let within = |share: f64| share.clamp(0.0, 1.0);
     let known = |expr: &Arc<dyn PhysicalExpr>| column(expr).map(columns).unwrap_or_default();
@@ -80,7 +81,6 @@ fn of_one(condition: &Arc<dyn PhysicalExpr>, columns: &Columns<'_>) -> f64 {
     if let Some(binary) = condition.downcast_ref::<BinaryExpr>() {
         let (left, right) = (binary.left(), binary.right());
         return match binary.op() {
-            Operator::And => selectivity(condition, columns),
             Operator::Or => within(1.0 - (1.0 - selectivity(left, columns)) * (1.0 - selectivity(right, columns))),
             // A literal has one value.
             Operator::Eq | Operator::IsNotDistinctFrom => 1.0 / of_either(left, right, distinct),

@@ -83,11 +83,7 @@ fn own_joins_answer_as_the_engine_does() {
             let sql = question(random, &tables);
             let answer = |own: bool| {
                 db.run(&format!("SET plinth.native_joins = {own}")).unwrap();
-                let mut rows = db.run(&sql);
-                if let Ok(rows) = &mut rows {
-                    rows.sort();
-                }
-                rows
+                db.sorted(&sql)
             };
             let expected = answer(false);
             assert_eq!(answer(true), expected, "seed {seed}: {sql}");

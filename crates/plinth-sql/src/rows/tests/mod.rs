@@ -80,6 +80,13 @@ impl Db {
         Ok(rows)
     }
 
+    /// The rows, in an order of their texts, or the error.
+    fn sorted(&self, sql: &str) -> Result<Vec<String>, String> {
+        let mut rows = self.run(sql)?;
+        rows.sort();
+        Ok(rows)
+    }
+
     fn rows(&self, sql: &str) -> Vec<String> {
         self.run(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
     }

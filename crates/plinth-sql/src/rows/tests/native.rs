@@ -208,10 +208,7 @@ fn own_operators_answer_as_the_engine_does() {
                     db.run(&format!("SET plinth.native = {setting}")).unwrap();
                     // Which of several sums leaves its type first is not for a query to say.
                     let digit = |c: char| c.is_ascii_digit() || c == '-';
-                    let mut rows = db.run(&sql).map_err(|error| error.replace(digit, ""));
-                    if let Ok(rows) = &mut rows {
-                        rows.sort();
-                    }
+                    let rows = db.sorted(&sql).map_err(|error| error.replace(digit, ""));
                     match &expected {
                         None => expected = Some(rows),
                         Some(expected) => {

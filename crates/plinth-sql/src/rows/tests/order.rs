@@ -108,11 +108,7 @@ fn joins_in_any_order_give_the_same_rows() {
             db.run(&format!("SET plinth.native_joins = {}", random.index(3) > 0)).unwrap();
             let answer = |ordered: bool| {
                 db.run(&format!("SET plinth.join_order = {ordered}")).unwrap();
-                let mut rows = db.run(&sql);
-                if let Ok(rows) = &mut rows {
-                    rows.sort();
-                }
-                (rows, db.explain(&sql))
+                (db.sorted(&sql), db.explain(&sql))
             };
             let ((expected, written), (rows, ordered)) = (answer(false), answer(true));
             assert_eq!(rows, expected, "seed {seed}: {sql}");
