@@ -17,6 +17,7 @@ use plinth_exec::memo::Memo;
 use plinth_exec::vector::{Coded, Vector};
 use plinth_io::MemoryBudget;
 
+use crate::decimals::Arithmetic;
 use crate::error::from_exec;
 
 /// Results are kept once there were as many rows as one of so many of a dictionary's values: a place for each of these has its cost.
@@ -40,6 +41,8 @@ pub(crate) enum Evaluated {
         schema: SchemaRef,
         /// Its results' type, if one column tells them: then each code has one result.
         of_one: Option<DataType>,
+        /// The same as arithmetic of decimals, if it is that.
+        arithmetic: Option<Arithmetic>,
     },
 }
 
@@ -62,7 +65,8 @@ impl Evaluated {
         let schema = Arc::new(schema.project(&columns)?);
         let of_one = columns.len() == 1 && !is_volatile(&expr);
         let of_one = if of_one { Some(expr.data_type(&schema)?) } else { None };
-        Ok(Self::Computed { expr, columns, schema, of_one })
+        let arithmetic = Arithmetic::of(&expr, &schema)?;
+        Ok(Self::Computed { expr, columns, schema, of_one, arithmetic })
     }
 
     /// The expression's values for some rows.
@@ -74,7 +78,7 @@ impl Evaluated {
         };
         match self {
             Self::Column(column) => vector(*column).cloned(),
-            Self::Computed { expr, columns, schema, of_one } => {
+            Self::Computed { expr, columns, schema, of_one, arithmetic } => {
                 let values = |arrays: Vec<ArrayRef>, rows: usize| {
                     let options = RecordBatchOptions::new().with_row_count(Some(rows));
                     let batch = RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?;
@@ -100,6 +104,11 @@ impl Evaluated {
                 }
                 let array = |&column: &usize| vector(column)?.array().map_err(from_exec);
                 let arrays = columns.iter().map(array).collect::<Result<Vec<ArrayRef>>>()?;
+                if let Some(arithmetic) = arithmetic
+                    && let Some(found) = arithmetic.evaluate(&arrays, rows)?
+                {
+                    return Ok(Vector::Array(found));
+                }
                 let begun = Instant::now();
                 let found = values(arrays, rows)?;
                 if let Some((result, _, _, dictionary)) = codes {

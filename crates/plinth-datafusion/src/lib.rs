@@ -22,6 +22,7 @@ mod around;
 mod checked;
 mod columns;
 mod config;
+mod decimals;
 mod dense;
 mod dynamic;
 mod enlarging;

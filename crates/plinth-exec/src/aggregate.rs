@@ -14,7 +14,7 @@ use arrow_buffer::BooleanBuffer;
 pub use count::Count;
 pub use distinct::CountDistinct;
 pub use extreme::{Extreme, Which};
-pub use sum::{Mean, Sum};
+pub use sum::{DecimalMean, Mean, Sum};
 
 use crate::error::{ExecError, Result};
 pub use crate::rows::{States, StatesRead};

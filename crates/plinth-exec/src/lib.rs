@@ -2,6 +2,7 @@
 //!
 //! - [`vector`]: what operators exchange, columns of which some are still codes.
 //! - [`numbers`], [`domain`]: values as integers; byte strings by numbering them as they come.
+//! - [`decimal`]: sums and products of decimals in 64 bits.
 //! - [`memo`]: functions of a text column, computed once for each of its values.
 //! - [`layout`], [`key`]: several integers packed into one or two words, in as many bits as their ranges take.
 //! - [`words`], [`rows`]: the groups in memory, found by address or by hash.
@@ -13,6 +14,7 @@
 //! Everything here is synchronous and knows no engine: rows are pushed, groups come out.
 
 pub mod aggregate;
+pub mod decimal;
 pub mod domain;
 pub mod error;
 pub mod grouping;

@@ -108,7 +108,7 @@ impl GroupExec {
     }
 
     /// The run that a partition belongs to.
-    fn run(&self, partition: usize, context: &Arc<TaskContext>) -> Arc<OnFirstUse> {
+    fn run(&self, partition: usize, context: &Arc<TaskContext>) -> Result<Arc<OnFirstUse>> {
         let mut run = lock(&self.running);
         let partitions = self.properties.output_partitioning().partition_count();
         // A partition that is asked for again is of another run.
@@ -119,7 +119,7 @@ impl GroupExec {
                 let memos = Arc::new(Memos::new(&self.budget));
                 let work = Work {
                     plan: self.plan.clone(),
-                    input: Input::new(&self.input, &memos),
+                    input: Input::new(&self.input, &memos)?,
                     memos,
                     last: self.last.clone(),
                     context: Arc::clone(context),
@@ -135,7 +135,7 @@ impl GroupExec {
         }
         // Those who read it keep it: it ends with them.
         run.running = run.taken.contains(&false).then(|| Arc::clone(&running));
-        running
+        Ok(running)
     }
 }
 
@@ -223,7 +223,7 @@ impl ExecutionPlan for GroupExec {
         if partition >= partitions {
             return internal_err!("an aggregate has {partitions} partitions, none of number {partition}");
         }
-        let run = self.run(partition, &context);
+        let run = self.run(partition, &context)?;
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let output = Output {
             schema: self.schema(),

@@ -7,12 +7,16 @@ use std::task::{Context, Poll};
 
 use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
-use datafusion_common::Result;
+use datafusion_common::{JoinSide, Result, internal_datafusion_err};
 use datafusion_datasource::PartitionedFile;
 use datafusion_datasource::file_groups::FileGroup;
 use datafusion_datasource::file_scan_config::FileScanConfig;
 use datafusion_datasource::source::DataSourceExec;
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
+use datafusion_physical_expr::Partitioning;
+use datafusion_physical_plan::coop::CooperativeExec;
+use datafusion_physical_plan::projection::ProjectionExec;
+use datafusion_physical_plan::repartition::RepartitionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use plinth_core::sync::lock;
@@ -21,6 +25,7 @@ use plinth_exec::{ExecError, Result as ExecResult};
 use plinth_format::{Chunk, CodeValues, ScanColumn};
 use plinth_profile::{Pause, Profiler};
 
+use super::join::{JoinExec, Probing};
 use crate::error::{from_format, from_join};
 use crate::evaluated::{Evaluated, Memos};
 use crate::opener::{PlinthOpener, Started};
@@ -31,11 +36,19 @@ use crate::split::in_order;
 /// What a plan's rows are read from.
 pub(super) struct Input {
     plan: Arc<dyn ExecutionPlan>,
-    /// Pieces of files that no partition has taken yet, if the plan is a scan.
-    pieces: Option<Arc<Mutex<VecDeque<PartitionedFile>>>>,
-    /// The pieces, to ask their files.
-    parts: Vec<PartitionedFile>,
+    kind: Kind,
     memos: Arc<Memos>,
+}
+
+enum Kind {
+    /// A scan: pieces of files that no partition has taken yet, and all pieces, to ask their files.
+    Scan(Arc<Mutex<VecDeque<PartitionedFile>>>, Vec<PartitionedFile>),
+    /// A join, and what its sides are read from, to ask them.
+    Join(Box<Input>, Box<Input>),
+    /// Expressions over the rows of another plan.
+    Projected(Vec<Evaluated>, Box<Input>),
+    /// Batches of whatever the plan is.
+    Batches,
 }
 
 /// Rows, and their columns.
@@ -43,16 +56,23 @@ pub(super) type Rows = (usize, Vec<Vector>);
 
 impl Input {
     /// Rows of a plan; results of its expressions are kept in `memos`.
-    pub(super) fn new(plan: &Arc<dyn ExecutionPlan>, memos: &Arc<Memos>) -> Self {
-        let scan = plan.downcast_ref::<DataSourceExec>();
-        let scan = scan.and_then(DataSourceExec::downcast_to_file_source::<PlinthSource>);
-        // A limit counts the rows of each part.
-        let parts = match scan.filter(|(config, _)| config.limit.is_none()) {
-            Some((config, _)) => in_order(config.file_groups.iter().flat_map(FileGroup::iter).cloned().collect()),
-            None => Vec::new(),
-        };
-        let pieces = (!parts.is_empty()).then(|| Arc::new(Mutex::new(parts.iter().cloned().collect())));
-        Self { plan: Arc::clone(plan), pieces, parts, memos: Arc::clone(memos) }
+    pub(super) fn new(plan: &Arc<dyn ExecutionPlan>, memos: &Arc<Memos>) -> Result<Self> {
+        let plan = beneath(plan);
+        Ok(Self { plan: Arc::clone(plan), kind: Kind::of(plan, memos)?, memos: Arc::clone(memos) })
+    }
+
+    /// The same for a plan whose rows are read by all threads, however many parts they come in: what deals a scan's rows out
+    /// again is passed over.
+    pub(super) fn of_any_parts(plan: &Arc<dyn ExecutionPlan>, memos: &Arc<Memos>) -> Result<Self> {
+        let inner = beneath(plan);
+        match inner.downcast_ref::<RepartitionExec>() {
+            Some(dealt)
+                if matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_)) && is_scan(dealt.input()) =>
+            {
+                Self::new(dealt.input(), memos)
+            }
+            _ => Self::new(inner, memos),
+        }
     }
 
     /// Threads that can read it side by side.
@@ -62,38 +82,120 @@ impl Input {
 
     /// What is scanned.
     fn scan(&self) -> Option<(&FileScanConfig, &PlinthSource)> {
-        self.plan.downcast_ref::<DataSourceExec>()?.downcast_to_file_source()
+        scan(&self.plan)
     }
 
     /// The dictionary that all rows of a column are coded by, if there is one.
     pub(super) fn sole_dictionary(&self, column: usize) -> Result<Option<Arc<dyn Coded>>> {
-        let Some((_, source)) = self.scan() else { return Ok(None) };
-        let sole = source.sole_dictionary(&self.parts, column)?;
-        Ok(sole.map(|values| Arc::new(Codes(values)) as Arc<dyn Coded>))
+        match &self.kind {
+            Kind::Scan(_, parts) => {
+                let Some((_, source)) = self.scan() else { return Ok(None) };
+                let sole = source.sole_dictionary(parts, column)?;
+                Ok(sole.map(|values| Arc::new(Codes(values)) as Arc<dyn Coded>))
+            }
+            // Columns of the side that is gathered come as values.
+            Kind::Join(_, right) => match self.plan.downcast_ref::<JoinExec>().and_then(|join| join.origin(column)) {
+                Some((JoinSide::Right, column)) => right.sole_dictionary(column),
+                _ => Ok(None),
+            },
+            Kind::Projected(exprs, input) => match exprs.get(column) {
+                Some(Evaluated::Column(column)) => input.sole_dictionary(*column),
+                _ => Ok(None),
+            },
+            Kind::Batches => Ok(None),
+        }
     }
 
     /// The bounds of a column's integers, as far as they are known.
     pub(super) fn integers(&self, column: usize) -> Result<Option<(i128, i128)>> {
-        self.scan().map_or(Ok(None), |(_, source)| source.integers(&self.parts, column))
+        match &self.kind {
+            Kind::Scan(_, parts) => self.scan().map_or(Ok(None), |(_, source)| source.integers(parts, column)),
+            Kind::Join(left, right) => {
+                match self.plan.downcast_ref::<JoinExec>().and_then(|join| join.origin(column)) {
+                    Some((JoinSide::Left, column)) => left.integers(column),
+                    Some((JoinSide::Right, column)) => right.integers(column),
+                    _ => Ok(None),
+                }
+            }
+            Kind::Projected(exprs, input) => match exprs.get(column) {
+                Some(Evaluated::Column(column)) => input.integers(*column),
+                _ => Ok(None),
+            },
+            Kind::Batches => Ok(None),
+        }
     }
 
     /// The rows of a partition.
     pub(super) fn rows(&self, partition: usize, context: &Arc<TaskContext>) -> Result<Source> {
-        match (self.scan(), &self.pieces) {
-            (Some((config, source)), Some(pieces)) => {
+        match &self.kind {
+            Kind::Scan(pieces, _) => {
+                let (config, source) = self.scan().ok_or_else(|| internal_datafusion_err!("a scan that is none"))?;
                 let store = context.runtime_env().object_store(&config.object_store_url)?;
                 let opener = source.opener(&store, config, partition)?;
                 let (left, memos) = (Arc::clone(pieces), Arc::clone(&self.memos));
                 Ok(Source::Scan(Box::new(Pieces { opener, left, memos, now: None })))
             }
-            _ => Ok(Source::Batches(self.plan.execute(partition, Arc::clone(context))?)),
+            Kind::Join(..) => {
+                let join = self.plan.downcast_ref::<JoinExec>();
+                let join = join.ok_or_else(|| internal_datafusion_err!("a join that is none"))?;
+                Ok(Source::Join(Box::new(join.rows(partition, context)?)))
+            }
+            Kind::Projected(exprs, input) => {
+                let (exprs, memos) = (exprs.clone(), Arc::clone(&self.memos));
+                Ok(Source::Projected { exprs, memos, rows: Box::new(input.rows(partition, context)?) })
+            }
+            Kind::Batches => Ok(Source::Batches(self.plan.execute(partition, Arc::clone(context))?)),
         }
     }
+}
+
+impl Kind {
+    fn of(plan: &Arc<dyn ExecutionPlan>, memos: &Arc<Memos>) -> Result<Self> {
+        // A limit counts the rows of each part.
+        if let Some((config, _)) = scan(plan).filter(|(config, _)| config.limit.is_none()) {
+            let parts = in_order(config.file_groups.iter().flat_map(FileGroup::iter).cloned().collect());
+            if !parts.is_empty() {
+                return Ok(Self::Scan(Arc::new(Mutex::new(parts.iter().cloned().collect())), parts));
+            }
+        }
+        if let Some(join) = plan.downcast_ref::<JoinExec>() {
+            let (left, right) = join.sides();
+            return Ok(Self::Join(Box::new(Input::new(left, memos)?), Box::new(Input::new(right, memos)?)));
+        }
+        if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+            let input = Input::new(projection.input(), memos)?;
+            // Batches may as well be computed by the engine.
+            if !matches!(input.kind, Self::Batches) {
+                let schema = projection.input().schema();
+                let exprs = projection.expr().iter().map(|expr| Evaluated::new(&expr.expr, &schema));
+                return Ok(Self::Projected(exprs.collect::<Result<_>>()?, Box::new(input)));
+            }
+        }
+        Ok(Self::Batches)
+    }
+}
+
+/// What gives the rows, beneath what only lets other tasks run.
+fn beneath(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
+    match plan.downcast_ref::<CooperativeExec>() {
+        Some(cooperative) => beneath(cooperative.input()),
+        None => plan,
+    }
+}
+
+fn scan(plan: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &PlinthSource)> {
+    plan.downcast_ref::<DataSourceExec>()?.downcast_to_file_source()
+}
+
+fn is_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    scan(beneath(plan)).is_some()
 }
 
 /// The rows of a partition.
 pub(super) enum Source {
     Scan(Box<Pieces>),
+    Join(Box<Probing>),
+    Projected { exprs: Vec<Evaluated>, memos: Arc<Memos>, rows: Box<Source> },
     Batches(SendableRecordBatchStream),
 }
 
@@ -102,6 +204,13 @@ impl Source {
     pub(super) async fn next(&mut self) -> Result<Option<Rows>> {
         match self {
             Self::Scan(pieces) => pieces.next().await,
+            // A join may read one, and that another.
+            Self::Join(probing) => Box::pin(probing.next()).await,
+            Self::Projected { exprs, memos, rows } => {
+                let Some((count, columns)) = Box::pin(rows.next()).await? else { return Ok(None) };
+                let columns = exprs.iter().map(|expr| expr.evaluate(&columns, count, memos));
+                Ok(Some((count, columns.collect::<Result<_>>()?)))
+            }
             Self::Batches(batches) => {
                 let Some(batch) = batches.next().await.transpose()? else { return Ok(None) };
                 let columns = batch.columns().iter().map(|column| Vector::Array(Arc::clone(column)));

@@ -5,6 +5,7 @@
 //! filters go through it to which side) is asked of the engine's operator, which is kept.
 
 mod build;
+mod column;
 mod probe;
 
 use std::fmt;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use arrow_schema::{DataType, SchemaRef};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion_common::{JoinType, NullEquality, Result, Statistics, internal_datafusion_err, internal_err};
+use datafusion_common::{JoinSide, JoinType, NullEquality, Result, Statistics, internal_datafusion_err, internal_err};
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
 use datafusion_physical_expr::Partitioning;
 use datafusion_physical_expr::expressions::DynamicFilterPhysicalExpr;
@@ -34,8 +35,8 @@ use plinth_core::sync::lock;
 use plinth_exec::numbers::Numbers;
 use plinth_io::MemoryBudget;
 
-use self::build::Gathered;
-use self::probe::Probing;
+use self::build::{Gathered, batch};
+pub(super) use self::probe::Probing;
 use crate::evaluated::Evaluated;
 
 /// Joins rows of two sides that have equal keys.
@@ -176,7 +177,7 @@ impl JoinExec {
     }
 
     /// The run that a partition belongs to.
-    fn run(&self, partition: usize, context: &Arc<TaskContext>) -> Arc<Gathered> {
+    fn run(&self, partition: usize, context: &Arc<TaskContext>) -> Result<Arc<Gathered>> {
         let mut run = lock(&self.run);
         let partitions = self.properties.output_partitioning().partition_count();
         // A partition that is asked for again is of another run.
@@ -186,7 +187,7 @@ impl JoinExec {
             _ => {
                 run.taken = vec![false; partitions];
                 let (left, right) = (self.engine.left(), self.engine.right());
-                Arc::new(Gathered::new(&self.join, left, right, &self.budget, context, partitions))
+                Arc::new(Gathered::new(&self.join, left, right, &self.budget, context, partitions)?)
             }
         };
         if let Some(taken) = run.taken.get_mut(partition) {
@@ -194,7 +195,28 @@ impl JoinExec {
         }
         // Those who read it keep it: it ends with them.
         run.gathered = run.taken.contains(&false).then(|| Arc::clone(&gathered));
-        gathered
+        Ok(gathered)
+    }
+
+    /// The rows of a partition, as vectors.
+    pub(super) fn rows(&self, partition: usize, context: &Arc<TaskContext>) -> Result<Probing> {
+        let partitions = self.properties.output_partitioning().partition_count();
+        if partition >= partitions {
+            return internal_err!("a join has {partitions} partitions, none of number {partition}");
+        }
+        let gathered = self.run(partition, context)?;
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        Ok(Probing::new(&self.join, gathered, partition, Arc::clone(context), metrics))
+    }
+
+    /// The side that a column comes from, and its place there.
+    pub(super) fn origin(&self, column: usize) -> Option<(JoinSide, usize)> {
+        self.join.output.get(column).map(|column| (column.side, column.index))
+    }
+
+    /// What is gathered, and what is looked up in it.
+    pub(super) fn sides(&self) -> (&Arc<dyn ExecutionPlan>, &Arc<dyn ExecutionPlan>) {
+        (self.engine.left(), self.engine.right())
     }
 }
 
@@ -265,17 +287,12 @@ impl ExecutionPlan for JoinExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let partitions = self.properties.output_partitioning().partition_count();
-        if partition >= partitions {
-            return internal_err!("a join has {partitions} partitions, none of number {partition}");
-        }
-        let gathered = self.run(partition, &context);
-        let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let probing = Probing::new(&self.join, gathered, partition, context, metrics);
-        let batches = stream::try_unfold(probing, |mut probing| async move {
-            Ok(probing.next().await?.map(|batch| (batch, probing)))
+        let (probing, schema) = (self.rows(partition, &context)?, self.schema());
+        let batches = stream::try_unfold((probing, Arc::clone(&schema)), |(mut probing, schema)| async move {
+            let Some((rows, columns)) = probing.next().await? else { return Ok(None) };
+            Ok(Some((batch(&schema, &columns, rows)?, (probing, schema))))
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

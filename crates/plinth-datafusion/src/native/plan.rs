@@ -11,7 +11,7 @@ use datafusion_physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion_physical_expr::expressions::{CastExpr, Literal};
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode};
-use plinth_exec::aggregate::{Aggregate, Count, CountDistinct, Extreme, Mean, Sum, Which};
+use plinth_exec::aggregate::{Aggregate, Count, CountDistinct, DecimalMean, Extreme, Mean, Sum, Which};
 use plinth_exec::domain::Domain;
 use plinth_exec::grouping::{Chunk, Grouping};
 use plinth_exec::key::{Bounds, Keys, Meaning};
@@ -40,6 +40,11 @@ enum Kind {
     },
     Mean {
         of: DataType,
+    },
+    DecimalMean {
+        of: DataType,
+        sum: DataType,
+        result: DataType,
     },
     Extreme {
         which: Which,
@@ -228,6 +233,7 @@ impl Measure {
                 Sum::new(of, result, *each_has_some).map(|sum| Box::new(sum) as _)
             }
             Kind::Mean { of } => Mean::new(of).map(|mean| Box::new(mean) as _),
+            Kind::DecimalMean { of, sum, result } => DecimalMean::new(of, sum, result).map(|mean| Box::new(mean) as _),
             Kind::Extreme { which, of } => {
                 let extreme = Meaning::of(of, budget).and_then(|meaning| Extreme::new(*which, meaning));
                 extreme.map(|extreme| Box::new(extreme) as _)
@@ -298,6 +304,10 @@ impl Kind {
                     Self::Mean { of }
                 }
                 _ if of == DataType::Float64 => Self::Mean { of },
+                _ => engine,
+            },
+            "avg" => match function.state_fields()?.get(1).map(|sum| sum.data_type().clone()) {
+                Some(sum) if DecimalMean::new(&of, &sum, &result).is_some() => Self::DecimalMean { of, sum, result },
                 _ => engine,
             },
             "min" | "max" => {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal128Type, Float64Type};
+use arrow_array::types::{Decimal128Type, DecimalType, Float64Type};
 use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array, make_array};
-use arrow_buffer::{Buffer, NullBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
+use arrow_schema::{ArrowError, DECIMAL128_MAX_PRECISION, DataType};
 
 use super::{Aggregate, Input, Merged, States, StatesRead, argument, counting, each};
 use crate::error::{ExecError, Result};
@@ -41,6 +41,37 @@ struct Adder {
 
 const SIGN: i64 = i64::MIN;
 
+/// Groups up to which sums of some rows are made beside the states first.
+const FEW: usize = 64;
+
+/// Sums of few groups. Rows that follow each other mostly belong to the same few groups, and a sum in memory waits for the one before to be
+/// written: here four rows have each a sum of their own.
+struct Few([[(i128, u64); 4]; FEW]);
+
+impl Few {
+    /// Sums of so many rows of so many groups, if that pays.
+    fn new(groups: usize, rows: usize) -> Option<Self> {
+        (groups <= FEW && rows >= 8 * groups).then_some(Self([[(0, 0); 4]; FEW]))
+    }
+
+    #[inline]
+    fn add(&mut self, row: usize, group: u32, value: i128) {
+        let (sum, count) = &mut self.0[group as usize % FEW][row % 4];
+        *sum = sum.wrapping_add(value);
+        *count += 1;
+    }
+
+    /// Of each group that has values: its number, their sum and how many there are.
+    fn sums(&self, groups: usize) -> impl Iterator<Item = (u32, i128, u64)> {
+        let group = |(group, four): (usize, &[(i128, u64); 4])| {
+            let (sum, count) =
+                four.iter().fold((0_i128, 0), |(sum, count), (more, rows)| (sum.wrapping_add(*more), count + rows));
+            (u32::try_from(group).unwrap_or(u32::MAX), sum, count)
+        };
+        self.0.iter().take(groups).enumerate().map(group).filter(|(.., count)| *count > 0)
+    }
+}
+
 impl Adder {
     fn new(kind: Kind, numbers: Numbers, counted: bool) -> Self {
         Self { kind, numbers, counted, scratch: vec![Vec::new(); numbers.width()] }
@@ -62,44 +93,65 @@ impl Adder {
         let argument = argument(input)?;
         let (counts, groups) = (counting(argument, input.filter), input.groups);
         let (rows, counts) = (groups.len(), counts.as_ref());
-        if self.counted {
-            each(rows, counts, |row| states.change(groups[row], 0, |count| count + 1));
+        let array = argument.array()?;
+        if self.kind == Kind::Float {
+            let values = array.as_primitive_opt::<Float64Type>().ok_or_else(|| other(argument))?.values();
+            self.count(states, groups, counts);
+            let mut sums = states.behind(self.at());
+            each(rows, counts, |row| sums.change(groups[row], 0, |sum| add_float(sum, values[row])));
+            return Ok(());
         }
-        let mut sums = states.behind(self.at());
-        match self.kind {
-            Kind::Word | Kind::Double => {
-                let Self { numbers, scratch, kind, .. } = self;
-                numbers.read(argument.array()?.as_ref(), scratch)?;
-                let flip = if *numbers == Numbers::Unsigned(8) { SIGN } else { 0 };
-                let values = scratch.first().map_or(&[][..], Vec::as_slice);
-                if *kind == Kind::Word {
-                    each(rows, counts, |row| {
-                        let value = (values[row] ^ flip).cast_unsigned();
-                        sums.change(groups[row], 0, |sum| sum.wrapping_add(value));
-                    });
-                } else {
-                    each(rows, counts, |row| {
-                        let value = if flip == 0 {
-                            i128::from(values[row])
-                        } else {
-                            i128::from((values[row] ^ flip).cast_unsigned())
-                        };
-                        add_wide(&mut sums, groups[row], value);
-                    });
+        let mut few = Few::new(input.total, rows);
+        if few.is_none() {
+            self.count(states, groups, counts);
+        }
+        let (kind, at) = (self.kind, self.at());
+        let mut sums = states.behind(at);
+        let few_sums = few.as_mut();
+        match kind {
+            Kind::Wide => {
+                let values = array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| other(argument))?.values();
+                match few_sums {
+                    Some(few) => each(rows, counts, |row| few.add(row, groups[row], values[row])),
+                    None => each(rows, counts, |row| add_wide(&mut sums, groups[row], values[row])),
                 }
             }
-            Kind::Wide => {
-                let array = argument.array()?;
-                let values = array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| other(argument))?.values();
-                each(rows, counts, |row| add_wide(&mut sums, groups[row], values[row]));
+            _ => {
+                let Self { numbers, scratch, .. } = self;
+                numbers.read(array.as_ref(), scratch)?;
+                let unsigned = *numbers == Numbers::Unsigned(8);
+                let values = scratch.first().map_or(&[][..], Vec::as_slice);
+                let value = |row: usize| match unsigned {
+                    true => i128::from((values[row] ^ SIGN).cast_unsigned()),
+                    false => i128::from(values[row]),
+                };
+                match few_sums {
+                    Some(few) => each(rows, counts, |row| few.add(row, groups[row], value(row))),
+                    None if kind == Kind::Word => each(rows, counts, |row| {
+                        sums.change(groups[row], 0, |sum| sum.wrapping_add(low(value(row))));
+                    }),
+                    None => each(rows, counts, |row| add_wide(&mut sums, groups[row], value(row))),
+                }
             }
-            Kind::Float => {
-                let array = argument.array()?;
-                let values = array.as_primitive_opt::<Float64Type>().ok_or_else(|| other(argument))?.values();
-                each(rows, counts, |row| sums.change(groups[row], 0, |sum| add_float(sum, values[row])));
+        }
+        for (group, sum, count) in few.iter().flat_map(|few| few.sums(input.total)) {
+            if self.counted {
+                states.change(group, 0, |known| known + count);
+            }
+            let mut sums = states.behind(at);
+            match kind {
+                Kind::Word => sums.change(group, 0, |known| known.wrapping_add(low(sum))),
+                _ => add_wide(&mut sums, group, sum),
             }
         }
         Ok(())
+    }
+
+    /// Counts the values of each group, if that matters.
+    fn count(&self, states: &mut States<'_>, groups: &[u32], counts: Option<&BooleanBuffer>) {
+        if self.counted {
+            each(groups.len(), counts, |row| states.change(groups[row], 0, |count| count + 1));
+        }
     }
 
     fn merge(&self, states: &mut States<'_>, from: &Merged<'_>) {
@@ -179,6 +231,13 @@ fn add_float(sum: u64, value: f64) -> u64 {
 #[inline]
 fn wide(states: &StatesRead<'_>, group: u32, at: usize) -> i128 {
     (u128::from(states.word(group, at + 1)) << 64 | u128::from(states.word(group, at))).cast_signed()
+}
+
+/// The low half of a sum.
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "the halves of a sum")]
+fn low(sum: i128) -> u64 {
+    sum.cast_unsigned() as u64
 }
 
 #[inline]
@@ -316,6 +375,74 @@ impl Aggregate for Mean {
         let sums = groups.iter().map(|&group| self.sum(states, group)).collect::<Vec<_>>();
         let sums = Float64Array::new(sums.into(), self.adder.nulls(states, groups));
         Ok(vec![Arc::new(counts), Arc::new(sums)])
+    }
+
+    fn fresh(&self) -> Result<Box<dyn Aggregate>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+/// Means of decimals: the exact sum by the count, cut off behind the last digit of the result's scale.
+#[derive(Clone, Debug)]
+pub struct DecimalMean {
+    adder: Adder,
+    /// The type of sums.
+    sum: DataType,
+    result: DataType,
+    precision: u8,
+    scale: i8,
+    /// What raises a sum to the result's scale.
+    factor: i128,
+}
+
+impl DecimalMean {
+    /// Means of values of a type, by sums of another, as a third; `None` if these are not decimals of 128 bits, or the result's scale is smaller.
+    pub fn new(values: &DataType, sum: &DataType, result: &DataType) -> Option<Self> {
+        let (DataType::Decimal128(_, from), DataType::Decimal128(_, of_sum), DataType::Decimal128(precision, scale)) =
+            (values, sum, result)
+        else {
+            return None;
+        };
+        let more = u32::try_from(scale.checked_sub(*from).filter(|_| from == of_sum)?).ok()?;
+        let adder = Adder::new(Kind::Wide, Numbers::of(values)?, true);
+        let (sum, factor) = (sum.clone(), 10_i128.checked_pow(more)?);
+        Some(Self { adder, sum, result: result.clone(), precision: *precision, scale: *scale, factor })
+    }
+
+    fn mean(&self, sum: i128, count: u64) -> Result<i128> {
+        let mean = sum.checked_mul(self.factor).map(|sum| sum / i128::from(count.max(1)));
+        let fits = |mean: &i128| Decimal128Type::validate_decimal_precision(*mean, self.precision, self.scale).is_ok();
+        mean.filter(fits).ok_or_else(|| {
+            ExecError::Arrow(ArrowError::ArithmeticOverflow(format!("a mean of decimals does not fit {}", self.result)))
+        })
+    }
+}
+
+impl Aggregate for DecimalMean {
+    fn words(&self) -> usize {
+        self.adder.words()
+    }
+
+    fn update(&mut self, states: &mut States<'_>, input: &Input<'_>) -> Result<()> {
+        self.adder.update(states, input)
+    }
+
+    fn merge(&mut self, states: &mut States<'_>, from: &Merged<'_>) -> Result<()> {
+        self.adder.merge(states, from);
+        Ok(())
+    }
+
+    fn values(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<ArrayRef> {
+        let mean = |&group: &u32| self.mean(wide(states, group, 1), states.word(group, 0));
+        let means = groups.iter().map(mean).collect::<Result<Vec<_>>>()?;
+        let means = Decimal128Array::try_new(means.into(), self.adder.nulls(states, groups))?;
+        Ok(Arc::new(means.with_precision_and_scale(self.precision, self.scale)?))
+    }
+
+    /// The engine's: how many values there were, and their sum.
+    fn partial(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<Vec<ArrayRef>> {
+        let counts = UInt64Array::from_iter_values(groups.iter().map(|&group| states.word(group, 0)));
+        Ok(vec![Arc::new(counts), self.adder.sums(&self.sum, states, groups)?])
     }
 
     fn fresh(&self) -> Result<Box<dyn Aggregate>> {

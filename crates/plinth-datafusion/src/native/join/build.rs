@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
+use arrow_select::take::take;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_common_runtime::JoinSet;
 use datafusion_execution::TaskContext;
@@ -15,10 +16,10 @@ use futures::future::{BoxFuture, Shared};
 use plinth_core::sync::lock;
 use plinth_exec::join::{Builder, Table};
 use plinth_exec::key::{Bounds, Meaning};
-use plinth_exec::vector::Vector;
+use plinth_exec::vector::{Coded, Vector};
 use plinth_io::{MemoryBudget, Reservation};
 
-use super::Join;
+use super::{Join, column};
 use crate::error::{from_exec, from_join};
 use crate::evaluated::Memos;
 use crate::native::condition;
@@ -28,14 +29,13 @@ use crate::native::plan::range;
 /// Who asks for memory.
 const CONSUMER: &str = "hash join (build side)";
 
-/// Buffers of a column of text above which its values are put into one: each batch of results names all of them.
-const BUFFERS: usize = 8;
-
 /// The left side, gathered.
 pub(super) struct Left {
     pub(super) table: Table,
     /// Its rows, by their numbers.
     pub(super) rows: RecordBatch,
+    /// Of columns of byte strings their values, by the numbers of rows.
+    coded: Vec<Option<Arc<dyn Coded>>>,
     /// Of each row a bit: whether it has a partner. Kept if rows of this side come out at the end.
     visited: Vec<AtomicU64>,
     memory: Reservation,
@@ -50,6 +50,15 @@ impl Left {
             if word.load(Ordering::Relaxed) & bit == 0 {
                 word.fetch_or(bit, Ordering::Relaxed);
             }
+        }
+    }
+
+    /// Some rows of a column: byte strings by the numbers of rows, which what comes next looks at once each.
+    pub(super) fn column(&self, column: usize, rows: &UInt32Array) -> Result<Vector> {
+        let array = self.rows.column(column);
+        match self.coded.get(column).and_then(Option::as_ref) {
+            Some(dictionary) => Ok(column::numbered(array, dictionary, rows)),
+            None => Ok(Vector::Array(take(array, rows, None)?)),
         }
     }
 
@@ -78,19 +87,19 @@ impl Gathered {
         budget: &Arc<MemoryBudget>,
         context: &Arc<TaskContext>,
         partitions: usize,
-    ) -> Self {
+    ) -> Result<Self> {
         let memos = Arc::new(Memos::new(budget));
         let work = Work {
             join: Arc::clone(join),
-            input: Input::new(left, &memos),
+            input: Input::of_any_parts(left, &memos)?,
             memos: Arc::clone(&memos),
             budget: Arc::clone(budget),
             context: Arc::clone(context),
             memory: Mutex::new(budget.open(CONSUMER)),
         };
         let gathering = async move { Arc::new(work).gather().await.map(Arc::new).map_err(Arc::new) };
-        let right = Input::new(right, &memos);
-        Self { left: gathering.boxed().shared(), right, memos, running: AtomicUsize::new(partitions) }
+        let right = Input::new(right, &memos)?;
+        Ok(Self { left: gathering.boxed().shared(), right, memos, running: AtomicUsize::new(partitions) })
     }
 
     /// The left side, once it is gathered.
@@ -176,34 +185,20 @@ impl Work {
         let table = builder.finish().map_err(from_exec)?;
         let rows = concat_batches(&join.left_schema, pieces.iter().map(|piece| &piece.rows))?;
         drop(pieces);
-        let columns = rows.columns().iter().map(compact).collect::<Result<Vec<_>>>()?;
+        let columns = rows.columns().iter().map(column::compact).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
         let rows = RecordBatch::try_new_with_options(Arc::clone(&join.left_schema), columns, &options)?;
         let words = if join.needs_left_at_end() { rows.num_rows().div_ceil(64) } else { 0 };
         let mut memory = std::mem::replace(&mut *lock(&self.memory), self.budget.open(CONSUMER));
         memory.shrink(memory.bytes() / 2);
         memory.try_grow(8 * words as u64).map_err(|error| from_exec(error.into()))?;
-        Ok(Left { table, rows, visited: (0..words).map(|_| AtomicU64::new(0)).collect(), memory })
+        let coded = rows.columns().iter().map(column::coded).collect();
+        Ok(Left { table, rows, coded, visited: (0..words).map(|_| AtomicU64::new(0)).collect(), memory })
     }
 }
 
-/// Views of values in few buffers.
-fn compact(column: &ArrayRef) -> Result<ArrayRef> {
-    use arrow_array::cast::AsArray;
-    use arrow_schema::DataType;
-    Ok(match column.data_type() {
-        DataType::Utf8View if column.as_string_view().data_buffers().len() > BUFFERS => {
-            Arc::new(column.as_string_view().gc())
-        }
-        DataType::BinaryView if column.as_binary_view().data_buffers().len() > BUFFERS => {
-            Arc::new(column.as_binary_view().gc())
-        }
-        _ => Arc::clone(column),
-    })
-}
-
 /// The values of some rows.
-fn batch(schema: &SchemaRef, columns: &[Vector], rows: usize) -> Result<RecordBatch> {
+pub(super) fn batch(schema: &SchemaRef, columns: &[Vector], rows: usize) -> Result<RecordBatch> {
     let arrays = columns.iter().map(|column| column.array().map_err(from_exec)).collect::<Result<Vec<_>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)

@@ -20,7 +20,7 @@ use crate::error::from_exec;
 use crate::native::input::{Rows, Source};
 
 /// A partition of the result.
-pub(super) struct Probing {
+pub(in crate::native) struct Probing {
     join: Arc<Join>,
     gathered: Arc<Gathered>,
     partition: usize,
@@ -76,8 +76,8 @@ impl Probing {
         Self { join, gathered, partition, context, most, state, metrics, probed: Vec::new(), found: Vec::new() }
     }
 
-    /// The next batch that has rows. None at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+    /// The next rows. None at the end.
+    pub(in crate::native) async fn next(&mut self) -> Result<Option<Rows>> {
         loop {
             let batch = match std::mem::replace(&mut self.state, State::Ended) {
                 State::Beginning => {
@@ -124,8 +124,8 @@ impl Probing {
                 }
                 State::Ended => return Ok(None),
             };
-            if let Some(batch) = batch.filter(|batch| batch.num_rows() > 0) {
-                self.metrics.record_output(batch.num_rows());
+            if let Some(batch) = batch.filter(|(rows, _)| *rows > 0) {
+                self.metrics.record_output(batch.0);
                 return Ok(Some(batch));
             }
         }
@@ -160,7 +160,7 @@ impl Probing {
     }
 
     /// The next batch of a chunk, and whether it was the last.
-    fn joined(&mut self, left: &Left, chunk: &mut Chunk) -> Result<(Option<RecordBatch>, bool)> {
+    fn joined(&mut self, left: &Left, chunk: &mut Chunk) -> Result<(Option<Rows>, bool)> {
         let timer = self.metrics.elapsed_compute().clone();
         let _timer = timer.timer();
         if chunk.paired {
@@ -182,11 +182,11 @@ impl Probing {
         }
         let batch = if self.join.gives_pairs() && !found.is_empty() {
             let column = |column: &ColumnIndex| match column.side {
-                JoinSide::Left => of_left(left, column.index, &found),
+                JoinSide::Left => left.column(column.index, &found),
                 JoinSide::Right => of_right(&chunk.rows, column.index, &probed),
                 JoinSide::None => internal_err!("pairs have no mark"),
             };
-            Some(self.batch(self.join.output.iter().map(column).collect::<Result<_>>()?, found.len())?)
+            Some((found.len(), self.join.output.iter().map(column).collect::<Result<_>>()?))
         } else {
             None
         };
@@ -210,7 +210,7 @@ impl Probing {
         };
         let column = |column: &ColumnIndex| match column.side {
             JoinSide::Left => of_left(left, column.index, &found),
-            JoinSide::Right => of_right(right, column.index, &probed),
+            JoinSide::Right => of_right(right, column.index, &probed)?.array().map_err(from_exec),
             JoinSide::None => internal_err!("a join's condition reads a mark"),
         };
         let columns = condition.column_indices().iter().map(column).collect::<Result<Vec<_>>>()?;
@@ -231,21 +231,21 @@ impl Probing {
     }
 
     /// Rows of the right side, by whether they have a partner.
-    fn rows_of_right(&self, left: &Left, chunk: &Chunk) -> Result<RecordBatch> {
+    fn rows_of_right(&self, left: &Left, chunk: &Chunk) -> Result<Rows> {
         let all = self.join.kind == JoinType::RightMark;
         let wanted = self.join.kind == JoinType::RightSemi;
         let rows = chunk.matched.iter().enumerate().filter(|(_, matched)| all || **matched == wanted);
         let rows = UInt32Array::from_iter_values(rows.filter_map(|(row, _)| u32::try_from(row).ok()));
         let column = |column: &ColumnIndex| match column.side {
-            JoinSide::Left => Ok(new_null_array(left.rows.column(column.index).data_type(), rows.len())),
+            JoinSide::Left => Ok(Vector::Array(new_null_array(left.rows.column(column.index).data_type(), rows.len()))),
             JoinSide::Right => of_right(&chunk.rows, column.index, &rows),
-            JoinSide::None => Ok(Arc::new(BooleanArray::from(chunk.matched.clone())) as ArrayRef),
+            JoinSide::None => Ok(Vector::Array(Arc::new(BooleanArray::from(chunk.matched.clone())))),
         };
-        self.batch(self.join.output.iter().map(column).collect::<Result<_>>()?, rows.len())
+        Ok((rows.len(), self.join.output.iter().map(column).collect::<Result<_>>()?))
     }
 
     /// Rows of the left side, by whether they have a partner.
-    fn ending(&self, left: &Left, from: usize, until: usize) -> Result<Option<RecordBatch>> {
+    fn ending(&self, left: &Left, from: usize, until: usize) -> Result<Option<Rows>> {
         let all = self.join.kind == JoinType::LeftMark;
         let wanted = self.join.kind == JoinType::LeftSemi;
         let rows = (from..until).filter(|row| all || left.is_visited(*row) == wanted);
@@ -261,12 +261,8 @@ impl Probing {
                 Ok(Arc::new(BooleanArray::new(marks, None)) as ArrayRef)
             }
         };
-        self.batch(self.join.output.iter().map(column).collect::<Result<_>>()?, rows.len()).map(Some)
-    }
-
-    fn batch(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.join.schema), columns, &options)?)
+        let columns = self.join.output.iter().map(|at| column(at).map(Vector::Array)).collect::<Result<_>>()?;
+        Ok(Some((rows.len(), columns)))
     }
 }
 
@@ -281,20 +277,20 @@ fn of_left(left: &Left, column: usize, rows: &UInt32Array) -> Result<ArrayRef> {
     Ok(take(left.rows.column(column), rows, None)?)
 }
 
-/// Some rows of a column of the right side; what are codes become values only then.
-fn of_right((count, columns): &Rows, column: usize, rows: &UInt32Array) -> Result<ArrayRef> {
+/// Some rows of a column of the right side; what are codes stay codes.
+fn of_right((count, columns): &Rows, column: usize, rows: &UInt32Array) -> Result<Vector> {
     let vector = columns.get(column).ok_or_else(|| internal_datafusion_err!("a join reads a column that is none"))?;
     let every = rows.len() == *count && rows.values().iter().enumerate().all(|(at, row)| at == *row as usize);
     match vector {
-        _ if every => vector.array().map_err(from_exec),
-        Vector::Array(array) => Ok(take(array, rows, None)?),
+        _ if every => Ok(vector.clone()),
+        Vector::Array(array) => Ok(Vector::Array(take(array, rows, None)?)),
         Vector::Codes { ids, nulls, dictionary } => {
             let code = |row: &u32| ids.get(*row as usize).copied().unwrap_or_default();
-            let codes: Vec<u32> = rows.values().iter().map(code).collect();
+            let ids = rows.values().iter().map(code).collect();
             let nulls = nulls.as_ref().map(|nulls| {
                 NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |at| nulls.is_valid(rows.value(at) as usize)))
             });
-            dictionary.values(&codes, nulls.as_ref()).map_err(from_exec)
+            Ok(Vector::Codes { ids, nulls, dictionary: Arc::clone(dictionary) })
         }
     }
 }

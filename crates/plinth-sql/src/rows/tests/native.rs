@@ -37,7 +37,7 @@ const KEYS: [&str; 22] = [
 ];
 
 /// What is computed of groups.
-const AGGREGATES: [&str; 39] = [
+const AGGREGATES: [&str; 44] = [
     "count(*)",
     "count(i)",
     "count(u)",
@@ -77,6 +77,11 @@ const AGGREGATES: [&str; 39] = [
     "avg(2 + n)",
     "sum(length(u))",
     "max(upper(s))",
+    "sum(m * (1 - m))",
+    "sum(m * 2 + w)",
+    "avg(m * m - 1.005)",
+    "sum(m * CAST(n AS DECIMAL(10,4)))",
+    "max(CAST(m AS DECIMAL(20,4)) - m)",
 ];
 
 /// What rows are left by.
