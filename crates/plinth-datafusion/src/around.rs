@@ -50,6 +50,11 @@ impl<A: Around> AroundExec<A> {
         Arc::new(Self { operator, around })
     }
 
+    /// What is done around it.
+    pub(crate) fn what(&self) -> &A {
+        &self.around
+    }
+
     fn around(&self, operator: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         Self::over(operator, self.around.clone())
     }

@@ -58,15 +58,21 @@ fn wrap(plan: Arc<dyn ExecutionPlan>, profiler: &Profiler, above: Option<Anchor>
     Ok(AroundExec::over(operator, Profiled { profiler: profiler.clone(), anchor }))
 }
 
+/// What records an operator's work, if it is recorded: for those who read its rows by another way than `execute`.
+pub(crate) fn profiled(operator: &Arc<dyn ExecutionPlan>) -> Option<Profiled> {
+    let operator: &dyn Any = operator.as_ref();
+    operator.downcast_ref::<AroundExec<Profiled>>().map(|around| around.what().clone())
+}
+
 /// What records an operator's work.
 #[derive(Clone)]
-struct Profiled {
+pub(crate) struct Profiled {
     profiler: Profiler,
     anchor: Anchor,
 }
 
 impl Profiled {
-    fn scope(&self) -> Scope {
+    pub(crate) fn scope(&self) -> Scope {
         self.profiler.scope(self.anchor)
     }
 }

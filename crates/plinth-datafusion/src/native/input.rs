@@ -1,7 +1,7 @@
 //! Rows for own operators: chunks of a scan with its codes, or batches of any other operator.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
@@ -29,7 +29,7 @@ use super::join::{JoinExec, Probing};
 use crate::error::{from_format, from_join};
 use crate::evaluated::{Evaluated, Memos};
 use crate::opener::{PlinthOpener, Started};
-use crate::profile::spawn_blocking;
+use crate::profile::{Profiled, profiled, spawn_blocking};
 use crate::source::PlinthSource;
 use crate::split::in_order;
 
@@ -138,7 +138,11 @@ impl Input {
             Kind::Join(..) => {
                 let join = self.plan.downcast_ref::<JoinExec>();
                 let join = join.ok_or_else(|| internal_datafusion_err!("a join that is none"))?;
-                Ok(Source::Join(Box::new(join.rows(partition, context)?)))
+                let profiled = profiled(&self.plan);
+                let scope = profiled.as_ref().map(Profiled::scope);
+                let probing = Box::new(join.rows(partition, context)?);
+                drop(scope);
+                Ok(Source::Join(probing, profiled))
             }
             Kind::Projected(exprs, input) => {
                 let (exprs, memos) = (exprs.clone(), Arc::clone(&self.memos));
@@ -194,8 +198,13 @@ fn is_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// The rows of a partition.
 pub(super) enum Source {
     Scan(Box<Pieces>),
-    Join(Box<Probing>),
-    Projected { exprs: Vec<Evaluated>, memos: Arc<Memos>, rows: Box<Source> },
+    /// And what records the join's work.
+    Join(Box<Probing>, Option<Profiled>),
+    Projected {
+        exprs: Vec<Evaluated>,
+        memos: Arc<Memos>,
+        rows: Box<Source>,
+    },
     Batches(SendableRecordBatchStream),
 }
 
@@ -205,7 +214,18 @@ impl Source {
         match self {
             Self::Scan(pieces) => pieces.next().await,
             // A join may read one, and that another.
-            Self::Join(probing) => Box::pin(probing.next()).await,
+            Self::Join(probing, profiled) => {
+                let mut next = Box::pin(probing.next());
+                poll_fn(|context| {
+                    let scope = profiled.as_ref().map(Profiled::scope);
+                    let next = next.as_mut().poll(context);
+                    if let (Some(scope), Poll::Ready(Ok(Some((rows, _))))) = (scope, &next) {
+                        scope.rows(*rows as u64);
+                    }
+                    next
+                })
+                .await
+            }
             Self::Projected { exprs, memos, rows } => {
                 let Some((count, columns)) = Box::pin(rows.next()).await? else { return Ok(None) };
                 let columns = exprs.iter().map(|expr| expr.evaluate(&columns, count, memos));

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::SchemaRef;
-use arrow_select::concat::concat_batches;
 use arrow_select::take::take;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_common_runtime::JoinSet;
@@ -25,6 +24,10 @@ use crate::evaluated::Memos;
 use crate::native::condition;
 use crate::native::input::{Input, Source};
 use crate::native::plan::range;
+use crate::profile::spawn_blocking;
+
+/// Rows up to which one thread makes all of the table.
+const ALONE: usize = 1 << 15;
 
 /// Who asks for memory.
 const CONSUMER: &str = "hash join (build side)";
@@ -124,9 +127,9 @@ struct Work {
 }
 
 /// Rows, and their keys.
-struct Piece {
+pub(super) struct Piece {
     keys: Vec<Vector>,
-    rows: RecordBatch,
+    pub(super) rows: RecordBatch,
 }
 
 impl Work {
@@ -140,7 +143,7 @@ impl Work {
         while let Some(read) = tasks.join_next().await {
             pieces.extend(read.map_err(from_join)??);
         }
-        let mut left = self.table(pieces)?;
+        let mut left = self.left(pieces).await?;
         let join = &self.join;
         if let Some(filter) = &join.filter {
             let (exprs, memory) = (&join.filtered, &mut left.memory);
@@ -168,7 +171,38 @@ impl Work {
         Ok(pieces)
     }
 
-    fn table(&self, pieces: Vec<Piece>) -> Result<Left> {
+    /// The table and, side by side with it, the columns.
+    async fn left(self: &Arc<Self>, pieces: Vec<Piece>) -> Result<Left> {
+        let count: usize = pieces.iter().map(|piece| piece.rows.num_rows()).sum();
+        let (pieces, width) = (Arc::new(pieces), self.join.left_schema.fields().len());
+        let (table, columns) = if count < ALONE {
+            (self.table(&pieces, count)?, (0..width).map(|at| column::joined(&pieces, at)).collect::<Result<Vec<_>>>()?)
+        } else {
+            let (work, of_table) = (Arc::clone(self), Arc::clone(&pieces));
+            let table = spawn_blocking(move || work.table(&of_table, count));
+            let column = |at| {
+                let pieces = Arc::clone(&pieces);
+                spawn_blocking(move || column::joined(&pieces, at))
+            };
+            let waiting: Vec<_> = (0..width).map(column).collect();
+            let mut columns = Vec::with_capacity(width);
+            for column in waiting {
+                columns.push(column.await.map_err(from_join)??);
+            }
+            (table.await.map_err(from_join)??, columns)
+        };
+        drop(pieces);
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let rows = RecordBatch::try_new_with_options(Arc::clone(&self.join.left_schema), columns, &options)?;
+        let words = if self.join.needs_left_at_end() { count.div_ceil(64) } else { 0 };
+        let mut memory = std::mem::replace(&mut *lock(&self.memory), self.budget.open(CONSUMER));
+        memory.shrink(memory.bytes() / 2);
+        memory.try_grow(8 * words as u64).map_err(|error| from_exec(error.into()))?;
+        let coded = rows.columns().iter().map(column::coded).collect();
+        Ok(Left { table, rows, coded, visited: (0..words).map(|_| AtomicU64::new(0)).collect(), memory })
+    }
+
+    fn table(&self, pieces: &[Piece], count: usize) -> Result<Table> {
         let join = &self.join;
         let meaning = |data_type| {
             let meaning = Meaning::of(data_type, &self.budget);
@@ -177,23 +211,11 @@ impl Work {
         let meanings = join.types.iter().map(meaning).collect::<Result<Vec<_>>>()?;
         let ranges = join.left.iter().zip(&meanings).map(|(key, meaning)| range(key, meaning, &self.input));
         let ranges = ranges.collect::<Result<Vec<Bounds>>>()?;
-        let count = pieces.iter().map(|piece| piece.rows.num_rows()).sum();
         let mut builder = Builder::new(meanings, &ranges, join.nulls_match, count, &self.budget);
-        for piece in &pieces {
+        for piece in pieces {
             builder.push(&piece.keys, piece.rows.num_rows()).map_err(from_exec)?;
         }
-        let table = builder.finish().map_err(from_exec)?;
-        let rows = concat_batches(&join.left_schema, pieces.iter().map(|piece| &piece.rows))?;
-        drop(pieces);
-        let columns = rows.columns().iter().map(column::compact).collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
-        let rows = RecordBatch::try_new_with_options(Arc::clone(&join.left_schema), columns, &options)?;
-        let words = if join.needs_left_at_end() { rows.num_rows().div_ceil(64) } else { 0 };
-        let mut memory = std::mem::replace(&mut *lock(&self.memory), self.budget.open(CONSUMER));
-        memory.shrink(memory.bytes() / 2);
-        memory.try_grow(8 * words as u64).map_err(|error| from_exec(error.into()))?;
-        let coded = rows.columns().iter().map(column::coded).collect();
-        Ok(Left { table, rows, coded, visited: (0..words).map(|_| AtomicU64::new(0)).collect(), memory })
+        builder.finish().map_err(from_exec)
     }
 }
 

@@ -6,9 +6,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, UInt32Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType;
+use arrow_select::concat::concat;
 use arrow_select::take::take;
+use datafusion_common::Result;
 use plinth_exec::Result as ExecResult;
 use plinth_exec::vector::{Coded, Vector};
+
+use super::build::Piece;
 
 /// Buffers of a column of text above which its values are put into one: each batch of results names all of them.
 const BUFFERS: usize = 8;
@@ -48,8 +52,14 @@ pub(super) fn numbered(array: &ArrayRef, dictionary: &Arc<dyn Coded>, rows: &UIn
     Vector::Codes { ids: rows.values().clone(), nulls, dictionary: Arc::clone(dictionary) }
 }
 
+/// The values of a column in all pieces, side by side.
+pub(super) fn joined(pieces: &[Piece], column: usize) -> Result<ArrayRef> {
+    let arrays: Vec<&dyn Array> = pieces.iter().map(|piece| piece.rows.column(column).as_ref()).collect();
+    compact(&concat(&arrays)?)
+}
+
 /// Views of values in few buffers.
-pub(super) fn compact(column: &ArrayRef) -> datafusion_common::Result<ArrayRef> {
+fn compact(column: &ArrayRef) -> Result<ArrayRef> {
     Ok(match column.data_type() {
         DataType::Utf8View if column.as_string_view().data_buffers().len() > BUFFERS => {
             Arc::new(column.as_string_view().gc())
