@@ -127,28 +127,33 @@ impl Input {
 
     /// The rows of a partition.
     pub(super) fn rows(&self, partition: usize, context: &Arc<TaskContext>) -> Result<Source> {
+        // Batches come by `execute`, which records its work itself.
+        let profiled = if matches!(self.kind, Kind::Batches) { None } else { profiled(&self.plan) };
+        let scope = profiled.as_ref().map(Profiled::scope);
+        let from = self.from(partition, context)?;
+        drop(scope);
+        Ok(Source { from, profiled })
+    }
+
+    fn from(&self, partition: usize, context: &Arc<TaskContext>) -> Result<From> {
         match &self.kind {
             Kind::Scan(pieces, _) => {
                 let (config, source) = self.scan().ok_or_else(|| internal_datafusion_err!("a scan that is none"))?;
                 let store = context.runtime_env().object_store(&config.object_store_url)?;
                 let opener = source.opener(&store, config, partition)?;
                 let (left, memos) = (Arc::clone(pieces), Arc::clone(&self.memos));
-                Ok(Source::Scan(Box::new(Pieces { opener, left, memos, now: None })))
+                Ok(From::Scan(Box::new(Pieces { opener, left, memos, now: None })))
             }
             Kind::Join(..) => {
                 let join = self.plan.downcast_ref::<JoinExec>();
                 let join = join.ok_or_else(|| internal_datafusion_err!("a join that is none"))?;
-                let profiled = profiled(&self.plan);
-                let scope = profiled.as_ref().map(Profiled::scope);
-                let probing = Box::new(join.rows(partition, context)?);
-                drop(scope);
-                Ok(Source::Join(probing, profiled))
+                Ok(From::Join(Box::new(join.rows(partition, context)?)))
             }
             Kind::Projected(exprs, input) => {
                 let (exprs, memos) = (exprs.clone(), Arc::clone(&self.memos));
-                Ok(Source::Projected { exprs, memos, rows: Box::new(input.rows(partition, context)?) })
+                Ok(From::Projected { exprs, memos, rows: Box::new(input.rows(partition, context)?) })
             }
-            Kind::Batches => Ok(Source::Batches(self.plan.execute(partition, Arc::clone(context))?)),
+            Kind::Batches => Ok(From::Batches(self.plan.execute(partition, Arc::clone(context))?)),
         }
     }
 }
@@ -196,36 +201,42 @@ fn is_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// The rows of a partition.
-pub(super) enum Source {
+pub(super) struct Source {
+    from: From,
+    /// What records the work, if it is recorded here.
+    profiled: Option<Profiled>,
+}
+
+enum From {
     Scan(Box<Pieces>),
-    /// And what records the join's work.
-    Join(Box<Probing>, Option<Profiled>),
-    Projected {
-        exprs: Vec<Evaluated>,
-        memos: Arc<Memos>,
-        rows: Box<Source>,
-    },
+    Join(Box<Probing>),
+    Projected { exprs: Vec<Evaluated>, memos: Arc<Memos>, rows: Box<Source> },
     Batches(SendableRecordBatchStream),
 }
 
 impl Source {
     /// The next rows. None at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Rows>> {
+        let Some(profiled) = &self.profiled else { return self.from.next().await };
+        let mut next = Box::pin(self.from.next());
+        poll_fn(|context| {
+            let scope = profiled.scope();
+            let next = next.as_mut().poll(context);
+            if let Poll::Ready(Ok(Some((rows, _)))) = &next {
+                scope.rows(*rows as u64);
+            }
+            next
+        })
+        .await
+    }
+}
+
+impl From {
+    async fn next(&mut self) -> Result<Option<Rows>> {
         match self {
             Self::Scan(pieces) => pieces.next().await,
             // A join may read one, and that another.
-            Self::Join(probing, profiled) => {
-                let mut next = Box::pin(probing.next());
-                poll_fn(|context| {
-                    let scope = profiled.as_ref().map(Profiled::scope);
-                    let next = next.as_mut().poll(context);
-                    if let (Some(scope), Poll::Ready(Ok(Some((rows, _))))) = (scope, &next) {
-                        scope.rows(*rows as u64);
-                    }
-                    next
-                })
-                .await
-            }
+            Self::Join(probing) => Box::pin(probing.next()).await,
             Self::Projected { exprs, memos, rows } => {
                 let Some((count, columns)) = Box::pin(rows.next()).await? else { return Ok(None) };
                 let columns = exprs.iter().map(|expr| expr.evaluate(&columns, count, memos));

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow_schema::SchemaRef;
+use arrow_schema::{FieldRef, SchemaRef};
 use arrow_select::take::take;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_common_runtime::JoinSet;
@@ -174,18 +174,19 @@ impl Work {
     /// The table and, side by side with it, the columns.
     async fn left(self: &Arc<Self>, pieces: Vec<Piece>) -> Result<Left> {
         let count: usize = pieces.iter().map(|piece| piece.rows.num_rows()).sum();
-        let (pieces, width) = (Arc::new(pieces), self.join.left_schema.fields().len());
+        let (pieces, fields) = (Arc::new(pieces), self.join.left_schema.fields());
         let (table, columns) = if count < ALONE {
-            (self.table(&pieces, count)?, (0..width).map(|at| column::joined(&pieces, at)).collect::<Result<Vec<_>>>()?)
+            let columns = fields.iter().enumerate().map(|(at, field)| column::joined(&pieces, at, field.data_type()));
+            (self.table(&pieces, count)?, columns.collect::<Result<Vec<_>>>()?)
         } else {
             let (work, of_table) = (Arc::clone(self), Arc::clone(&pieces));
             let table = spawn_blocking(move || work.table(&of_table, count));
-            let column = |at| {
-                let pieces = Arc::clone(&pieces);
-                spawn_blocking(move || column::joined(&pieces, at))
+            let column = |(at, field): (usize, &FieldRef)| {
+                let (pieces, field) = (Arc::clone(&pieces), Arc::clone(field));
+                spawn_blocking(move || column::joined(&pieces, at, field.data_type()))
             };
-            let waiting: Vec<_> = (0..width).map(column).collect();
-            let mut columns = Vec::with_capacity(width);
+            let waiting: Vec<_> = fields.iter().enumerate().map(column).collect();
+            let mut columns = Vec::with_capacity(waiting.len());
             for column in waiting {
                 columns.push(column.await.map_err(from_join)??);
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_array::{Array, ArrayRef, UInt32Array, new_empty_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType;
 use arrow_select::concat::concat;
@@ -52,8 +52,11 @@ pub(super) fn numbered(array: &ArrayRef, dictionary: &Arc<dyn Coded>, rows: &UIn
     Vector::Codes { ids: rows.values().clone(), nulls, dictionary: Arc::clone(dictionary) }
 }
 
-/// The values of a column in all pieces, side by side.
-pub(super) fn joined(pieces: &[Piece], column: usize) -> Result<ArrayRef> {
+/// The values of a column in all pieces, side by side; there may be no piece to tell the type.
+pub(super) fn joined(pieces: &[Piece], column: usize, data_type: &DataType) -> Result<ArrayRef> {
+    if pieces.is_empty() {
+        return Ok(new_empty_array(data_type));
+    }
     let arrays: Vec<&dyn Array> = pieces.iter().map(|piece| piece.rows.column(column).as_ref()).collect();
     compact(&concat(&arrays)?)
 }

@@ -214,8 +214,11 @@ fn own_operators_answer_as_the_engine_does() {
                     // Which of several sums leaves its type first is not for a query to say.
                     let digit = |c: char| c.is_ascii_digit() || c == '-';
                     let rows = db.sorted(&sql).map_err(|error| error.replace(digit, ""));
+                    // Whether the sum of a group that a limit leaves out is computed is not, either.
+                    let sum = |rows: &Result<_, String>| rows.as_ref().is_err_and(|error| error.contains("a sum is"));
                     match &expected {
                         None => expected = Some(rows),
+                        Some(expected) if after.contains(" LIMIT ") && sum(expected) != sum(&rows) => {}
                         Some(expected) => {
                             assert_eq!(&rows, expected, "seed {seed}, native {setting}: {sql}");
                         }
