@@ -4,17 +4,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
+use plinth_adbc::c_data::export;
+use plinth_adbc::number_places;
 use plinth_core::units::parse_bytes;
 use plinth_sql::{Params, SessionOptions, SqlError, Statement, parse};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::c_data::export;
 use crate::data::{PythonTable, read};
 use crate::error::{Failure, InterfaceError, ProgrammingError};
 use crate::inner::{Inner, Source};
 use crate::rows::Rows;
-use crate::variables::{is_table, names_of, number_places};
+use crate::variables::{is_table, names_of};
 
 /// A session: SQL over files, over tables that can be written to, and over data of Python.
 #[pyclass(frozen, module = "plinth._native")]

@@ -13,12 +13,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use futures::future::BoxFuture;
+use plinth_adbc::c_data::{CStream, Reader};
 use plinth_core::sync::lock;
 use plinth_sql::{ErrorKind, SqlError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::c_data::{CStream, Reader};
 use crate::error::{InterfaceError, ProgrammingError};
 
 /// Batches that wait for the query.
@@ -31,8 +31,16 @@ const STREAM: &str = "__arrow_c_stream__";
 pub(crate) fn read(object: &Bound<'_, PyAny>) -> PyResult<Reader> {
     let capsule = object.call_method0(STREAM)?;
     let capsule = capsule.cast::<PyCapsule>()?;
-    let reader = Reader::new(CStream::of_capsule(capsule)?);
+    let reader = Reader::new(stream_of(capsule)?);
     reader.map_err(|what| InterfaceError::new_err(format!("{}: {what}", type_name(object))))
+}
+
+/// Moves a stream out of its capsule, which is left with a released one.
+#[allow(unsafe_code)]
+fn stream_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<CStream> {
+    let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<CStream>();
+    // SAFETY: a capsule of this name holds a stream, released or not, and only this thread has the interpreter.
+    Ok(unsafe { std::ptr::replace(stream.as_ptr(), CStream::empty()) })
 }
 
 fn type_name(object: &Bound<'_, PyAny>) -> String {

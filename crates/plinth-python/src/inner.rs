@@ -1,6 +1,5 @@
 //! What a connection and its results share: a session, the threads that it works on, and what is open.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -18,25 +17,6 @@ use tokio::runtime::{Handle, Runtime};
 use crate::error::{Failure, Result};
 use crate::variables::{Registered, SCHEMA};
 use crate::wait::{Stop, wait, without_lock};
-
-/// Tables that connections of this process have open for writing, by the process and the folder.
-static SHARED: Mutex<Vec<(u32, PathBuf, Weak<OpenTables>)>> = Mutex::new(Vec::new());
-
-/// Those of a folder; all connections to it write to the same.
-fn shared_tables(folder: &Path) -> Arc<OpenTables> {
-    // What can't be looked at is told when it is opened.
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-    let process = std::process::id();
-    let mut shared = lock(&SHARED);
-    shared.retain(|(_, _, tables)| tables.strong_count() > 0);
-    let known = shared.iter().find(|(of, known, _)| *of == process && *known == folder);
-    if let Some(tables) = known.and_then(|(_, _, tables)| tables.upgrade()) {
-        return tables;
-    }
-    let tables = Arc::<OpenTables>::default();
-    shared.push((process, folder, Arc::downgrade(&tables)));
-    tables
-}
 
 /// A session that is open.
 #[derive(Debug)]
@@ -57,7 +37,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     pub(crate) fn open(options: SessionOptions) -> Result<Arc<Self>> {
-        let tables = options.db.as_deref().map(shared_tables);
+        let tables = options.db.as_deref().map(plinth_adbc::tables_of);
         let options = match &tables {
             Some(tables) => SessionOptions { tables: OpenTables::clone(tables), ..options },
             None => options,

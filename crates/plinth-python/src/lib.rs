@@ -1,7 +1,6 @@
 //! The native part of the Python package `plinth`: connections, and rows as Python's values or Arrow's streams. What users see is in
 //! `python/plinth`.
 
-mod c_data;
 mod calendar;
 mod connection;
 mod data;
@@ -12,6 +11,9 @@ mod rows;
 mod values;
 mod variables;
 mod wait;
+
+/// What drivers of ADBC are found by: the module of Python is one.
+pub use plinth_adbc::{AdbcDriverInit, PlinthDriverInit};
 
 /// The module `plinth._native`.
 #[pyo3::pymodule]

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
+use plinth_adbc::c_data::{CSchema, export};
 use plinth_core::sync::lock;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 
-use crate::c_data::{CSchema, export};
 use crate::error::Failure;
 use crate::inner::{Running, Source};
 use crate::values::tuples;

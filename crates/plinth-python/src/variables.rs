@@ -1,4 +1,4 @@
-//! Names in statements that are no tables: parameters written `?`, and variables of Python.
+//! Names in statements that are no tables: variables of Python.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -6,68 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
-use datafusion::sql::parser::CopyToSource;
-use datafusion::sql::sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, VisitorMut};
+use plinth_adbc::visit;
 use plinth_sql::{Session, Statement};
 
 /// The schema of what statements name by variables.
 pub(crate) const SCHEMA: &str = "plinth_python";
-
-/// Visits a statement, whatever it is within.
-fn visit(statement: &mut Statement, visitor: &mut impl VisitorMut<Break = ()>) {
-    let _: ControlFlow<()> = match statement {
-        Statement::Statement(statement) => statement.visit(visitor),
-        Statement::Explain(explain) => {
-            visit(&mut explain.statement, visitor);
-            ControlFlow::Continue(())
-        }
-        Statement::CopyTo(copy) => match &mut copy.source {
-            CopyToSource::Query(query) => query.visit(visitor),
-            CopyToSource::Relation(_) => ControlFlow::Continue(()),
-        },
-        _ => ControlFlow::Continue(()),
-    };
-}
-
-/// Numbers the places that are written `?`, in the order of the text: how many there are.
-pub(crate) fn number_places(statement: &mut Statement) -> usize {
-    struct Places(Vec<(u64, u64)>);
-    impl VisitorMut for Places {
-        type Break = ();
-
-        fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-            if matches!(&value.value, Value::Placeholder(place) if place == "?") {
-                self.0.push((value.span.start.line, value.span.start.column));
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    struct Numbered(Vec<(u64, u64)>);
-    impl VisitorMut for Numbered {
-        type Break = ();
-
-        fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
-            if let Value::Placeholder(place) = &mut value.value
-                && place == "?"
-                && let Ok(at) = self.0.binary_search(&(value.span.start.line, value.span.start.column))
-            {
-                *place = format!("${}", at + 1);
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    // Parts of a statement are visited in another order than they are written in.
-    let mut places = Places(Vec::new());
-    visit(statement, &mut places);
-    places.0.sort_unstable();
-    let count = places.0.len();
-    if count > 0 {
-        visit(statement, &mut Numbered(places.0));
-    }
-    count
-}
 
 /// Names that a statement reads from and that WITH does not explain, as they are written.
 pub(crate) fn names_of(statement: &mut Statement) -> BTreeSet<String> {

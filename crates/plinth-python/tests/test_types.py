@@ -253,7 +253,16 @@ def test_dates_that_python_has_not_are_told(con):
     assert result.arrow() == data
 
 
+def test_unions_pass_through(con):
+    dense = pa.UnionArray.from_dense(pa.array([0, 1], pa.int8()), pa.array([0, 0], pa.int32()), [pa.array([1]), pa.array(["a"])])
+    sparse = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])])
+    data = pa.table({"d": dense, "s": sparse})
+    assert con.sql("SELECT d, s FROM data").arrow().equals(data)
+    with pytest.raises(plinth.DataError, match="no counterpart in Python"):
+        con.sql("SELECT d FROM data").fetchall()
+
+
 def test_types_that_are_not_known_are_named(con):
-    data = pa.table({"v": pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])])})
+    data = pa.table({"v": pa.RunEndEncodedArray.from_arrays([1, 3], [5, 6])})
     with pytest.raises(plinth.InterfaceError, match="not known here"):
         con.sql("SELECT v FROM data")

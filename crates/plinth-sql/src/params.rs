@@ -99,7 +99,7 @@ impl Params {
 }
 
 /// The parameters of a plan and the types their places ask for.
-fn types_of(plan: &LogicalPlan) -> Result<BTreeMap<String, Option<DataType>>, DataFusionError> {
+pub(crate) fn types_of(plan: &LogicalPlan) -> Result<BTreeMap<String, Option<DataType>>, DataFusionError> {
     let mut types: BTreeMap<String, Option<DataType>> = plan.get_parameter_types()?.into_iter().collect();
     // Of these the planner says nothing.
     plan.apply_with_subqueries(|node| {

@@ -1,9 +1,11 @@
 //! From statement to stream: what DataFusion would do wrong with files is refused or done here.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_schema::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{TableReference, exec_err};
 use datafusion::dataframe::DataFrame;
@@ -24,6 +26,7 @@ use super::database::Entry;
 use super::meaning::resolve_windows;
 use super::names::normal;
 use super::numbers::keep_digits;
+use super::params::types_of;
 use super::rows::{Created, Done, constraints, refuse_options};
 use super::{Params, Session, depth, engine, habits, planning};
 use crate::error::{ErrorKind, Result, SqlError};
@@ -89,6 +92,24 @@ impl Session {
     /// As [`Session::execute`].
     pub async fn execute_with(&self, statement: Statement, params: &Params) -> Result<SendableRecordBatchStream> {
         Ok(self.planned(statement, params).await?.rows()?)
+    }
+
+    /// The parameters of a query by their names without the `$`, and the types that their places ask for, where these ask for one. Of
+    /// another statement the engine is not asked.
+    ///
+    /// # Errors
+    /// If the statement is refused.
+    pub async fn parameter_types(&self, mut statement: Statement) -> Result<BTreeMap<String, Option<DataType>>> {
+        if !matches!(&statement, Statement::Statement(inner) if matches!(**inner, ast::Statement::Query(_))) {
+            return Ok(BTreeMap::new());
+        }
+        self.stores.begin_statement();
+        habits::rewrite(&mut statement)?;
+        keep_digits(&mut statement);
+        resolve_windows(&mut statement)?;
+        let plan = planning::logical(&mut self.context.state(), statement).await.map_err(explain_missing)?;
+        let types = types_of(&plan)?.into_iter();
+        Ok(types.map(|(id, data_type)| (id.trim_start_matches('$').to_owned(), data_type)).collect())
     }
 
     /// Plans a statement, and runs one that is no query.

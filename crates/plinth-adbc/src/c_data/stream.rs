@@ -1,5 +1,6 @@
 //! Streams of batches as `ArrowArrayStream`, there and back.
 
+use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -11,21 +12,43 @@ use super::{CArray, CSchema, CStream, Result};
 
 /// The error number of a stream that failed: that of input and output.
 const EIO: c_int = 5;
+/// That of a stream that was asked to stop.
+const ECANCELED: c_int = if cfg!(target_os = "macos") { 89 } else { 125 };
 /// That of an argument that is none.
 const EINVAL: c_int = 22;
 
 /// What gives the batches of a stream: the next one, the end, or an error that is its last.
-pub(crate) type Next = Box<dyn FnMut() -> Result<Option<RecordBatch>> + Send>;
+pub type Next = Box<dyn FnMut() -> Result<Option<RecordBatch>> + Send>;
 
 struct Private {
     schema: SchemaRef,
     next: Next,
     error: CString,
+    kept: Option<Kept>,
+}
+
+/// What a stream keeps as long as it is not released.
+pub struct Kept {
+    /// What [`kept_by`] finds.
+    pub value: Box<dyn Any + Send>,
+    /// Whether what ended the stream was a request to stop.
+    pub cancelled: Box<dyn Fn() -> bool + Send>,
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kept").finish_non_exhaustive()
+    }
 }
 
 /// A stream for a consumer of C.
-pub(crate) fn export(schema: SchemaRef, next: Next) -> CStream {
-    let private = Box::new(Private { schema, next, error: CString::default() });
+pub fn export(schema: SchemaRef, next: Next) -> CStream {
+    export_with(schema, next, None)
+}
+
+/// The same, with something that [`kept_by`] finds as long as the stream is not released.
+pub fn export_with(schema: SchemaRef, next: Next, kept: Option<Kept>) -> CStream {
+    let private = Box::new(Private { schema, next, error: CString::default(), kept });
     CStream {
         get_schema: Some(get_schema),
         get_next: Some(get_next),
@@ -51,7 +74,7 @@ unsafe fn call<T>(stream: *mut CStream, out: *mut T, work: impl FnOnce(&mut Priv
         }
         Err(error) => {
             private.error = CString::new(error.replace('\0', "\\0")).unwrap_or_default();
-            EIO
+            if private.kept.as_ref().is_some_and(|kept| (kept.cancelled)()) { ECANCELED } else { EIO }
         }
     }
 }
@@ -86,16 +109,35 @@ unsafe extern "C" fn release(stream: *mut CStream) {
     }
 }
 
+/// What a stream was given to keep; none if it is another's.
+///
+/// # Safety
+/// `stream` is null, or leads to a stream that lives as long as the result is used.
+pub unsafe fn kept_by<'a, T: Any>(stream: *const CStream) -> Option<&'a T> {
+    // SAFETY: as the caller promises.
+    let stream = unsafe { stream.as_ref() }?;
+    let ours = stream.release.is_some_and(|of| std::ptr::fn_addr_eq(of, release as unsafe extern "C" fn(*mut CStream)));
+    if !ours {
+        return None;
+    }
+    // SAFETY: it was made of such a box.
+    let private = unsafe { stream.private_data.cast::<Private>().as_ref() }?;
+    private.kept.as_ref()?.value.downcast_ref()
+}
+
 /// The batches of another's stream.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub struct Reader {
     stream: CStream,
     schema: SchemaRef,
 }
 
 impl Reader {
     /// Asks a stream for its columns. Whatever made it keeps to the interface, which is what its capsule promises.
-    pub(crate) fn new(mut stream: CStream) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If it was read before, or what the producer says.
+    pub fn new(mut stream: CStream) -> Result<Self> {
         if stream.is_released() {
             return Err("the stream was read before, and gives its rows once".to_owned());
         }
@@ -111,12 +153,16 @@ impl Reader {
     }
 
     /// The columns.
-    pub(crate) fn schema(&self) -> SchemaRef {
+    pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    /// The next rows.
-    pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>> {
+    /// The next rows; none after the last.
+    ///
+    /// # Errors
+    /// What the producer says, or what is wrong with its data.
+    #[allow(clippy::should_implement_trait, reason = "it fails")]
+    pub fn next(&mut self) -> Result<Option<RecordBatch>> {
         let Some(get_next) = self.stream.get_next else { return Ok(None) };
         let mut array = CArray::empty();
         // SAFETY: the stream is as the interface has it.

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Fields, IntervalUnit, Schema, TimeUnit};
+use arrow_schema::{DataType, Field, Fields, IntervalUnit, Schema, TimeUnit, UnionFields, UnionMode};
 
 use super::{CSchema, Result, all_of};
 
@@ -42,7 +42,10 @@ unsafe extern "C" fn release(schema: *mut CSchema) {
 
 impl CSchema {
     /// Columns as a structure of type struct.
-    pub(crate) fn of_schema(schema: &Schema) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If a type has no counterpart in the interface, or a name holds a zero.
+    pub fn of_schema(schema: &Schema) -> Result<Self> {
         let fields = DataType::Struct(schema.fields().clone());
         Self::of(&fields, "", 0, schema.metadata())
     }
@@ -64,6 +67,7 @@ impl CSchema {
             | DataType::FixedSizeList(field, _)
             | DataType::Map(field, _) => vec![field],
             DataType::Struct(fields) => fields.iter().map(AsRef::as_ref).collect(),
+            DataType::Union(fields, _) => fields.iter().map(|(_, field)| field.as_ref()).collect(),
             _ => Vec::new(),
         };
         let sorted = if matches!(data_type, DataType::Map(_, true)) { KEYS_SORTED } else { 0 };
@@ -98,7 +102,7 @@ impl CSchema {
     }
 
     /// The columns that a structure of type struct has.
-    pub(crate) fn to_schema(&self) -> Result<Schema> {
+    pub fn to_schema(&self) -> Result<Schema> {
         let field = self.to_field(DEPTH)?;
         match field.data_type() {
             DataType::Struct(fields) => Ok(Schema::new_with_metadata(fields.clone(), field.metadata().clone())),
@@ -260,6 +264,10 @@ fn format(data_type: &DataType) -> Result<String> {
         DataType::LargeListView(_) => "+vL".to_owned(),
         DataType::Struct(_) => "+s".to_owned(),
         DataType::Map(..) => "+m".to_owned(),
+        DataType::Union(fields, mode) => {
+            let ids: Vec<_> = fields.iter().map(|(id, _)| id.to_string()).collect();
+            format!("+u{}:{}", if *mode == UnionMode::Dense { 'd' } else { 's' }, ids.join(","))
+        }
         DataType::Dictionary(keys, _) => format(keys)?,
         other => return Err(format!("columns of type {other} can't be handed over; CAST them to another")),
     })
@@ -293,6 +301,12 @@ fn of_format(format: &str, fields: &Fields, sorted: bool) -> Result<DataType> {
             match word {
                 "w" => DataType::FixedSizeBinary(number(rest)?),
                 "+w" => DataType::FixedSizeList(only()?, number(rest)?),
+                "+ud" | "+us" => {
+                    let ids = rest.split(',').map(|id| id.parse::<i8>().map_err(|_| unknown()));
+                    let ids = ids.collect::<Result<Vec<_>>>()?;
+                    let fields = UnionFields::try_new(ids, fields.iter().map(Arc::clone)).map_err(|e| e.to_string())?;
+                    DataType::Union(fields, if word == "+ud" { UnionMode::Dense } else { UnionMode::Sparse })
+                }
                 "d" => of_decimal(rest).ok_or_else(unknown)?,
                 _ => {
                     let of = word.strip_prefix("ts").filter(|of| of.len() == 1).and_then(|of| of.chars().next());

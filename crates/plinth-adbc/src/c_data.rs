@@ -11,18 +11,15 @@ mod stream;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
-
-pub(crate) use stream::{Reader, export};
+pub use stream::{Kept, Next, Reader, export, export_with, kept_by};
 
 /// What went wrong at the boundary.
-pub(crate) type Result<T, E = String> = std::result::Result<T, E>;
+pub type Result<T, E = String> = std::result::Result<T, E>;
 
 /// `struct ArrowSchema`.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct CSchema {
+pub struct CSchema {
     format: *const c_char,
     name: *const c_char,
     metadata: *const c_char,
@@ -37,7 +34,7 @@ pub(crate) struct CSchema {
 /// `struct ArrowArray`.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct CArray {
+pub struct CArray {
     length: i64,
     null_count: i64,
     offset: i64,
@@ -53,7 +50,7 @@ pub(crate) struct CArray {
 /// `struct ArrowArrayStream`.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct CStream {
+pub struct CStream {
     get_schema: Option<unsafe extern "C" fn(*mut CStream, *mut CSchema) -> c_int>,
     get_next: Option<unsafe extern "C" fn(*mut CStream, *mut CArray) -> c_int>,
     get_last_error: Option<unsafe extern "C" fn(*mut CStream) -> *const c_char>,
@@ -66,12 +63,12 @@ macro_rules! owned {
     ($name:ident { $($field:ident: $empty:expr),* $(,)? }) => {
         impl $name {
             /// One that is released already: a place to be filled.
-            pub(crate) fn empty() -> Self {
+            pub fn empty() -> Self {
                 Self { $($field: $empty,)* release: None, private_data: null_mut() }
             }
 
             /// Whether there is nothing in it.
-            pub(crate) fn is_released(&self) -> bool {
+            pub fn is_released(&self) -> bool {
                 self.release.is_none()
             }
         }
@@ -113,15 +110,6 @@ owned!(CStream { get_schema: None, get_next: None, get_last_error: None });
 
 // SAFETY: a structure that buffers borrow from is only read, until the last of them releases it.
 unsafe impl Sync for CArray {}
-
-impl CStream {
-    /// Moves a stream out of its capsule, which is left with a released one.
-    pub(crate) fn of_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Self> {
-        let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<Self>();
-        // SAFETY: a capsule of this name holds a stream, released or not, and only this thread has the interpreter.
-        Ok(unsafe { std::ptr::replace(stream.as_ptr(), Self::empty()) })
-    }
-}
 
 /// A count of the interface, which has signs where there are none.
 fn count(of: i64, what: &str) -> Result<usize> {

@@ -55,7 +55,10 @@ fn validity(data: &ArrayData) -> Option<Buffer> {
 
 impl CArray {
     /// The rows of a batch as an array of structs.
-    pub(crate) fn of_batch(batch: RecordBatch) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If a length is beyond what the interface has.
+    pub fn of_batch(batch: RecordBatch) -> Result<Self> {
         Self::of(&StructArray::from(batch).to_data())
     }
 
@@ -99,9 +102,12 @@ impl CArray {
 
     /// The rows of an array of structs. It is released when the last of their buffers is dropped.
     ///
+    /// # Errors
+    /// If what the producer says of it does not fit together.
+    ///
     /// # Safety
     /// The structure is as the interface has it, of values of this schema.
-    pub(crate) unsafe fn into_batch(self, schema: &SchemaRef) -> Result<RecordBatch> {
+    pub unsafe fn into_batch(self, schema: &SchemaRef) -> Result<RecordBatch> {
         let data_type = DataType::Struct(schema.fields().clone());
         let owner = Arc::new(self);
         // SAFETY: as the caller promises.
@@ -218,6 +224,7 @@ fn child_types(data_type: &DataType) -> Vec<&DataType> {
         | DataType::FixedSizeList(field, _)
         | DataType::Map(field, _) => vec![field.data_type()],
         DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
+        DataType::Union(fields, _) => fields.iter().map(|(_, field)| field.data_type()).collect(),
         _ => Vec::new(),
     }
 }
