@@ -4,6 +4,7 @@ import datetime as dt
 import math
 import pickle
 
+import datafusion
 import duckdb
 import polars as pl
 import pyarrow as pa
@@ -145,20 +146,48 @@ def test_duckdb_hands_over_columns_and_filters(path, asked):
     assert any(where and '"i" >' in where for _, where, _ in asked)
 
 
+def test_datafusion_hands_over_columns_and_filters(path, rows, asked):
+    context = datafusion.SessionContext()
+    context.register_dataset("t", plinth.open(path))
+    asked.clear()
+    question = "SELECT count(*) AS n, max(x) AS x FROM t WHERE i > 19000 AND i < 19005 AND s <> 'text 1'"
+    answer = context.sql(question).to_pydict()
+    assert all(columns == ["i", "s", "x"] for columns, _, _ in asked) and any(where and '"i" >' in where for _, where, _ in asked)
+    context.from_arrow(rows, name="same")
+    assert answer == context.sql(question.replace("FROM t", "FROM same")).to_pydict()
+
+
+def test_a_dataset_is_one_fragment(path, rows):
+    (fragment,) = plinth.open(path).get_fragments()
+    assert fragment.physical_schema == rows.schema and fragment.count_rows() == N
+    assert fragment.to_table(columns=["i"], filter=i < 3).to_pydict() == {"i": [0, 1, 2]}
+    (part,) = plinth.open(path).get_fragments(filter=i >= 2)
+    assert part.to_table(filter=i < 4, columns=["i"]).to_pydict() == {"i": [2, 3]}
+    assert part.head(1, columns=["i"]).to_pydict() == {"i": [2]}
+
+
 POLARS = [
     (pl.col("i") > 19_990, '"i" > ?'),
     ((pl.col("i") >= 5) & (pl.col("i") < 10), '("i" >= ? AND "i" < ?)'),
     ((pl.col("i") < 3) | (pl.col("s") == "text 7"), '("i" < ? OR "s" = ?)'),
     (pl.col("x") < 0.5, '"x" < ?'),
     (pl.col("s") != "text 1", '"s" <> ?'),
-    (pl.col("s").is_null(), None),
+    (pl.col("s").is_null(), '"s" IS NULL'),
+    ((pl.col("i") < 9) & pl.col("s").is_not_null(), '("i" < ? AND "s" IS NOT NULL)'),
+    (pl.col("i").is_between(5, 9), '("i" >= ? AND "i" <= ?)'),
+    (pl.col("i").is_between(5, 9, closed="left"), '("i" >= ? AND "i" < ?)'),
+    (pl.col("x").is_between(5.0, 9.0, closed="none"), '("x" > ? AND "x" < ?)'),
     ((pl.col("i") < 100) & pl.col("s").str.ends_with("7"), '("i" < ?)'),
     (~(pl.col("x") > 5.0), "any"),
     (pl.col("x").is_nan(), None),
-    (pl.col("i").is_in([4, 5]), None),
+    (pl.col("i").is_in([4, 5]), '"i" IN (?, ?)'),
+    (pl.col("s").is_in(["text 1", "text 2", None]), '"s" IN (?, ?)'),
+    (pl.col("s").is_in(["text 1", None], nulls_equal=True), None),
+    (pl.col("x").is_in([1.0, math.nan]), None),
+    (pl.col("d").is_in([dt.date(2024, 1, 2), dt.date(2024, 1, 5)]), '"d" IN (?, ?)'),
     (pl.col("p").struct.field("q") == 3, None),
-    (pl.col("d") < dt.date(2024, 1, 3), "any"),
-    (pl.col("t") >= dt.datetime(2024, 1, 14, 20), "any"),
+    (pl.col("d") < dt.date(2024, 1, 3), '"d" < ?'),
+    (pl.col("t") >= dt.datetime(2024, 1, 14, 20), '"t" >= ?'),
 ]
 
 

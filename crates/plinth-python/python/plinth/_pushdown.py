@@ -215,6 +215,45 @@ def _polars_value(node: Any) -> Any:
         return value
     if kind == "Date":
         return _EPOCH.date() + datetime.timedelta(days=int(value))
+    if kind == "Datetime":
+        number, unit, zone = value
+        if zone is None and unit in ("Milliseconds", "Microseconds"):
+            return _EPOCH + datetime.timedelta(**{unit.lower(): int(number)})
+    raise _Unknown
+
+
+def _polars_list(node: Any) -> list[Any]:
+    """The values of a list, which is written as a stream of Arrow's."""
+    import polars as pl
+
+    written = bytes(node["Literal"]["Scalar"]["List"])
+    values = [value for value in pl.read_ipc_stream(written).to_series().to_list() if value is not None]
+    if not values or any(isinstance(value, float) and math.isnan(value) for value in values):
+        raise _Unknown
+    if not all(isinstance(value, (bool, int, float, str, datetime.date)) for value in values):
+        raise _Unknown
+    return values
+
+
+#: Comparisons with the lower and the upper end of a range.
+_BETWEEN = {"Both": (">=", "<="), "Left": (">=", "<"), "Right": (">", "<="), "None": (">", "<")}
+
+
+def _polars_function(node: Any) -> Condition:
+    function = node["function"]
+    if not isinstance(function, dict) or "Boolean" not in function:
+        raise _Unknown
+    function = function["Boolean"]
+    column = _polars_column(node["input"][0])
+    if function in ("IsNull", "IsNotNull"):
+        return f"{column} IS {'' if function == 'IsNull' else 'NOT '}NULL", []
+    if "IsBetween" in function:
+        low, high = map(_polars_value, node["input"][1:])
+        above, below = _BETWEEN[function["IsBetween"]["closed"]]
+        return f"({column} {above} ? AND {column} {below} ?)", [low, high]
+    if "IsIn" in function and function["IsIn"]["nulls_equal"] is False:
+        values = _polars_list(node["input"][1])
+        return f"{column} IN ({', '.join('?' * len(values))})", values
     raise _Unknown
 
 
@@ -226,6 +265,8 @@ def _polars_column(node: Any) -> str:
 
 
 def _polars(node: Any) -> Condition:
+    if isinstance(node, dict) and "Function" in node:
+        return _polars_function(node["Function"])
     if not isinstance(node, dict) or "BinaryExpr" not in node:
         raise _Unknown
     binary = node["BinaryExpr"]

@@ -79,6 +79,34 @@ def _plain_field(field: Any) -> Any:
     return field.with_type(_plain(field.type))
 
 
+class _Fragment:
+    """All of a dataset, for libraries that scan one part by part."""
+
+    def __init__(self, whole: pyarrow.dataset.Dataset, filter: Any) -> None:
+        self._whole = whole
+        self._filter = filter
+
+    @property
+    def physical_schema(self) -> pyarrow.Schema:
+        return self._whole.schema
+
+    def scanner(self, schema: pyarrow.Schema | None = None, columns: Any = None, filter: Any = None, **kwargs: Any) -> Any:
+        both = [one for one in (self._filter, filter) if one is not None]
+        return self._whole.scanner(columns, both[0] & both[1] if len(both) == 2 else both[0] if both else None, **kwargs)
+
+    def to_table(self, schema: pyarrow.Schema | None = None, **kwargs: Any) -> pyarrow.Table:
+        return self.scanner(schema, **kwargs).to_table()
+
+    def to_batches(self, schema: pyarrow.Schema | None = None, **kwargs: Any) -> Iterator[pyarrow.RecordBatch]:
+        return self.scanner(schema, **kwargs).to_batches()
+
+    def count_rows(self, **kwargs: Any) -> int:
+        return self.scanner(**kwargs).count_rows()
+
+    def head(self, num_rows: int, **kwargs: Any) -> pyarrow.Table:
+        return self.scanner(**kwargs).head(num_rows)
+
+
 def dataset(source: _Source) -> pyarrow.dataset.Dataset:
     """The source as a dataset of pyarrow: DuckDB and others that know these hand their columns and filters to it."""
     import pyarrow as pa
@@ -130,6 +158,9 @@ def dataset(source: _Source) -> pyarrow.dataset.Dataset:
             if filter is None:
                 return source.connection.start(f"SELECT count(*) FROM {source.what}").fetch()[0][0]
             return self.scanner([], filter, **kwargs).count_rows()
+
+        def get_fragments(self, filter: Any = None) -> Iterator[Any]:
+            yield _Fragment(self, filter)
 
         def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
             return self.scanner().to_reader().__arrow_c_stream__(requested_schema)
