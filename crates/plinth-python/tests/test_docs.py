@@ -9,7 +9,7 @@ import pytest
 
 import plinth  # noqa: F401
 
-PAGE = pathlib.Path(__file__).parents[3] / "docs" / "python.md"
+DOCS = pathlib.Path(__file__).parents[3] / "docs"
 
 
 @pytest.fixture(autouse=True)
@@ -19,23 +19,24 @@ def here():
     os.chdir(folder)
 
 
-def test_the_page_of_the_docs():
+@pytest.mark.parametrize("page, examples", [("python.md", 30), ("coming-from.md", 15)])
+def test_pages_of_the_docs(page, examples):
     # A fence is no output.
-    text = PAGE.read_text().replace("```python\n", "").replace("```\n", "\n")
-    test = doctest.DocTestParser().get_doctest(text, {}, "python.md", str(PAGE), 0)
-    assert len(test.examples) > 20
+    text = (DOCS / page).read_text().replace("```python\n", "").replace("```\n", "\n")
+    test = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
+    assert len(test.examples) > examples
     results = doctest.DocTestRunner().run(test)
     assert results.failed == 0
 
 
-@pytest.mark.parametrize("name", ["plinth", "plinth.dbapi"])
+@pytest.mark.parametrize("name", ["plinth", "plinth.dbapi", "plinth.adbc"])
 def test_docstrings(name):
     results = doctest.testmod(importlib.import_module(name))
     assert results.attempted > 0 and results.failed == 0
 
 
 def test_everything_public_has_a_docstring():
-    for module in map(importlib.import_module, ("plinth", "plinth.dbapi")):
+    for module in map(importlib.import_module, ("plinth", "plinth.dbapi", "plinth.adbc")):
         for name in module.__all__:
             member = getattr(module, name)
             if callable(member) and getattr(member, "__module__", "").startswith("plinth"):
