@@ -5,7 +5,7 @@
 //! ([`profile_tasks`]); where the tree shows an operator does not depend on which thread ran it.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use datafusion_common::config::ConfigOptions;
 use datafusion_common_runtime::{JoinSetTracer, set_join_set_tracer};
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
 use datafusion_physical_plan::execution_plan::replace_children_if_necessary;
-use datafusion_physical_plan::metrics::{Metric, MetricValue, MetricsSet, Time};
+use datafusion_physical_plan::metrics::{Gauge, Metric, MetricValue, MetricsSet, Time};
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{ExecutionPlan, displayable};
 use datafusion_session::PhysicalOptimizerRule;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use plinth_profile::{Anchor, Part, Place, Profile, Profiler, Scope, Stage};
+use plinth_profile::{Anchor, Part, Place, Profile, Profiler, Row, Scope, Stage};
 use tokio::task::JoinHandle;
 
 use crate::around::{Around, AroundExec};
@@ -95,23 +95,46 @@ impl Around for Profiled {
     /// The operator's own, and the time that threads spent in it and in the stages of its scan.
     fn metrics(&self, operator: &dyn ExecutionPlan) -> Option<MetricsSet> {
         let mut metrics = operator.metrics().unwrap_or_default();
-        for (name, spent) in times(&self.profiler.snapshot(), self.anchor) {
+        let profile = self.profiler.snapshot();
+        for (name, spent) in times(&profile, self.anchor) {
             let time = Time::new();
             time.add_duration(spent);
             metrics.push(Arc::new(Metric::new(MetricValue::Time { name: name.into(), time }, None)));
+        }
+        let held: u64 = anchors(&profile, self.anchor).filter_map(|anchor| profile.memory.get(&anchor)).sum();
+        if held > 0 {
+            let gauge = Gauge::new();
+            gauge.set(usize::try_from(held).unwrap_or(usize::MAX));
+            metrics.push(Arc::new(Metric::new(MetricValue::Gauge { name: "profile_memory".into(), gauge }, None)));
         }
         Some(metrics)
     }
 }
 
+/// The rows of an operator, and of stages within it that are no operators.
+fn rows_of(profile: &Profile, anchor: Anchor) -> impl Iterator<Item = &Row> {
+    profile.rows.iter().filter(move |row| {
+        let mut path = std::iter::once(*row).chain(profile.above(row));
+        path.find(|row| row.anchor.stage == Stage::Operator).is_some_and(|operator| operator.anchor == anchor)
+    })
+}
+
+/// What memory of an operator may be counted for, each once.
+fn anchors(profile: &Profile, anchor: Anchor) -> impl Iterator<Item = Anchor> {
+    let within = rows_of(profile, anchor).map(|row| row.anchor).filter(|part| part.stage != Stage::Operator);
+    // A stage such as a read may be that of several operators: of these the first has it.
+    let first = |part: &Anchor| {
+        let row = profile.rows.iter().find(|row| row.anchor == *part);
+        row.and_then(|row| profile.above(row).find(|row| row.anchor.stage == Stage::Operator))
+            .is_some_and(|operator| operator.anchor == anchor)
+    };
+    std::iter::once(anchor).chain(within.filter(first).collect::<HashSet<_>>())
+}
+
 /// The time of an operator, and of stages within it that are no operators.
 fn times(profile: &Profile, anchor: Anchor) -> BTreeMap<String, Duration> {
     let mut times = BTreeMap::new();
-    for row in &profile.rows {
-        let mut path = std::iter::once(row).chain(profile.above(row));
-        if path.find(|row| row.anchor.stage == Stage::Operator).is_none_or(|operator| operator.anchor != anchor) {
-            continue;
-        }
+    for row in rows_of(profile, anchor) {
         let name = match (row.anchor.stage, row.anchor.part) {
             (Stage::Operator, _) => "profile_self".to_owned(),
             (stage, Part::Name(part)) => format!("profile_{stage}_{part}").replace([' ', '-'], "_"),

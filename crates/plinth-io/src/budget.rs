@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use plinth_core::sync::lock;
 use plinth_core::units;
+use plinth_profile::Holder;
 
 use crate::machine::default_memory;
 use crate::slab::Extent;
@@ -213,7 +214,8 @@ impl MemoryBudget {
 
     /// A reservation of nothing, to grow later: there is always room for that, also when others hold more than the limit.
     pub fn open(self: &Arc<Self>, consumer: &str) -> Reservation {
-        Reservation { budget: Arc::clone(self), account: self.account(consumer), bytes: 0 }
+        let (account, holder) = (self.account(consumer), Holder::current());
+        Reservation { budget: Arc::clone(self), account, bytes: 0, holder }
     }
 
     /// Asks this cache, as long as it lives, before anything is refused.
@@ -329,6 +331,8 @@ pub struct Reservation {
     budget: Arc<MemoryBudget>,
     account: Arc<Account>,
     bytes: u64,
+    /// The operator that asked for them, where a statement is profiled.
+    holder: Holder,
 }
 
 impl Reservation {
@@ -370,6 +374,7 @@ impl Reservation {
             return;
         }
         self.bytes -= less;
+        self.holder.give_back(less);
         self.account.used.fetch_sub(less, Relaxed);
         self.budget.used.fetch_sub(less, Relaxed);
     }
@@ -408,6 +413,7 @@ impl Reservation {
 
     fn add(&mut self, more: u64) {
         self.bytes += more;
+        self.holder.hold(more);
         let before = self.account.used.fetch_add(more, Relaxed);
         self.account.peak.fetch_max(before.saturating_add(more), Relaxed);
     }

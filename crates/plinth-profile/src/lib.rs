@@ -80,6 +80,6 @@ pub use anchor::{Anchor, Moves, Part, Sleeps, Stage};
 pub use clock::{Clock, Faults, ManualClock};
 pub use limits::{Bound, Limit, Origin, Resource, Roofline};
 pub use profile::{Hardware, Profile, Row, Span, Worker};
-pub use profiler::{Pause, Place, Profiler, ProfilerOptions};
+pub use profiler::{Holder, Pause, Place, Profiler, ProfilerOptions};
 pub use roofline::{Ceiling, Ceilings};
 pub use scope::{Scope, scope};

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use plinth_core::sync::lock;
+
 use crate::anchor::{Anchor, Sleeps, Stage};
 use crate::block::Block;
 use crate::clock::{Clock, Faults};
@@ -49,6 +51,7 @@ pub(crate) fn merge(shared: &Shared, blocks: &[Arc<Block>]) -> Profile {
         paused: Duration::from_nanos(clock.nanoseconds(shared.paused.load(Relaxed))),
         faults: clock.process_faults().since(shared.faults),
         detailed: shared.detailed,
+        memory: lock(&shared.held).iter().map(|(anchor, (_, most))| (*anchor, *most)).collect(),
         ..Profile::default()
     };
     let mut tree = Tree(vec![Merged::new(Stage::Other.into(), 0)]);

@@ -48,6 +48,8 @@ pub struct Profile {
     pub spans_lost: u64,
     /// Scopes that were charged to the one around them, because there were too many different paths.
     pub folded: u64,
+    /// The most bytes of memory that were held at once, by what asked for them.
+    pub memory: HashMap<Anchor, u64>,
     /// What the processor counted, if it was asked and allowed.
     pub hardware: Hardware,
     /// How far that was from what the machine can do, once [`Profile::compare`] was told what that is.

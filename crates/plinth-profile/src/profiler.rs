@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::SystemTime;
 
 use plinth_core::sync::lock;
@@ -87,6 +87,7 @@ impl Profiler {
             clock,
             paused: AtomicU64::new(0),
             blocks: Mutex::default(),
+            held: Mutex::default(),
             names: Mutex::default(),
             over: AtomicBool::new(false),
         })))
@@ -201,6 +202,37 @@ impl Profiler {
     /// The profiler this thread works for: to be taken along to another thread. Without one, a profiler that records nothing.
     pub fn current() -> Self {
         Self::of(scope::current().map(|(shared, _)| shared))
+    }
+}
+
+/// What memory is counted for: the part of a statement that asked for it, as long as its profiler is there.
+#[derive(Clone, Debug, Default)]
+pub struct Holder(Option<(Weak<Shared>, Anchor)>);
+
+impl Holder {
+    /// What this thread works on; nothing, if it works for no profiler.
+    pub fn current() -> Self {
+        Self(scope::current().map(|(shared, anchor)| (Arc::downgrade(&shared), anchor)))
+    }
+
+    /// Counts bytes that are held from now on.
+    pub fn hold(&self, bytes: u64) {
+        self.change(|(now, most)| {
+            *now = now.saturating_add(bytes);
+            *most = (*most).max(*now);
+        });
+    }
+
+    /// Counts bytes that are given back.
+    pub fn give_back(&self, bytes: u64) {
+        self.change(|(now, _)| *now = now.saturating_sub(bytes));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut (u64, u64))) {
+        let Some((shared, anchor)) = &self.0 else { return };
+        if let Some(shared) = shared.upgrade() {
+            change(lock(&shared.held).entry(*anchor).or_default());
+        }
     }
 }
 

@@ -50,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) paused: AtomicU64,
     pub(crate) blocks: Mutex<Vec<Arc<Block>>>,
     pub(crate) names: Mutex<Names>,
+    /// Bytes of memory by what holds them: now, and at most.
+    pub(crate) held: Mutex<HashMap<Anchor, (u64, u64)>>,
     pub(crate) over: AtomicBool,
 }
 
