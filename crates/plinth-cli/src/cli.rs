@@ -1,31 +1,70 @@
 //! The arguments of the program.
 
+mod io;
 mod limits;
 mod profile;
 mod values;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use plinth_io::{IoMode, IoOptions};
-use plinth_probe::{DeviceProfile, PROFILE_NAME, ProfileError};
-
+use plinth_core::text::nearest;
 use plinth_format::Access;
 use plinth_format::sort::SortKey;
 use plinth_ingest::{Mark, Sample};
 use plinth_sql::{parse_character, parse_mark, parse_sample};
 
 use crate::units::parse_bytes;
+pub(crate) use io::{IoArgs, device_of};
 pub(crate) use limits::{LimitArgs, ThreadArgs};
 pub(crate) use profile::{ProfileArgs, ProfileFormat};
 use values::{parse_param, parse_path, parse_sort_key};
 
 /// Columnar tables on SSD, answered with SQL.
 #[derive(Debug, Parser)]
-#[command(name = "plinth", version, arg_required_else_help = true)]
+#[command(name = "plinth", version, args_conflicts_with_subcommands = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    sql: SqlArgs,
+}
+
+impl Cli {
+    /// What is to be done: without a command, SQL.
+    ///
+    /// # Errors
+    /// If the first word is neither a command nor a file.
+    pub(crate) fn command(self) -> Result<Command, String> {
+        if let Some(command) = self.command {
+            return Ok(command);
+        }
+        let is_word = |path: &&PathBuf| path.to_str().is_some_and(|name| !name.contains(['/', '.', '*', '?', '[']));
+        match self.sql.files.first().filter(is_word).filter(|path| !path.exists()) {
+            None => Ok(Command::Sql(self.sql)),
+            Some(word) => Err(no_command(&word.display().to_string())),
+        }
+    }
+}
+
+/// What is said of a word that is no command.
+fn no_command(word: &str) -> String {
+    let commands = Cli::command_names();
+    match nearest(word, commands.iter().map(String::as_str)) {
+        Some(command) => format!("{word}: no such command and no such file; is {command} meant?"),
+        None => format!("{word}: no such command and no such file; plinth --help lists the commands"),
+    }
+}
+
+impl Cli {
+    /// All commands by all of their names.
+    fn command_names() -> Vec<String> {
+        let cli = <Self as clap::CommandFactory>::command();
+        let names = |command: &clap::Command| {
+            std::iter::once(command.get_name()).chain(command.get_all_aliases()).map(str::to_owned).collect::<Vec<_>>()
+        };
+        cli.get_subcommands().flat_map(names).collect()
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -75,7 +114,7 @@ pub(crate) struct ImportArgs {
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
     /// Output file
-    #[arg(long, value_name = "FILE.plinth", required_unless_present = "append")]
+    #[arg(long, short = 'o', visible_alias = "output", value_name = "FILE.plinth", required_unless_present = "append")]
     pub(crate) to: Option<PathBuf>,
     /// Folder of Plinth files (one table) to add a file to
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["to", "replace"])]
@@ -118,7 +157,7 @@ pub(crate) struct ExportArgs {
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
     /// Output file; its extension chooses the format and, for text, a compression (events.csv.gz); - for standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short = 'o', visible_alias = "output", value_name = "FILE")]
     pub(crate) to: PathBuf,
     /// Output format, whatever the extension
     #[arg(long, value_name = "FORMAT")]
@@ -235,21 +274,27 @@ pub(crate) enum ForeignFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct SqlArgs {
+    /// Files, and folders of Plinth files, that are tables named by their stems
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// Statements, separated by semicolons; may be given more than once
     #[arg(short, long, value_name = "SQL")]
     pub(crate) command: Vec<String>,
     /// File of statements, run after those of -c (without either: a shell on a terminal, else statements on standard input)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Folder whose files are tables named by their stems; CREATE TABLE writes into it
+    /// Folder whose files are tables named by their stems; CREATE TABLE writes into it; a new one is made
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
     /// Output format [default: by the extension of the output file, else table on a terminal, csv elsewhere]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Output file; replaces an older one once it is complete
-    #[arg(long, short, value_name = "FILE")]
+    /// Output file, which is there once it is complete
+    #[arg(long, short, visible_alias = "to", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Replace the output if it exists
+    #[arg(long, requires = "output")]
+    pub(crate) replace: bool,
     /// Value of a parameter: 1=42 for $1, name=text for $name; may be given more than once
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_param)]
     pub(crate) param: Vec<(String, String)>,
@@ -270,90 +315,6 @@ pub(crate) struct SqlArgs {
     pub(crate) profile: ProfileArgs,
 }
 
-/// Read path of Plinth files.
-#[derive(Args, Debug)]
-pub(crate) struct IoArgs {
-    /// Read path of blocks of Plinth files
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    io: IoHow,
-    /// Device profile written by `plinth probe` [default: DIR/plinth-device.toml of --db, if there is one]
-    #[arg(long, value_name = "FILE")]
-    device: Option<PathBuf>,
-    /// Parts to leave out, to measure their effect
-    #[arg(long, hide = true, value_delimiter = ',')]
-    io_without: Vec<IoPart>,
-    /// Bytes of one request
-    #[arg(long, hide = true, value_parser = parse_bytes)]
-    io_request: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum IoHow {
-    /// From the page cache what it has; the rest past it if that is more than half of the memory
-    Auto,
-    /// Past the page cache by io_uring
-    Uring,
-    /// Past the page cache by threads
-    Direct,
-    /// Through the page cache
-    Cached,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum IoPart {
-    /// Memory that is used again
-    Reuse,
-    /// Memory that is registered with the ring
-    Registration,
-    /// Memory in huge pages
-    HugePages,
-}
-
-impl IoArgs {
-    /// For files in `folder`, if they are all there.
-    ///
-    /// # Errors
-    /// If the profile of the device that was asked for can't be read.
-    pub(crate) fn options(&self, folder: Option<&Path>) -> Result<IoOptions, ProfileError> {
-        let mut default = IoOptions::default();
-        if let Some(device) = self.device(folder)? {
-            default = default.suited_to(&device.knee());
-        }
-        let with = |part| !self.io_without.contains(&part);
-        Ok(IoOptions {
-            mode: match self.io {
-                IoHow::Auto => IoMode::Auto,
-                IoHow::Uring => IoMode::Uring,
-                IoHow::Direct => IoMode::Direct,
-                IoHow::Cached => IoMode::Cached,
-            },
-            fresh_buffers: !with(IoPart::Reuse),
-            registered: with(IoPart::Registration),
-            huge_pages: with(IoPart::HugePages),
-            request_bytes: self.io_request.and_then(|n| usize::try_from(n).ok()).unwrap_or(default.request_bytes),
-            ..default
-        })
-    }
-
-    /// The profile of the device.
-    ///
-    /// # Errors
-    /// If its profile was asked for and can't be read.
-    pub(crate) fn device(&self, folder: Option<&Path>) -> Result<Option<DeviceProfile>, ProfileError> {
-        match &self.device {
-            Some(path) => DeviceProfile::read(path).map(Some),
-            None => Ok(folder.and_then(device_of)),
-        }
-    }
-}
-
-/// The profile of the device of a folder, if a probe left one there.
-pub(crate) fn device_of(folder: &Path) -> Option<DeviceProfile> {
-    let path = folder.join(PROFILE_NAME);
-    // A profile that was not asked for is no reason to fail where it can't be read.
-    path.exists().then(|| DeviceProfile::read(path).inspect_err(|e| log::warn!("{e}")).ok()).flatten()
-}
-
 /// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -364,11 +325,14 @@ pub(crate) enum Format {
     /// As csv, with tabs
     Tsv,
     /// One object a line
+    #[value(alias = "ndjson", alias = "jsonl")]
     Json,
     /// A table in Markdown
     Markdown,
     /// A Parquet file of one result
     Parquet,
+    /// A stream of one result in Arrow's IPC format
+    Arrow,
 }
 
 /// Formats of timings.
@@ -380,7 +344,7 @@ pub(crate) enum Timings {
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// File, or folder of a writable table
+    /// File, or folder of a table
     pub(crate) file: PathBuf,
     /// Output as one JSON object
     #[arg(long)]
@@ -418,9 +382,12 @@ pub(crate) struct LookupArgs {
     /// Output format [default: by the extension of the output file, else table on a terminal, csv elsewhere]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Output file; replaces an older one once it is complete
-    #[arg(long, short, value_name = "FILE")]
+    /// Output file, which is there once it is complete
+    #[arg(long, short, visible_alias = "to", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Replace the output if it exists
+    #[arg(long, requires = "output")]
+    pub(crate) replace: bool,
 }
 
 /// Access paths to rows that hold some values.
@@ -446,7 +413,7 @@ impl From<HowFound> for Access {
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Files, or folders of writable tables
+    /// Files, or folders of tables
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Compare what files say of their values with these, as FORMAT.md wants it: for files that another program wrote

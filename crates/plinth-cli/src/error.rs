@@ -12,7 +12,7 @@ use crate::screen;
 /// Why a command stopped.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something went wrong: one line.
+    /// Something went wrong: one line, and perhaps the line of the statement that it is about, with a mark below.
     Message(String),
     /// The user asked for it.
     Interrupted,
@@ -139,7 +139,8 @@ pub(crate) fn exit_code(result: Result) -> ExitCode {
             ExitCode::from(130)
         }
         Err(Failure::Message(message)) => {
-            screen::say(format_args!("plinth: {message}"));
+            // Spelled out already, but for the line that it may be about.
+            screen::say_painted(&format!("plinth: {message}"));
             ExitCode::FAILURE
         }
     }

@@ -1,20 +1,25 @@
 //! `plinth inspect`: where a file's bytes are.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use plinth_format::{ColumnReport, EncodingReport, File, FileReport};
 use plinth_rowstore::Table;
+use plinth_table::TableFolder;
 use serde_json::json;
 
 use crate::cli::InspectArgs;
 use crate::error::Result;
 use crate::table::{Align, shorten};
-use crate::{screen, store, table, units};
+use crate::{screen, store, table, units, verify};
 
 /// Runs the command.
 pub(crate) fn run(args: &InspectArgs) -> Result {
     if Table::is_table(&args.file) {
         return store::inspect(&args.file, args.json);
+    }
+    if let Some(files) = verify::folder(&args.file)? {
+        return folder(&args.file, &files, args.json);
     }
     let file = File::open(&args.file)?;
     let report = file.report()?;
@@ -26,6 +31,57 @@ pub(crate) fn run(args: &InspectArgs) -> Result {
         for line in to_text(&screen::spelled(&args.file.display().to_string()), &report) {
             writeln!(out, "{line}")?;
         }
+    }
+    Ok(out.flush()?)
+}
+
+/// A folder of files, which is one table: its columns, and what each file holds.
+fn folder(folder: &Path, files: &[PathBuf], as_json: bool) -> Result {
+    let schema = TableFolder::new(folder).open(None)?.schema();
+    let files: Vec<(String, u64, u64, u64)> = files
+        .iter()
+        .map(|path| {
+            let file = File::open(path)?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok((name, file.num_rows(), file.byte_len(), file.report()?.row_groups))
+        })
+        .collect::<Result<_>>()?;
+    let sum = |of: fn(&(String, u64, u64, u64)) -> u64| files.iter().map(of).sum::<u64>();
+    let (rows, bytes) = (sum(|file| file.1), sum(|file| file.2));
+    let mut out = std::io::BufWriter::new(screen::stdout());
+    if as_json {
+        let columns = schema.fields().iter().map(
+            |field| json!({ "name": field.name(), "type": field.data_type().to_string(), "null": field.is_nullable() }),
+        );
+        let files = files.iter().map(
+            |(name, rows, bytes, groups)| json!({ "file": name, "rows": rows, "bytes": bytes, "row_groups": groups }),
+        );
+        let all = json!({
+            "rows": rows,
+            "bytes": bytes,
+            "columns": columns.collect::<Vec<_>>(),
+            "files": files.collect::<Vec<_>>(),
+        });
+        serde_json::to_writer_pretty(&mut out, &all).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+        return Ok(out.flush()?);
+    }
+    let name = folder.display().to_string();
+    writeln!(out, "{}: a folder of files, which is one table", screen::spelled(&name))?;
+    let (counted, stored) = (units::counted(rows, "row"), units::bytes(bytes));
+    writeln!(out, "{counted}, {stored} in {}\n", units::counted(files.len() as u64, "file"))?;
+    let mut columns = table::Table::new(&[("column", Align::Left), ("type", Align::Left), ("null", Align::Left)]);
+    for field in schema.fields() {
+        let null = if field.is_nullable() { "yes" } else { "no" };
+        columns.row(vec![field.name().clone(), field.data_type().to_string(), null.to_owned()]);
+    }
+    let heads = [("file", Align::Left), ("rows", Align::Right), ("bytes", Align::Right), ("row groups", Align::Right)];
+    let mut parts = table::Table::new(&heads);
+    for (name, rows, bytes, groups) in files {
+        parts.row(vec![name, units::count(rows), units::bytes(bytes), units::count(groups)]);
+    }
+    for line in columns.lines().into_iter().chain([String::new()]).chain(parts.lines()) {
+        writeln!(out, "{line}")?;
     }
     Ok(out.flush()?)
 }

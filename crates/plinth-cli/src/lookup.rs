@@ -52,7 +52,7 @@ pub(crate) fn run(args: &LookupArgs) -> Result {
     let terminal = std::io::stdout().is_terminal() && args.output.is_none();
     let format = default_format(args.format, args.output.as_deref());
     let out = match &args.output {
-        Some(path) => Output::file(path)?,
+        Some(path) => Output::new_file(path, args.replace)?,
         None => Output::stdout(),
     };
     refuse_binary(format, &out)?;

@@ -38,8 +38,12 @@ use cli::{Cli, Command};
 fn main() -> ExitCode {
     error::quiet_panics();
     notes::to_standard_error();
-    let command = match arguments() {
-        Ok(cli) => cli.command,
+    let command = match arguments().map(Cli::command) {
+        Ok(Ok(command)) => command,
+        Ok(Err(what)) => {
+            screen::say(format_args!("plinth: {what}"));
+            return ExitCode::from(2);
+        }
         Err(code) => return code,
     };
     if let Some(limit) = command.memory() {

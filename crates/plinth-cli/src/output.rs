@@ -43,6 +43,15 @@ impl Output {
         Self { terminal, ..Self::new(Sink::Stdout { out, broken: false }) }
     }
 
+    /// As [`Output::file`], unless there is a file of this name that is not to be replaced.
+    pub(crate) fn new_file(path: &Path, replace: bool) -> Result<Self> {
+        check_name(path)?;
+        if !replace && path.is_file() {
+            return Err(Failure::new(format!("{}: already exists; give --replace to replace it", path.display())));
+        }
+        Self::file(path)
+    }
+
     /// A file, which replaces what has its name once it is complete.
     pub(crate) fn file(path: &Path) -> Result<Self> {
         let failed = |e: std::io::Error| Failure::new(format!("{}: can't write: {e}", path.display()));
@@ -171,6 +180,7 @@ pub(crate) fn check_name(path: &Path) -> Result {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
     let what = match extension.as_str() {
         "plinth" => "COPY (SELECT ...) TO writes Plinth files, --output does not",
+        "arrow" | "feather" => "Arrow is written as a stream: give it a name that ends in .arrows",
         "gz" | "zst" | "zstd" | "bz2" | "xz" | "lz4" | "br" | "zip" => {
             "rows are written uncompressed: leave out the last part of the name, or pipe them through a program"
         }
@@ -187,6 +197,7 @@ pub(crate) fn format_of(path: &Path) -> Option<Format> {
         "tsv" => Format::Tsv,
         "json" | "jsonl" | "ndjson" => Format::Json,
         "parquet" => Format::Parquet,
+        "arrows" => Format::Arrow,
         "md" => Format::Markdown,
         _ => return None,
     })

@@ -11,16 +11,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use plinth_sql::{Params, Session, SqlError, Statement, parse};
-use unicode_width::UnicodeWidthStr;
+use plinth_sql::{Params, Session, Statement, parse, statement_texts};
 
 use crate::cli::{Format, SqlArgs};
 use crate::error::{Failure, Result};
 use crate::output::Output;
 use crate::profile::Profiling;
 use crate::session::block_on;
+use crate::sql::Opened;
+use crate::sql::caret;
 use crate::sql::gather::Limits;
-use crate::sql::grid::{Paint, cut};
+use crate::sql::grid::Paint;
 use crate::sql::print::{Look, Printer};
 use crate::{interrupt, screen, sql, units};
 use command::Command;
@@ -38,7 +39,8 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
     if args.repeat > 1 || args.timings.is_some() {
         return Err(Failure::new("--repeat and --timings need statements: give them with -c or -f"));
     }
-    let session = Arc::new(Session::new(&options)?);
+    let opened = Opened::new(&options, &args.files)?;
+    let session = Arc::clone(&opened.session);
     let device = || args.io.device(args.db.as_deref()).map_err(Failure::new);
     let terminal = std::io::stdout().is_terminal();
     let mut shell = Shell {
@@ -53,16 +55,22 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
         pager: terminal,
         terminal,
         // What is said goes to standard error.
-        paint: Paint { on: std::io::stderr().is_terminal() && sql::colours() },
+        paint: sql::said(),
         session,
+        folder: args.db.clone(),
     };
     if let Some(path) = &args.output {
-        shell.redirect(Some(path))?;
+        shell.redirect(Some(path), args.replace)?;
     }
     interrupt::listen_in_shell()?;
     let mut editor = Editor::new(&shell.session)?;
     let version = env!("CARGO_PKG_VERSION");
     screen::say(format_args!("Plinth {version}: statements end with a semicolon, \\? lists commands, \\q leaves"));
+    match (&args.db, opened.names.is_empty()) {
+        (_, false) => screen::say(format_args!("tables: {}", opened.names.join(", "))),
+        (None, true) => screen::say("Tables are in memory; --db DIR keeps them in a folder, FROM 'path' reads a file."),
+        (Some(_), true) => {}
+    }
     let mut interrupted = false;
     loop {
         match editor.read()? {
@@ -78,7 +86,16 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
                     Ok(Next::Go) => {}
                     Ok(Next::Leave) => break,
                     Err(Failure::BrokenPipe) => return Err(Failure::BrokenPipe),
-                    Err(failure) => shell.complain(&failure),
+                    Err(failure) => {
+                        shell.complain(&failure);
+                        if matches!(failure, Failure::Interrupted) {
+                            editor.forget_typed()?;
+                        }
+                    }
+                }
+                // Others may write to its tables while nothing runs.
+                if let Err(e) = shell.session.release() {
+                    shell.complain(&e.into());
                 }
             }
             Typed::Interrupted => {
@@ -87,10 +104,18 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
                 }
                 interrupted = true;
             }
-            Typed::End => break,
+            Typed::End { within } => {
+                if within {
+                    screen::say("the last statement has no semicolon: it was not run");
+                }
+                break;
+            }
         }
     }
-    shell.redirect(None)
+    if shell.session.in_transaction() {
+        screen::say("the transaction was begun and not ended: nothing of it is kept");
+    }
+    shell.redirect(None, true)
 }
 
 /// Whether to go on.
@@ -115,6 +140,8 @@ struct Shell {
     pager: bool,
     terminal: bool,
     paint: Paint,
+    /// The folder of its tables.
+    folder: Option<PathBuf>,
 }
 
 impl Shell {
@@ -133,14 +160,13 @@ impl Shell {
     }
 
     fn statements(&mut self, sql: &str) -> Result<Next> {
-        let statements = match parse(sql) {
-            Ok(statements) => statements,
-            // Of several lines, and painted: every part of it is spelled out already.
-            Err(SqlError::Message(_, message)) => return Err(Failure::Message(self.point(sql, &message))),
-            Err(other) => return Err(other.into()),
-        };
-        for statement in statements {
-            self.statement(statement)?;
+        // Of several lines, and painted: every part of it is spelled out already.
+        let statements = parse(sql).map_err(|error| caret::unparsed(error, sql, self.paint))?;
+        let texts = statement_texts(sql);
+        let one_each = texts.len() == statements.len();
+        for (at, statement) in statements.into_iter().enumerate() {
+            let text = texts.get(at).copied().filter(|_| one_each).unwrap_or(sql);
+            self.statement(statement).map_err(|failure| caret::pointed(failure, text, self.paint))?;
         }
         Ok(Next::Go)
     }
@@ -153,15 +179,14 @@ impl Shell {
         let profiler = sql::profiler(&self.session, &statement, self.profiling.as_ref());
         let printing = sql::print(&self.session, statement, &self.params, &profiler, &mut self.printer, &look);
         let result = block_on(self.threads, async {
-            let rows = printing.await?.rows;
-            Ok((rows, started.elapsed()))
+            let printed = printing.await?;
+            Ok((printed.done(), started.elapsed()))
         });
         drop(running);
         let profile = self.session.profiled(&profiler);
         let result = result.and_then(|done| self.printer.flush().map(|()| done));
         match result {
-            Ok((rows, elapsed)) => {
-                let done = rows.map_or("done".to_owned(), |rows| units::counted(rows, "row"));
+            Ok((done, elapsed)) => {
                 let time = if self.timing { format!(" in {}", units::duration(elapsed)) } else { String::new() };
                 screen::say_painted(&self.paint.style("2", &format!("{done}{time}")));
                 match (&self.profiling, profile) {
@@ -204,10 +229,22 @@ impl Shell {
                 drop(running);
                 self.show(&lines?);
             }
+            Command::Databases => {
+                let look = self.look();
+                self.show(&describe::databases(&self.session, self.folder.as_deref(), &look));
+            }
+            Command::Functions(text) => self.show(&describe::functions(&self.session, text.as_deref(), &self.look())),
+            Command::Schema(name) => {
+                let session = Arc::clone(&self.session);
+                let running = interrupt::statement();
+                let lines = block_on(self.threads, async { describe::statements(&session, name.as_deref()).await });
+                drop(running);
+                self.show(&lines?);
+            }
             Command::Timing(to) => self.timing = say("timing", to.unwrap_or(!self.timing)),
             Command::Vertical(to) => self.vertical = say("one value a line", to.unwrap_or(!self.vertical)),
             Command::Pager(to) => self.pager = say("pager", to.unwrap_or(!self.pager)),
-            Command::Output(path) => self.redirect(path.as_deref())?,
+            Command::Output(path) => self.redirect(path.as_deref(), true)?,
             Command::Include(path) => return self.include(&path, depth),
             Command::Format(None) => screen::say(format_args!("format {}", name_of(self.format()))),
             Command::Format(format) => {
@@ -237,12 +274,9 @@ impl Shell {
     }
 
     /// Sends rows to a file, or back to the screen; the last file is complete then.
-    fn redirect(&mut self, path: Option<&Path>) -> Result {
+    fn redirect(&mut self, path: Option<&Path>, replace: bool) -> Result {
         let out = match path {
-            Some(path) => {
-                crate::output::check_name(path)?;
-                Output::file(path)?
-            }
+            Some(path) => Output::new_file(path, replace)?,
             None => Output::stdout(),
         };
         let last = self.file.take();
@@ -296,29 +330,6 @@ impl Shell {
         };
         screen::say_painted(&format!("{} {message}", self.paint.style("31", "error:")));
     }
-
-    /// A parser's message with the line it is about, and a mark below the place.
-    fn point(&self, sql: &str, message: &str) -> String {
-        let Some((message, line, column)) = text::take_place(message) else { return message.to_owned() };
-        let Some(line) = line.checked_sub(1).and_then(|at| sql.lines().nth(at)) else { return message };
-        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
-        let (line, mark) = point_at(line, column, width.saturating_sub(2));
-        format!("{message}\n  {line}\n  {}", self.paint.style("31", &mark))
-    }
-}
-
-/// A line cut to a width around a column (from 1), and what marks that column below it.
-fn point_at(line: &str, column: usize, width: usize) -> (String, String) {
-    let clean: Vec<char> = line.chars().map(|c| if screen::is_plain(c) { c } else { ' ' }).collect();
-    let at = column.saturating_sub(1).min(clean.len());
-    // As much before the place as leaves room for some of what follows.
-    let mut from = at;
-    let width_of = |from: usize, to: usize| clean.get(from..to).unwrap_or_default().iter().collect::<String>().width();
-    while from > 0 && width_of(from - 1, at) <= width * 2 / 3 {
-        from -= 1;
-    }
-    let shown: String = clean.get(from..).unwrap_or_default().iter().collect();
-    (cut(&shown, width), format!("{}^", " ".repeat(width_of(from, at))))
 }
 
 fn say(what: &str, on: bool) -> bool {
@@ -329,22 +340,4 @@ fn say(what: &str, on: bool) -> bool {
 fn name_of(format: Format) -> String {
     use clap::ValueEnum;
     format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mark_stands_below_its_place() {
-        assert_eq!(point_at("SELEC 1", 1, 80), ("SELEC 1".to_owned(), "^".to_owned()));
-        assert_eq!(point_at("a\t名 b", 5, 80), ("a 名 b".to_owned(), "     ^".to_owned()));
-        assert_eq!(point_at("ab", 9, 80), ("ab".to_owned(), "  ^".to_owned()));
-        let (line, mark) = point_at(&"x".repeat(500), 250, 30);
-        assert_eq!((line.width(), mark.len()), (30, 21));
-        for width in 0..4 {
-            let (line, _) = point_at("名前", 2, width);
-            assert!(line.width() <= width);
-        }
-    }
 }

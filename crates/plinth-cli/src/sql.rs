@@ -1,11 +1,16 @@
 //! `plinth sql`: statements in, rows out.
 
+pub(crate) mod caret;
+mod explain;
 pub(crate) mod gather;
 pub(crate) mod grid;
+mod open;
 mod pager;
 pub(crate) mod print;
+mod stdin;
 mod text;
 
+pub(crate) use open::Opened;
 pub(crate) use pager::command as pager_command;
 
 use std::io::IsTerminal;
@@ -13,11 +18,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use plinth_io::regular;
 use plinth_profile::{Profile, Profiler, Stage};
-use plinth_sql::{Params, Session, SessionOptions, Statement, parse};
+use plinth_sql::{Params, Session, SessionOptions, Statement, asks_for_tree, parse, statement_texts};
 
 use crate::cli::{Format, SqlArgs, Timings};
 use crate::error::{Failure, Result};
@@ -30,6 +37,7 @@ use gather::Limits;
 use grid::Paint;
 use print::Look;
 pub(crate) use print::Printer;
+use stdin::Stdin;
 
 /// Rows a table shows on a terminal that has no pager: half of them the first, half the last.
 pub(crate) const SCREEN_ROWS: usize = 40;
@@ -57,15 +65,12 @@ pub(crate) fn options(args: &SqlArgs) -> Result<SessionOptions> {
 /// Runs the command with statements that are given.
 pub(crate) fn run(args: &SqlArgs) -> Result {
     let options = options(args)?;
-    let statements = parse(&read_statements(args)?)?;
+    let mut sources = sources(&read_statements(args)?)?;
     interrupt::listen()?;
     let terminal = std::io::stdout().is_terminal() && args.output.is_none();
     let format = default_format(args.format, args.output.as_deref());
     let out = match &args.output {
-        Some(path) => {
-            crate::output::check_name(path)?;
-            Output::file(path)?
-        }
+        Some(path) => Output::new_file(path, args.replace)?,
         None => Output::stdout(),
     };
     let device = || args.io.device(args.db.as_deref()).map_err(Failure::new);
@@ -78,7 +83,10 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
     };
     refuse_binary(format, &out)?;
     let mut printer = Printer::new(format, out);
-    let result = block_on(options.threads, batch.run(&options, statements, &mut printer));
+    let opened = Opened::new(&options, &args.files)?;
+    let reads = (args.command.is_empty() && args.file.is_none()) || args.file.as_deref().is_some_and(is_stdin);
+    let _stdin = Stdin::for_statements(&opened.session, sources.iter_mut().map(|source| &mut source.statement), reads)?;
+    let result = block_on(options.threads, batch.run(&opened.session, &sources, &mut printer));
     let (spent, profile) = match result {
         // The writer below wraps the error of a closed pipe until it can't be told apart.
         Err(Failure::Message(_)) if printer.output().is_broken() => return Err(Failure::BrokenPipe),
@@ -92,6 +100,26 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
         screen::say(timings(&spent));
     }
     Ok(())
+}
+
+/// A statement and the text that it was written as.
+struct Source {
+    statement: Statement,
+    text: String,
+}
+
+/// The statements of a text.
+fn sources(text: &str) -> Result<Vec<Source>> {
+    let statements = parse(text).map_err(|error| caret::unparsed(error, text, said()))?;
+    let texts = statement_texts(text);
+    let one_each = texts.len() == statements.len();
+    let text_of = |at: usize| texts.get(at).copied().filter(|_| one_each).unwrap_or(text).to_owned();
+    Ok(statements.into_iter().enumerate().map(|(at, statement)| Source { statement, text: text_of(at) }).collect())
+}
+
+/// The colours of what is said.
+pub(crate) fn said() -> Paint {
+    Paint { on: std::io::stderr().is_terminal() && colours() }
 }
 
 /// Time that a run of a statement took.
@@ -113,38 +141,31 @@ struct Batch {
 impl Batch {
     async fn run(
         &self,
-        options: &SessionOptions,
-        statements: Vec<Statement>,
+        session: &Arc<Session>,
+        sources: &[Source],
         printer: &mut Printer,
     ) -> Result<(Vec<Spent>, Option<Profile>)> {
-        let session = Arc::new(Session::new(options)?);
         let (mut spent, mut profile) = (Vec::new(), None);
-        let last = statements.len().saturating_sub(1);
-        for (at, statement) in statements.into_iter().enumerate() {
+        let last = sources.len().saturating_sub(1);
+        for (at, Source { statement, text }) in sources.iter().enumerate() {
             let runs = if at == last { self.repeat } else { 1 };
             for run in 1..=runs {
                 let started = Instant::now();
-                let profiler = profiler(&session, &statement, self.profiling.as_ref());
-                let (planned, rows) = if run == runs {
-                    let printed =
-                        print(&session, statement.clone(), &self.params, &profiler, printer, &self.look).await?;
-                    (printed.planned, printed.rows.unwrap_or(0))
+                let profiler = profiler(session, statement, self.profiling.as_ref());
+                let printed = if run == runs {
+                    print(session, statement.clone(), &self.params, &profiler, printer, &self.look).await
                 } else {
-                    let mut stream = session.start(statement.clone(), &self.params, &profiler).await?;
-                    let planned = started.elapsed();
-                    let mut rows = 0;
-                    while let Some(batch) = stream.next().await {
-                        rows += batch?.num_rows() as u64;
-                    }
-                    (planned, rows)
+                    self.run_once(session, statement.clone(), &profiler).await
                 };
+                let printed = printed.map_err(|failure| caret::pointed(failure, text, said()))?;
+                let planned = printed.planned;
                 let all = started.elapsed();
                 profile = session.profiled(&profiler);
                 if at == last {
                     spent.push(Spent { all, planned });
                 }
                 if self.summary && run == runs {
-                    screen::say(format_args!("{} in {}", units::counted(rows, "row"), units::duration(all)));
+                    screen::say(format_args!("{} in {}", printed.done(), units::duration(all)));
                 }
             }
         }
@@ -155,6 +176,18 @@ impl Batch {
         }
         Ok((spent, profile))
     }
+
+    /// Runs a statement whose rows are not printed.
+    async fn run_once(&self, session: &Arc<Session>, statement: Statement, profiler: &Profiler) -> Result<Printed> {
+        let started = Instant::now();
+        let mut stream = session.start(statement, &self.params, profiler).await?;
+        let planned = started.elapsed();
+        let mut rows = 0;
+        while let Some(batch) = stream.next().await {
+            rows += batch?.num_rows() as u64;
+        }
+        Ok(Printed { rows: Some(rows), what: "", planned })
+    }
 }
 
 /// What records a statement: what the command line asks for, or the session.
@@ -164,13 +197,26 @@ pub(crate) fn profiler(session: &Session, statement: &Statement, profiling: Opti
 
 /// What printing a statement's rows came to.
 pub(crate) struct Printed {
-    /// How many rows came, if any could.
-    pub(crate) rows: Option<u64>,
+    /// How many rows came or were changed, if any could.
+    rows: Option<u64>,
+    /// What was done to them, but for printing.
+    what: &'static str,
     /// Time until they were about to.
     planned: Duration,
 }
 
-/// Runs a statement and prints its rows; a bar shows how far it is if it takes long.
+impl Printed {
+    /// What was done, in words.
+    pub(crate) fn done(&self) -> String {
+        match self.rows {
+            Some(rows) if self.what.is_empty() => units::counted(rows, "row"),
+            Some(rows) => format!("{} {}", units::counted(rows, "row"), self.what),
+            None => "done".to_owned(),
+        }
+    }
+}
+
+/// Runs a statement and prints its rows; a bar shows how far it is if it takes long. Of one that changes rows none are printed.
 pub(crate) async fn print(
     session: &Arc<Session>,
     statement: Statement,
@@ -182,48 +228,59 @@ pub(crate) async fn print(
     let started = Instant::now();
     let watched = Arc::clone(session);
     let progress = QueryProgress::new(move || watched.progress());
-    let writes = writes(&statement);
+    let changes = changes(session, &statement);
+    let tree = asks_for_tree(&statement).filter(|_| printer.is_table()).map(|(query, runs)| (query.clone(), runs));
     let result = async {
+        if let Some((query, runs)) = tree {
+            let explained = session.explain(query, params, runs, profiler).await?;
+            progress.clear();
+            explain::print(&explained, printer, look)?;
+            return Ok(Printed { rows: None, what: "", planned: explained.planned });
+        }
         let stream = session.start(statement, params, profiler).await?;
         let planned = started.elapsed();
-        let rows = if writes && printer.holds_one() {
-            drain(stream).await?
-        } else {
-            printer.print(stream, look, &|| progress.clear()).await?
+        let (rows, what) = match changes {
+            Some(what) => (count_of(stream).await?, what),
+            None => (printer.print(stream, look, &|| progress.clear()).await?, ""),
         };
-        Ok(Printed { rows, planned })
+        Ok(Printed { rows, what, planned })
     };
     let result = profiler.around(Stage::Output, result).await;
     session.forget_progress();
     result
 }
 
-/// Whether a statement writes rows elsewhere, and answers how many.
-fn writes(statement: &Statement) -> bool {
-    use datafusion::sql::sqlparser::ast;
+/// What a statement does to rows whose number is all that it answers. None if its rows are to be printed.
+fn changes(session: &Session, statement: &Statement) -> Option<&'static str> {
+    use datafusion::sql::sqlparser::ast::{self, Statement as Sql};
+    let executed = session.executed(statement);
+    let statement = match executed.as_ref().unwrap_or(statement) {
+        Statement::CopyTo(_) => return Some("written"),
+        Statement::Statement(statement) => statement.as_ref(),
+        _ => return None,
+    };
     match statement {
-        Statement::CopyTo(_) => true,
-        Statement::Statement(statement) => {
-            matches!(
-                statement.as_ref(),
-                ast::Statement::CreateTable(_)
-                    | ast::Statement::Insert(_)
-                    | ast::Statement::Update(_)
-                    | ast::Statement::Delete(_)
-                    | ast::Statement::Merge(_)
-                    | ast::Statement::Truncate(_)
-            )
+        Sql::Insert(ast::Insert { returning: None, .. }) | Sql::CreateTable(_) | Sql::Copy { .. } => Some("written"),
+        Sql::Update(ast::Update { returning: None, .. }) | Sql::Merge(ast::Merge { output: None, .. }) => {
+            Some("changed")
         }
-        _ => false,
+        Sql::Delete(ast::Delete { returning: None, .. }) | Sql::Truncate(_) => Some("removed"),
+        _ => None,
     }
 }
 
-/// Runs a statement for what it does alone.
-async fn drain(mut stream: SendableRecordBatchStream) -> Result<Option<u64>> {
+/// The number that a statement answers for its rows.
+async fn count_of(mut stream: SendableRecordBatchStream) -> Result<Option<u64>> {
+    let mut count = None;
     while let Some(batch) = stream.next().await {
-        batch?;
+        let batch = batch?;
+        if let [column] = batch.columns()
+            && let Some(counts) = column.as_primitive_opt::<UInt64Type>()
+        {
+            count = Some(count.unwrap_or(0) + counts.iter().flatten().sum::<u64>());
+        }
     }
-    Ok(None)
+    Ok(count)
 }
 
 /// The format asked for, else what suits the place rows go to.
@@ -253,12 +310,17 @@ pub(crate) fn colours() -> bool {
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Parquet would fill a terminal with rubbish.
+/// Parquet and Arrow would fill a terminal with rubbish.
 pub(crate) fn refuse_binary(format: Format, out: &Output) -> Result {
-    if format == Format::Parquet && out.is_stdout() && std::io::stdout().is_terminal() {
-        return Err(Failure::new(
-            "Parquet is nothing for a terminal: give a file with --output, in the shell with \\o",
-        ));
+    let name = match format {
+        Format::Parquet => "Parquet",
+        Format::Arrow => "Arrow",
+        _ => return Ok(()),
+    };
+    if out.is_stdout() && std::io::stdout().is_terminal() {
+        return Err(Failure::new(format!(
+            "{name} is nothing for a terminal: give a file with --output, in the shell with \\o"
+        )));
     }
     Ok(())
 }
@@ -280,11 +342,15 @@ fn read_statements(args: &SqlArgs) -> Result<String> {
     Ok(parts.join("\n;\n"))
 }
 
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("/dev/stdin")
+}
+
 /// The statements of a file, or of something that was opened for this process: `/dev/stdin`, `<(a command)`. Any other
 /// pipe might never be written to.
 pub(crate) fn read_script(path: &Path) -> Result<String> {
     let opened = ["/dev/fd", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder));
-    if opened || path == Path::new("/dev/stdin") {
+    if opened || is_stdin(path) {
         let file = std::fs::File::open(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
         return regular::text_of(file, path, STATEMENTS).map_err(Failure::new);
     }

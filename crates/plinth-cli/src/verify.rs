@@ -1,10 +1,11 @@
 //! `plinth verify`: is every byte what was written?
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plinth_format::File;
 use plinth_rowstore::Table;
+use plinth_table::TableFolder;
 
 use crate::cli::VerifyArgs;
 use crate::error::{Failure, Result};
@@ -14,7 +15,8 @@ use crate::{screen, store, units};
 /// Runs the command. Stops at the first file that fails.
 pub(crate) fn run(args: &VerifyArgs) -> Result {
     let threads = args.threads.threads();
-    for path in &args.files {
+    for path in files(&args.files)? {
+        let path = path.as_path();
         let (progress, bytes, rows);
         if args.format {
             conformance(path, threads)?;
@@ -42,6 +44,26 @@ pub(crate) fn run(args: &VerifyArgs) -> Result {
         )?;
     }
     Ok(())
+}
+
+/// The paths, with the files of a folder of Plinth files in its place.
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for path in paths {
+        match folder(path)? {
+            Some(files) => all.extend(files),
+            None => all.push(path.clone()),
+        }
+    }
+    Ok(all)
+}
+
+/// The files of a folder of Plinth files, which is one table. None if the path is anything else.
+pub(crate) fn folder(path: &Path) -> Result<Option<Vec<PathBuf>>> {
+    if !path.is_dir() || Table::is_table(path) || !TableFolder::new(path).has_files()? {
+        return Ok(None);
+    }
+    Ok(Some(TableFolder::new(path).list()?.into_iter().map(|listed| listed.path).collect()))
 }
 
 /// Whether a file is as FORMAT.md wants it.

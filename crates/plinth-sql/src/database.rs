@@ -28,6 +28,8 @@ pub(crate) struct Database {
     stores: Arc<Stores>,
     path_tables: OnceLock<Arc<dyn UrlTableFactory>>,
     registered: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
+    /// Files and folders from elsewhere.
+    named: Mutex<BTreeMap<String, Entry>>,
     open: Mutex<HashMap<String, Arc<PlinthTable>>>,
 }
 
@@ -66,7 +68,22 @@ impl Database {
             None => None,
         };
         let (path_tables, registered, open) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Ok(Self { folder, options, stores, path_tables, registered, open })
+        Ok(Self { folder, options, stores, path_tables, registered, named: Mutex::default(), open })
+    }
+
+    /// Makes a file or a folder a table of this name, whose rows are read as they are when a statement begins.
+    pub(crate) fn name_path(&self, name: String, path: &Path) -> Result<()> {
+        let entry = if path.is_dir() && Table::is_table(path) {
+            Entry::Store(path.to_path_buf())
+        } else if path.is_dir() && TableFolder::new(path).has_files().map_err(from_format)? {
+            Entry::Folder(path.to_path_buf())
+        } else if path.extension().is_some_and(|extension| extension == "plinth") {
+            Entry::Plinth(vec![path.to_path_buf()])
+        } else {
+            Entry::Other(path.to_path_buf())
+        };
+        lock(&self.named).insert(name, entry);
+        Ok(())
     }
 
     /// Tells how to open files other than Plinth's.
@@ -120,8 +137,9 @@ impl Database {
     }
 
     fn entries(&self) -> Result<BTreeMap<String, Entry>> {
+        let named = lock(&self.named).clone();
         let mut entries = BTreeMap::new();
-        let Some(folder) = &self.folder else { return Ok(entries) };
+        let Some(folder) = &self.folder else { return Ok(named) };
         let mut others: Vec<(String, PathBuf)> = Vec::new();
         for path in list(folder)? {
             let Some(stem) = path.file_stem().and_then(|s| s.to_str()).map(str::to_owned) else { continue };
@@ -147,6 +165,7 @@ impl Database {
                 add(&mut entries, stem, &path, Entry::Other(path.clone()));
             }
         }
+        entries.extend(named);
         Ok(entries)
     }
 

@@ -119,6 +119,14 @@ pub fn plinth_files(table: &Arc<dyn TableProvider>) -> Option<(u64, u64, u64)> {
     Some((files, table.num_rows(), bytes))
 }
 
+/// The key of a table that can be written to, and its indexes: the name of each, its columns, and whether it is unique.
+pub fn key_and_indexes(table: &Arc<dyn TableProvider>) -> Option<(Vec<String>, Vec<(String, Vec<String>, bool)>)> {
+    let any: &dyn Any = table.as_ref();
+    let table = any.downcast_ref::<StoreTable>()?;
+    let indexes = table.indexes().ok()?.into_iter().map(|index| (index.name, index.columns, index.unique));
+    Some((table.key().to_vec(), indexes.collect()))
+}
+
 /// Writes what a plan produces to a Plinth file.
 pub(crate) async fn write(
     plan: &Arc<dyn ExecutionPlan>,

@@ -2,12 +2,15 @@
 
 mod engine;
 mod kind;
+mod near;
 
 use arrow_schema::ArrowError;
 use datafusion::error::DataFusionError;
 use plinth_core::text::spelled;
 use plinth_format::FormatError;
 use plinth_ingest::IngestError;
+
+pub use near::near_path;
 
 /// What a failure is about: for programs, which show the message to their users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

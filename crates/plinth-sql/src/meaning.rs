@@ -13,6 +13,7 @@ mod nearest;
 mod once;
 mod quantified;
 mod recursion;
+mod using;
 mod windows;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
 pub(crate) use dialect::PlinthDialect;
+pub(crate) use using::check as check_using;
 pub(crate) use windows::resolve_windows;
 
 /// Rules for plans whose types have been told.

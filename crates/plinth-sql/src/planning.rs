@@ -47,6 +47,11 @@ impl Physical {
         self.plan.schema()
     }
 
+    /// Its operators.
+    pub(crate) fn plan(&self) -> Arc<dyn ExecutionPlan> {
+        Arc::clone(&self.plan)
+    }
+
     pub(crate) fn start(self) -> Result<SendableRecordBatchStream> {
         execute_stream(self.plan, self.context)
     }

@@ -1,7 +1,7 @@
 //! A session: the engine with Plinth files in it, its rules, its memory.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use datafusion::catalog::{
@@ -18,6 +18,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::optimizer::Analyzer;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
@@ -255,6 +256,28 @@ impl Session {
     pub fn table_names(&self) -> Vec<String> {
         use datafusion::catalog::SchemaProvider;
         self.database.table_names()
+    }
+
+    /// Makes a file, a folder or a pattern a table of this name, whose rows are read as they are when a statement begins.
+    ///
+    /// # Errors
+    /// If it is a folder that can't be read.
+    pub fn name_path(&self, name: &str, path: &Path) -> Result {
+        Ok(self.database.name_path(name.to_owned(), path)?)
+    }
+
+    /// Lets other processes write to the tables that this session has written to, unless a transaction is open. The next statement
+    /// that writes to one opens it again.
+    ///
+    /// # Errors
+    /// If what was written can't be made durable.
+    pub fn release(&self) -> Result {
+        Ok(self.stores.release()?)
+    }
+
+    /// The statement that an EXECUTE runs. None for any other.
+    pub fn executed(&self, statement: &Statement) -> Option<Statement> {
+        self.prepared_statement(statement).ok().flatten()
     }
 
     /// Whether a transaction was begun that no statement has ended.

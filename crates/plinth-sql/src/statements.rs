@@ -19,17 +19,18 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, Expr};
+use plinth_core::text::{nearest, spelled};
 use plinth_format::WriterOptions;
 use plinth_io::regular;
 
 use super::database::Entry;
-use super::meaning::resolve_windows;
+use super::meaning::{check_using, resolve_windows};
 use super::names::normal;
 use super::numbers::keep_digits;
 use super::params::types_of;
 use super::rows::{Created, Done, constraints, refuse_options};
-use super::{Params, Session, depth, engine, habits, planning};
-use crate::error::{ErrorKind, Result, SqlError};
+use super::{Params, Session, depth, engine, habits, planning, show};
+use crate::error::{ErrorKind, Result, SqlError, near_path};
 use crate::interrupt::Interrupt;
 
 /// Splits a text into statements.
@@ -107,7 +108,8 @@ impl Session {
         habits::rewrite(&mut statement)?;
         keep_digits(&mut statement);
         resolve_windows(&mut statement)?;
-        let plan = planning::logical(&mut self.context.state(), statement).await.map_err(explain_missing)?;
+        let plan =
+            planning::logical(&mut self.context.state(), statement).await.map_err(|e| self.explain_missing(e))?;
         let types = types_of(&plan)?.into_iter();
         Ok(types.map(|(id, data_type)| (id.trim_start_matches('$').to_owned(), data_type)).collect())
     }
@@ -118,18 +120,20 @@ impl Session {
         if let Some(prepared) = self.prepared_statement(&statement)? {
             statement = prepared;
         }
+        show::rewrite(&mut statement)?;
+        check_using(&statement)?;
         habits::rewrite(&mut statement)?;
         keep_digits(&mut statement);
         refuse_options(&statement)?;
         resolve_windows(&mut statement)?;
-        match self.change_rows(&statement, params).await.map_err(explain_missing)? {
+        match self.change_rows(&statement, params).await.map_err(|e| self.explain_missing(e))? {
             Some(Done::Rows(rows)) => return Ok(Planned::Done(count_stream(Some(rows))?)),
             Some(Done::Nothing) => return Ok(Planned::Done(count_stream(None)?)),
             None => {}
         }
         let cluster = take_cluster(&mut statement)?;
         let mut state = self.context.state();
-        let plan = planning::logical(&mut state, statement).await.map_err(explain_missing)?;
+        let plan = planning::logical(&mut state, statement).await.map_err(|e| self.explain_missing(e))?;
         depth::check(&plan)?;
         refuse_changes(&plan, &self.interrupt)?;
         let plan = params.bind(plan)?;
@@ -140,7 +144,10 @@ impl Session {
                 self.interrupt.writes_into(folder_of(&copy.output_url));
             }
             LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => {
-                create.locations.iter().try_for_each(|location| expect_file(location))?;
+                create
+                    .locations
+                    .iter()
+                    .try_for_each(|location| expect_file(location).and_then(|()| expect_some(location)))?;
             }
             _ => {}
         }
@@ -249,27 +256,41 @@ impl Session {
         let summary = engine::write(&plan, &context, &path, options).await?;
         count_stream(Some(summary.rows))
     }
-}
 
-/// Says of a table that is not there what the user can make of it.
-fn explain_missing(error: DataFusionError) -> SqlError {
-    let SqlError::Message(kind, text) = SqlError::from(error) else { return SqlError::Interrupted };
-    let name = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
-    // In another schema than the one that paths are in.
-    let elsewhere = name.and_then(|name| name.strip_prefix("datafusion."));
-    match elsewhere.or(name) {
-        Some(url) if url.contains("://") => {
-            SqlError::of(ErrorKind::NotSupported, format!("{url}: only files of this machine can be read"))
+    /// Says of a table that is not there what the user can make of it.
+    fn explain_missing(&self, error: DataFusionError) -> SqlError {
+        let SqlError::Message(kind, text) = SqlError::from(error) else { return SqlError::Interrupted };
+        let name = text.strip_prefix("table '").and_then(|rest| rest.strip_suffix("' not found"));
+        // In another schema than the one that paths are in.
+        let elsewhere = name.and_then(|name| name.strip_prefix("datafusion."));
+        match elsewhere.or(name) {
+            Some(url) if url.contains("://") => {
+                SqlError::of(ErrorKind::NotSupported, format!("{url}: only files of this machine can be read"))
+            }
+            Some(path) if elsewhere.is_none() && path.contains(['/', '.', '*']) => {
+                let near = near_path(Path::new(path)).map_or(String::new(), |near| format!("; is '{near}' meant?"));
+                SqlError::of(ErrorKind::Operation, format!("{path}: no such file{near}"))
+            }
+            // Spelled out already.
+            Some(name) => {
+                let tables = self.table_names();
+                let hint = match nearest(name, tables.iter().map(String::as_str)) {
+                    Some(near) => format!("is {} meant?", spelled(near)),
+                    None => "SHOW TABLES lists what there is, FROM 'path' reads a file".to_owned(),
+                };
+                SqlError::Message(kind, format!("no table \"{name}\"; {hint}"))
+            }
+            None => SqlError::Message(kind, self.with_near_path(text)),
         }
-        Some(path) if elsewhere.is_none() && path.contains(['/', '.', '*']) => {
-            SqlError::of(ErrorKind::Operation, format!("{path}: no such file"))
+    }
+
+    /// A message that says that a path leads nowhere, with one that may be meant.
+    fn with_near_path(&self, text: String) -> String {
+        let path = text.strip_suffix(": no such file or folder").or_else(|| text.strip_suffix(": no such file"));
+        match path.and_then(|path| near_path(Path::new(path))) {
+            Some(near) => format!("{text}; is '{near}' meant?"),
+            None => text,
         }
-        // Spelled out already.
-        Some(name) => SqlError::Message(
-            kind,
-            format!("no table \"{name}\"; SHOW TABLES lists what there is, FROM 'path' reads a file"),
-        ),
-        None => SqlError::Message(kind, text),
     }
 }
 
@@ -304,6 +325,17 @@ fn subject(plan: &LogicalPlan) -> Option<String> {
 fn expect_file(path: &str) -> Result<(), DataFusionError> {
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
     if path.is_dir() { Ok(()) } else { regular::check(path).map_err(|e| DataFusionError::External(Box::new(e))) }
+}
+
+/// An error if there is no file of a name: the engine would take it for a table without rows. A folder may be made later.
+fn expect_some(location: &str) -> Result<(), DataFusionError> {
+    let path = location.strip_prefix("file://").unwrap_or(location);
+    let many = path.contains(['*', '?', '[']) || path.ends_with('/') || path.contains("://");
+    if many || Path::new(path).exists() {
+        return Ok(());
+    }
+    let near = near_path(Path::new(path)).map_or(String::new(), |near| format!("; is '{near}' meant?"));
+    exec_err!("{path}: no such file{near}")
 }
 
 /// The folder of a file named in SQL.

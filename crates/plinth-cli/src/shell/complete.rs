@@ -8,6 +8,9 @@ use crate::screen;
 
 use super::text::{KEYWORDS, Piece, Places, is_keyword, split, tokens};
 
+/// Tables that are looked into for columns where a statement names none yet.
+const TABLES: usize = 50;
+
 /// The names that can be completed.
 pub(super) trait Names {
     fn tables(&self) -> Vec<String>;
@@ -65,8 +68,8 @@ fn is_word(c: char) -> bool {
 fn complete_command(before: &str, command: usize, names: &dyn Names) -> (usize, Vec<Pair>) {
     let text = before.get(command..).unwrap_or_default();
     let Some((name, arguments)) = text.split_once(char::is_whitespace) else {
-        let fitting = COMMANDS.iter().filter(|(name, ..)| name.starts_with(text));
-        return (command, fitting.map(|(name, ..)| plain(name)).collect());
+        let fitting = COMMANDS.iter().flat_map(|(names, ..)| *names).filter(|name| name.starts_with(text));
+        return (command, fitting.map(|name| plain(name)).collect());
     };
     let argument = arguments.trim_start();
     let start = before.len() - argument.len();
@@ -74,10 +77,11 @@ fn complete_command(before: &str, command: usize, names: &dyn Names) -> (usize, 
         words.filter(|word| word.starts_with(argument)).map(|word| plain(&word)).collect()
     };
     let candidates = match name {
-        "\\d" => of(&mut names.tables().into_iter()),
-        "\\f" => of(&mut formats()),
-        "\\x" | "\\timing" | "\\pager" => of(&mut ["on", "off"].map(str::to_owned).into_iter()),
-        "\\i" | "\\o" => {
+        "\\d" | ".tables" | ".schema" => of(&mut names.tables().into_iter()),
+        "\\f" | ".mode" => of(&mut formats()),
+        "\\df" | ".functions" => of(&mut names.functions().into_iter()),
+        "\\x" | "\\timing" | "\\pager" | ".timer" | ".pager" => of(&mut ["on", "off"].map(str::to_owned).into_iter()),
+        "\\i" | "\\o" | ".read" | ".output" => {
             // Blanks in paths need no quotes here.
             let quoted = format!("'{argument}");
             return FilenameCompleter::new()
@@ -207,6 +211,12 @@ impl Words<'_> {
                 found.extend(self.identifiers(self.names.columns(table).unwrap_or_default()));
                 found.extend(self.identifiers(alias.iter().cloned()));
             }
+            // Before FROM any table may be meant.
+            if sentence.tables.is_empty() && sentence.previous.is_some() && !self.word.is_empty() {
+                for table in self.names.tables().iter().take(TABLES) {
+                    found.extend(self.identifiers(self.names.columns(table).unwrap_or_default()));
+                }
+            }
             found.extend(self.identifiers(self.names.tables()));
             found.extend(self.identifiers(sentence.queries.clone()));
             // A list of all there is would not help.
@@ -306,10 +316,14 @@ mod tests {
             ("SELECT 1 FROM orders; SELECT cou|nt FROM hits", &["\"CounterID\""]),
             ("WITH mine AS (SELECT 1) SELECT * FROM m|", &["mine"]),
             ("SELECT su|", &["sum(", "substr("]),
+            ("SELECT cou|", &["\"CounterID\""]),
+            ("SELECT user|", &["user_id"]),
             ("SELECT nothing_like_it|", &[]),
             ("SELECT 1 /* sel|", &[]),
             ("|", &[]),
             ("\\ti|", &["\\timing"]),
+            (".tab|", &[".tables"]),
+            (".schema o|", &["orders"]),
             ("\\timing o|", &["on", "off"]),
             ("\\d o|", &["orders"]),
             ("\\f js|", &["json"]),

@@ -15,7 +15,7 @@ use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
-use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::validate::Validator;
 use rustyline::{Behavior, ColorMode, CompletionType, Config, Context, Helper};
 
 use super::complete::{Names, complete};
@@ -31,52 +31,64 @@ pub(super) enum Typed {
     Text(String),
     /// Ctrl-C.
     Interrupted,
-    /// Ctrl-D.
-    End,
+    /// Ctrl-D, perhaps within a statement.
+    End {
+        within: bool,
+    },
 }
 
 /// Reads from a terminal.
 pub(super) struct Editor {
     inner: rustyline::Editor<Assistant, FileHistory>,
+    session: Arc<Session>,
     history: Option<PathBuf>,
 }
 
+/// Two prompts: one without colours, one with.
+type Prompt = (&'static str, &'static str);
+
+/// Where a statement begins, and where it goes on.
+const PROMPT: Prompt = ("plinth> ", "\x1b[1mplinth>\x1b[0m ");
+const CONTINUED: Prompt = ("     -> ", "\x1b[2m     ->\x1b[0m ");
+
 impl Editor {
     pub(super) fn new(session: &Arc<Session>) -> Result<Self> {
-        let terminal = std::io::stdout().is_terminal();
-        let colours = terminal && sql::colours();
-        let failed = |e: ReadlineError| Failure::new(format!("can't read from the terminal: {e}"));
-        let config = Config::builder()
-            .max_history_size(HISTORY)
-            .map_err(failed)?
-            .history_ignore_space(true)
-            .completion_type(CompletionType::List)
-            .color_mode(if colours { ColorMode::Enabled } else { ColorMode::Disabled })
-            // Rows go to standard output; what is typed does not.
-            .behavior(if terminal { Behavior::Stdio } else { Behavior::PreferTerm })
-            .build();
-        let mut inner = rustyline::Editor::with_config(config).map_err(failed)?;
-        inner.set_auto_add_history(false);
-        inner.set_helper(Some(Assistant::new(session)));
+        let mut inner = line_editor(session)?;
         let history = history_file();
         if let Some(path) = history.as_ref().filter(|path| can_be_kept(path).is_ok()) {
             // The first time there is none.
             let _ = inner.load_history(path);
         }
-        Ok(Self { inner, history })
+        Ok(Self { inner, session: Arc::clone(session), history })
     }
 
-    /// Reads statements or a command.
+    /// Reads statements or a command, over as many lines as they take.
     pub(super) fn read(&mut self) -> Result<Typed> {
-        if let Some(assistant) = self.inner.helper_mut() {
-            assistant.forget();
+        let mut text = String::new();
+        loop {
+            if let Some(assistant) = self.inner.helper_mut() {
+                assistant.begin(&text);
+            }
+            let prompt = if text.is_empty() { PROMPT } else { CONTINUED };
+            match self.inner.readline(&prompt) {
+                Ok(line) => text.push_str(&line),
+                Err(ReadlineError::Interrupted) => return Ok(Typed::Interrupted),
+                Err(ReadlineError::Eof) => return Ok(Typed::End { within: !text.is_empty() }),
+                Err(e) => return Err(Failure::new(format!("can't read from the terminal: {e}"))),
+            }
+            if split(&text).complete {
+                return Ok(Typed::Text(text));
+            }
+            text.push('\n');
         }
-        match self.inner.readline(&("plinth> ", "\x1b[1mplinth>\x1b[0m ")) {
-            Ok(text) => Ok(Typed::Text(text)),
-            Err(ReadlineError::Interrupted) => Ok(Typed::Interrupted),
-            Err(ReadlineError::Eof) => Ok(Typed::End),
-            Err(e) => Err(Failure::new(format!("can't read from the terminal: {e}"))),
-        }
+    }
+
+    /// Forgets what was typed behind the line that was read last.
+    pub(super) fn forget_typed(&mut self) -> Result {
+        let mut fresh = line_editor(&self.session)?;
+        std::mem::swap(fresh.history_mut(), self.inner.history_mut());
+        self.inner = fresh;
+        Ok(())
     }
 
     /// Remembers what was typed. Returns why that was in vain, the first time it was.
@@ -93,6 +105,25 @@ impl Editor {
             Err(e) => Some(format!("the history is not kept: {e}")),
         }
     }
+}
+
+fn line_editor(session: &Arc<Session>) -> Result<rustyline::Editor<Assistant, FileHistory>> {
+    let terminal = std::io::stdout().is_terminal();
+    let colours = terminal && sql::colours();
+    let failed = |e: ReadlineError| Failure::new(format!("can't read from the terminal: {e}"));
+    let config = Config::builder()
+        .max_history_size(HISTORY)
+        .map_err(failed)?
+        .history_ignore_space(true)
+        .completion_type(CompletionType::List)
+        .color_mode(if colours { ColorMode::Enabled } else { ColorMode::Disabled })
+        // Rows go to standard output; what is typed does not.
+        .behavior(if terminal { Behavior::Stdio } else { Behavior::PreferTerm })
+        .build();
+    let mut inner = rustyline::Editor::with_config(config).map_err(failed)?;
+    inner.set_auto_add_history(false);
+    inner.set_helper(Some(Assistant::new(session)));
+    Ok(inner)
 }
 
 fn keep(editor: &mut rustyline::Editor<Assistant, FileHistory>, path: &Path) -> Result<(), ReadlineError> {
@@ -121,6 +152,8 @@ fn can_be_kept(path: &Path) -> Result {
 /// Helps while the user types.
 struct Assistant {
     catalogue: Catalogue,
+    /// The lines of the statement before the one that is typed.
+    before: String,
 }
 
 /// The session's names, looked up once a statement.
@@ -141,10 +174,13 @@ impl Assistant {
         functions.sort();
         functions.dedup();
         let session = Arc::clone(session);
-        Self { catalogue: Catalogue { session, functions, tables: Mutex::default(), columns: Mutex::default() } }
+        let catalogue = Catalogue { session, functions, tables: Mutex::default(), columns: Mutex::default() };
+        Self { catalogue, before: String::new() }
     }
 
-    fn forget(&mut self) {
+    /// A line is about to be typed behind these.
+    fn begin(&mut self, before: &str) {
+        before.clone_into(&mut self.before);
         self.catalogue.tables = Mutex::default();
         self.catalogue.columns = Mutex::default();
     }
@@ -176,13 +212,16 @@ impl Completer for Assistant {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, cursor: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
-        Ok(complete(line, cursor, &self.catalogue))
+        let (whole, before) = (format!("{}{line}", self.before), self.before.len());
+        let (start, found) = complete(&whole, before + cursor, &self.catalogue);
+        // A name that began on an earlier line stays as it is.
+        Ok(start.checked_sub(before).map_or((cursor, Vec::new()), |start| (start, found)))
     }
 }
 
 impl Highlighter for Assistant {
     fn highlight<'l>(&self, line: &'l str, _cursor: usize) -> Cow<'l, str> {
-        Cow::Owned(highlight(line))
+        Cow::Owned(highlight(&format!("{}{line}", self.before), self.before.len()))
     }
 
     fn highlight_char(&self, _line: &str, _cursor: usize, kind: CmdKind) -> bool {
@@ -191,12 +230,7 @@ impl Highlighter for Assistant {
     }
 }
 
-impl Validator for Assistant {
-    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let complete = split(context.input()).complete;
-        Ok(if complete { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
-    }
-}
+impl Validator for Assistant {}
 
 impl Hinter for Assistant {
     type Hint = String;

@@ -3,6 +3,8 @@
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
 
+use super::command::is_command;
+
 /// Words that are highlighted and completed. A parser of SQL knows a thousand, most of which are common names of columns.
 #[rustfmt::skip]
 pub(super) const KEYWORDS: [&str; 108] = [
@@ -29,7 +31,7 @@ pub(super) fn is_keyword(word: &str) -> bool {
 pub(super) enum Piece<'a> {
     /// Statements, the last perhaps without its semicolon.
     Sql(&'a str),
-    /// A command: a backslash where a statement could begin, up to the end of the line.
+    /// A command where a statement could begin, up to the end of the line.
     Command(&'a str),
 }
 
@@ -54,11 +56,16 @@ pub(super) fn split(text: &str) -> Split<'_> {
             match &token.token {
                 Token::Whitespace(_) => {}
                 Token::SemiColon => begun = false,
-                Token::Backslash if !begun => {
-                    command = Some(places.of(token.span.start));
-                    break;
+                _ if begun => {}
+                _ => {
+                    let start = places.of(token.span.start);
+                    let line = rest.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+                    if is_command(line) {
+                        command = Some(start);
+                        break;
+                    }
+                    (begun, any) = (true, true);
                 }
-                _ => (begun, any) = (true, true),
             }
         }
         let (sql, after) = rest.split_at(command.unwrap_or(rest.len()));
@@ -116,25 +123,27 @@ impl<'a> Places<'a> {
     }
 }
 
-/// A text with its tokens in colours.
-pub(super) fn highlight(text: &str) -> String {
-    if text.trim_start().starts_with('\\') {
-        return text.to_owned();
+/// The end of a text from a byte on, with its tokens in colours.
+pub(super) fn highlight(text: &str, from: usize) -> String {
+    if text.get(from..).is_some_and(is_command) {
+        return text.get(from..).unwrap_or_default().to_owned();
     }
     let Tokens { tokens, open } = tokens(text);
     let mut places = Places::new(text);
     let mut coloured = String::with_capacity(text.len() * 2);
     for token in &tokens {
         let (start, end) = (places.of(token.span.start), places.of(token.span.end));
-        let part = text.get(start..end).unwrap_or_default();
+        let part = text.get(start.max(from)..end).unwrap_or_default();
         paint(&mut coloured, style(&token.token), part);
     }
     if let Some(open) = open {
-        let part = text.get(places.of(open)..).unwrap_or_default();
+        let begun = places.of(open);
+        let whole = text.get(begun..).unwrap_or_default();
+        let comment = whole.trim_start().starts_with("/*");
+        let part = text.get(begun.max(from)..).unwrap_or_default();
         let blank = part.len() - part.trim_start().len();
         coloured.push_str(part.get(..blank).unwrap_or_default());
-        let part = part.get(blank..).unwrap_or_default();
-        paint(&mut coloured, if part.starts_with("/*") { COMMENT } else { TEXT }, part);
+        paint(&mut coloured, if comment { COMMENT } else { TEXT }, part.get(blank..).unwrap_or_default());
     }
     coloured
 }
@@ -177,16 +186,6 @@ fn paint(coloured: &mut String, style: &str, part: &str) {
     }
 }
 
-/// The place a parser's message names, taken out of the message: the line there, and the column in it, both from 1.
-pub(super) fn take_place(message: &str) -> Option<(String, usize, usize)> {
-    let at = message.rfind(" at Line: ")?;
-    let (before, place) = message.split_at(at);
-    let (line, rest) = place.strip_prefix(" at Line: ")?.split_once(", Column: ")?;
-    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let (column, after) = rest.split_at(digits);
-    Some((format!("{before}{after}"), line.parse().ok()?, column.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +219,9 @@ mod tests {
             ("\\d", true),
             ("\\o it's", true),
             ("SELECT 1 \\d", false),
+            (".tables", true),
+            ("exit", true),
+            ("SELECT 1\nexit", false),
         ] {
             assert_eq!(split(text).complete, complete, "{text:?}");
         }
@@ -239,11 +241,15 @@ mod tests {
         assert_eq!(split("SELECT 'open").pieces, [Piece::Sql("SELECT 'open")]);
         assert_eq!(split("'open").pieces, [Piece::Sql("'open")]);
         assert_eq!(split(" ; ;; ").pieces, []);
+        let text = ".mode csv\nSELECT 1;\nexit\nSELECT exit;";
+        let expected =
+            [Piece::Command(".mode csv"), Piece::Sql("SELECT 1;"), Piece::Command("exit"), Piece::Sql("SELECT exit;")];
+        assert_eq!(split(text), Split { pieces: expected.to_vec(), complete: true });
     }
 
     #[test]
     fn colours_follow_tokens() {
-        let coloured = highlight("select 'a;b', n -- é\n FROM \"from\" WHERE x = 1.5 AND y = $1 AND 'open\nend");
+        let coloured = highlight("select 'a;b', n -- é\n FROM \"from\" WHERE x = 1.5 AND y = $1 AND 'open\nend", 0);
         for part in [
             "\x1b[36mselect\x1b[0m \x1b[32m'a;b'\x1b[0m, n \x1b[2m-- é\x1b[0m\n \x1b[36mFROM\x1b[0m \"from\" ",
             "\x1b[33m1.5\x1b[0m",
@@ -252,20 +258,16 @@ mod tests {
         ] {
             assert!(coloured.contains(part), "{part:?} in {coloured:?}");
         }
-        assert_eq!(highlight("\\d select"), "\\d select");
-    }
-
-    #[test]
-    fn messages_name_places() {
-        let message = "SQL: Expected: x, found: SELEC at Line: 2, Column: 17";
-        assert_eq!(take_place(message), Some(("SQL: Expected: x, found: SELEC".to_owned(), 2, 17)));
-        assert_eq!(take_place("no place"), None);
+        assert_eq!(highlight("\\d select", 0), "\\d select");
+        // A line of a statement that was begun on others.
+        let text = "SELECT 'a\nb', 1 FROM t";
+        assert_eq!(highlight(text, 10), "\x1b[32mb'\x1b[0m, \x1b[33m1\x1b[0m \x1b[36mFROM\x1b[0m t");
     }
 
     proptest! {
         #[test]
         fn no_colour_changes_the_text(text in "[a-z0-9 '\"$;\\\\\n/*é.-]{0,60}") {
-            let coloured = highlight(&text);
+            let coloured = highlight(&text, 0);
             let mut plain = coloured.replace("\x1b[0m", "");
             for style in [KEYWORD, TEXT, NUMBER, PARAMETER, COMMENT] {
                 plain = plain.replace(&format!("\x1b[{style}m"), "");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use datafusion::arrow::json;
 use datafusion::execution::SendableRecordBatchStream;
@@ -14,7 +15,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use super::gather::{Gather, Limits};
-use super::grid::Paint;
+use super::grid::{Grid, Paint};
 use super::pager;
 use super::text::Lines;
 use crate::cli::Format;
@@ -41,7 +42,7 @@ pub(crate) struct Look {
 pub(crate) struct Printer {
     format: Format,
     out: Output,
-    /// A result was written; a Parquet file holds no second.
+    /// A result was written; a file of Parquet or Arrow holds no second.
     written: bool,
     /// Of the last result something was written, and not all.
     partial: bool,
@@ -60,9 +61,30 @@ impl Printer {
         self.format = format;
     }
 
-    /// Whether the output has room for one result, and none for how many rows other statements wrote elsewhere.
-    pub(crate) fn holds_one(&self) -> bool {
-        self.format == Format::Parquet
+    /// Whether people read what is printed.
+    pub(crate) fn is_table(&self) -> bool {
+        self.format == Format::Table
+    }
+
+    /// Prints a table that was made for this, and lines below it.
+    pub(crate) fn show(&mut self, grid: &Grid, below: &[String], look: &Look) -> Result {
+        self.out.begin()?;
+        let (mut lines, _) = grid.table(look.width, look.paint);
+        lines.extend(below.iter().map(|line| look.paint.style("2", line)));
+        self.written = true;
+        if let Some((command, height)) = &look.pager
+            && self.out.is_stdout()
+            && lines.len() + 2 > *height
+        {
+            self.out.flush()?;
+            if pager::show(command, &lines) {
+                return Ok(());
+            }
+        }
+        for line in &lines {
+            self.out.painted(line)?;
+        }
+        self.flush()
     }
 
     /// Where the rows go.
@@ -139,8 +161,14 @@ impl Printer {
         // Nothing is printed of what fails before its first row.
         let mut batch = next(&mut stream).await?;
         clear();
-        if self.written && self.format == Format::Parquet {
-            return Err(Failure::new("a Parquet file holds one result; write the next to another"));
+        match self.format {
+            Format::Parquet if self.written => {
+                return Err(Failure::new("a Parquet file holds one result; write the next to another"));
+            }
+            Format::Arrow if self.written => {
+                return Err(Failure::new("a stream of Arrow's holds one result; write the next to another"));
+            }
+            _ => {}
         }
         (self.written, self.partial) = (true, true);
         match self.format {
@@ -178,6 +206,15 @@ impl Printer {
                     batch = next(&mut stream).await?;
                 }
                 writer.close().map_err(Failure::new)?;
+            }
+            Format::Arrow => {
+                let mut writer = StreamWriter::try_new(&mut self.out, &schema)?;
+                while let Some(some) = batch {
+                    rows += some.num_rows() as u64;
+                    writer.write(&some)?;
+                    batch = next(&mut stream).await?;
+                }
+                writer.finish()?;
             }
         }
         self.partial = false;

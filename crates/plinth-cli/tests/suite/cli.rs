@@ -126,7 +126,7 @@ fn bad_usage_exits_with_two() {
         &["sql", "--format", "xml", "-c", "SELECT 1"],
         &["frobnicate"],
         &["inspect"],
-        &[],
+        &["--replace", "-c", "SELECT 1"],
     ] {
         let run = plinth(&dir, args);
         assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);

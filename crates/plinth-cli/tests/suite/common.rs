@@ -56,12 +56,12 @@ impl Run {
         self
     }
 
-    /// It failed with one line that starts like this.
+    /// It failed with one line that starts like this, and perhaps the line of the statement that it is about.
     #[track_caller]
     pub(crate) fn fails(&self, code: i32, start: &str) -> &Self {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
         assert!(self.stderr.starts_with(start), "{} does not start with {start}", self.stderr);
-        assert_eq!(self.stderr.trim_end().lines().count(), 1, "{}", self.stderr);
+        assert!(self.stderr.trim_end().lines().skip(1).all(|line| line.starts_with("  ")), "{}", self.stderr);
         self
     }
 }

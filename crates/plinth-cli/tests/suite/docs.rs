@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 /// Commands that have no place in a test, by their page and the first line of their block.
 const NOT_RUN: [(&str, &str, &str); 2] = [
-    ("docs/guide/sql.md", "plinth sql --db warehouse", "a shell waits for a user"),
+    ("docs/guide/sql.md", "plinth --db warehouse", "a shell waits for a user"),
     ("docs/guide/probe.md", "plinth probe DIR", "a probe takes minutes and writes gigabytes"),
 ];
 

@@ -147,7 +147,7 @@ fn a_folder_grows_by_files_whose_columns_may_differ() {
     with_input(&dir, &["import", "-", "--append", "db/fresh", "-q"], &second).ok();
     let db = |sql: &str| plinth(&dir, &["sql", "--db", "db", "--format", "csv", "-c", sql]);
     assert_eq!(db("SELECT * FROM events").ok().stdout, "id,name,extra\n1,a,\n2,b,\n3,,{k: 1}\n");
-    assert_eq!(db("INSERT INTO events (id, name) VALUES (4, 'd'), (5, 'e')").ok().stdout, "count\n2\n");
+    assert_eq!(db("INSERT INTO events (id, name) VALUES (4, 'd'), (5, 'e')").ok().stdout, "");
     assert_eq!(db("SELECT sum(id), count(name), count(extra) FROM events").ok().stdout.lines().last(), Some("15,4,1"));
 
     // What can't be united is refused, and nothing is left of it.
@@ -332,7 +332,7 @@ fn a_folder_becomes_a_table_that_is_written_to_inspected_and_verified() {
     let sql = |text: &str| plinth(&dir, &["sql", "--db", ".", "-c", text]).ok().stdout;
     assert_eq!(
         sql("DELETE FROM t WHERE id < 50; SELECT count(*), min(id), max(id) AS n FROM t"),
-        "count\n50\ncount(*),min(t.id),n\n150,50,199\n"
+        "count(*),min(t.id),n\n150,50,199\n"
     );
     assert!(!dir.path("t").join("a.plinth").exists());
 

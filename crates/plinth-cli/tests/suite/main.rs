@@ -25,7 +25,9 @@ mod paths;
 #[cfg(target_os = "linux")]
 mod probe;
 mod profile;
+mod program;
 mod read;
 #[cfg(unix)]
 mod shell;
+mod slt;
 mod sql;

@@ -11,7 +11,13 @@ const INTERNAL: &str = include_str!("../../src/error/tests/internal.txt");
 /// A message that people can do something with.
 #[track_caller]
 fn is_a_sentence(message: &str, about: &str) {
-    let line = message.strip_suffix('\n').unwrap_or_else(|| panic!("{about}: no whole line: {message:?}"));
+    let whole = message.strip_suffix('\n').unwrap_or_else(|| panic!("{about}: no whole line: {message:?}"));
+    // The line of the statement that it is about stands below it, with a mark.
+    let (line, place) = whole.split_once('\n').unwrap_or((whole, ""));
+    assert!(
+        place.lines().all(|line| line.starts_with("  ") && !line.chars().any(char::is_control)),
+        "{about}: {place:?}"
+    );
     assert!(line.starts_with("plinth: "), "{about}: {line}");
     assert!(!line.chars().any(char::is_control), "{about}: {line:?}");
     assert!(
@@ -24,7 +30,7 @@ fn is_a_sentence(message: &str, about: &str) {
 }
 
 /// Commands that fail, and what their messages name. `#` stands for a blank within an argument.
-const COMMANDS: [(&str, &str); 61] = [
+const COMMANDS: [(&str, &str); 67] = [
     ("import missing.csv --to o.plinth", "missing.csv"),
     ("import t.csv --to o.csv", "o.csv"),
     ("import t.csv --to there.plinth", "there.plinth"),
@@ -80,7 +86,13 @@ const COMMANDS: [(&str, &str); 61] = [
     ("table init missing", "missing"),
     ("table init tables --key nothing", "nothing"),
     ("probe missing", "missing"),
-    ("sql --db missing -c SELECT#1", "missing"),
+    ("sql --db no/folder -c SELECT#1", "no/folder"),
+    ("sql --db t.csv -c SELECT#1", "t.csv"),
+    ("sql missing.csv -c SELECT#1", "missing.csv"),
+    ("sql t.cvs -c SELECT#1", "is t.csv meant?"),
+    ("sql -o there.plinth -c SELECT#1", "there.plinth"),
+    ("sql -o t.csv -c SELECT#1", "give --replace to replace it"),
+    ("sql -o o.arrow -c SELECT#1", ".arrows"),
     ("sql -f missing.sql", "missing.sql"),
     ("sql --device missing.toml -c SELECT#1", "missing.toml"),
     ("sql --device t.csv -c SELECT#1", "t.csv"),
@@ -194,7 +206,7 @@ fn names_with_ends_of_lines_stay_on_their_lines() {
     assert_eq!(sql("table", "SELECT * FROM \"ta\nble\"").ok().stdout.lines().next().unwrap(), "two\\nlines │ b");
     let markdown = sql("markdown", "SELECT * FROM \"ta\nble\"").ok().stdout;
     assert_eq!(markdown, "| two<br>lines | b |\n| --: | --: |\n| 1 | 2 |\n");
-    assert!(sql("table", "SHOW TABLES").ok().stdout.contains(" │ ta\\nble "));
+    assert_eq!(sql("table", "SHOW TABLES").ok().stdout, "name\n───────\nta\\nble\n");
     for (statement, named) in [
         ("SELECT \"no\nthing\" FROM \"ta\nble\"", "no\\nthing"),
         ("SELECT * FROM \"no\nthing\"", "no\\nthing"),

@@ -1,7 +1,7 @@
 """Runs a program on a pseudo-terminal and plays a user.
 
 Reads one JSON object: command, columns, rows, environment, and steps: ["expect", text] waits until text has come since
-the last step, ["send", keys] types, ["pause", seconds] waits. Prints all that came, without colours, and exits as the program did; 125 if
+the last step, ["send", keys] types, ["pause", seconds] waits, ["run", command] runs another program and takes what it says for what came. Prints all that came, without colours, and exits as the program did; 125 if
 something that was expected did not come. Where "raw" names a file, it gets the bytes that came as they were.
 """
 
@@ -13,6 +13,7 @@ import re
 import select
 import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -69,6 +70,10 @@ for kind, text in play["steps"]:
         continue
     if kind == "pause":
         time.sleep(float(text))
+        continue
+    if kind == "run":
+        raw += subprocess.run(text, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
+        everything = clean(raw.decode("utf-8", "replace"))
         continue
     deadline = time.monotonic() + PATIENCE
     while text not in everything[seen:]:

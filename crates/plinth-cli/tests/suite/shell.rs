@@ -120,7 +120,7 @@ fn statements_are_answered_and_remembered() {
         .ask("SELECT count(*) AS kept FROM kept;", "   2")
         .ask("SELEC 1;", "^")
         .ask("SELECT nothing;", "error: ")
-        .ask("\\tables", "error: no command \\tables");
+        .ask("\\tables", "error: no command \\tables; is .tables meant?");
     let Some(screen) = play.run(&dir, CTRL_D) else { return };
     assert!(screen.contains("  SELEC 1;\n  ^"), "{screen}");
     let history = std::fs::read_to_string(dir.path(".local/state/plinth/history")).unwrap();
@@ -132,6 +132,72 @@ fn statements_are_answered_and_remembered() {
     std::fs::write(dir.path("kept.csv"), "").unwrap();
     let play = Play::new(&[]).with("PLINTH_HISTORY", elsewhere.to_str().unwrap());
     play.ask("SELECT 5 AS five;", "the history is not kept: ").run(&dir, "\\q\r").unwrap();
+}
+
+#[test]
+fn what_is_typed_or_pasted_while_a_statement_runs_is_run_in_its_turn() {
+    let dir = Dir::new();
+    let pasted: String = (1..=20).map(|n| format!("SELECT {n} + 4000 AS\r  answer;\r")).collect();
+    // It takes seconds, and gives a row at last.
+    let slow = "SELECT count(*) AS slow FROM range(0, 3000) a JOIN range(0, 3000) b ON a.value + b.value < 9;";
+    let play = Play::new(&[]).with("PLINTH_HISTORY", "").send(slow).send("\r").send(&pasted);
+    let play = play.expect("  45").expect("  4020").expect("1 row in ").expect(PROMPT);
+    // At a prompt too, where it all comes at once.
+    let again: String = (1..=20).map(|n| format!("SELECT {n} + 7000 AS answer;\r")).collect();
+    let play = play.send(&again).expect("  7020").expect(PROMPT);
+    let Some(screen) = play.run(&dir, CTRL_D) else { return };
+    let answers: Vec<u32> = screen.lines().filter_map(|line| line.trim().parse().ok()).filter(|n| *n > 4_000).collect();
+    assert_eq!(answers, (4_001..=4_020).chain(7_001..=7_020).collect::<Vec<_>>(), "{screen}");
+}
+
+#[test]
+fn ctrl_c_drops_what_was_typed_behind_the_statement() {
+    let dir = Dir::new();
+    let endless = "SELECT count(*) FROM range(0, 10000000) a CROSS JOIN range(0, 10000000) b;";
+    // Both come in one piece, so that the editor holds the second when the first runs.
+    let play = Play::new(&[]).with("PLINTH_HISTORY", "").send(&format!("{endless}\rSELECT 4000 + 1 AS late;\r"));
+    let play = play.expect("Ctrl-C cancels").send(CTRL_C).expect("error: cancelled").expect(PROMPT);
+    let play = play.ask("SELECT 4000 + 2 AS next;", "4002");
+    let Some(screen) = play.run(&dir, CTRL_D) else { return };
+    assert!(!screen.contains("4001"), "{screen}");
+}
+
+#[test]
+fn statements_go_on_and_words_leave() {
+    let dir = Dir::new();
+    let play = Play::new(&["--db", "new"]).with("PLINTH_HISTORY", "");
+    let play = play
+        .send("SELECT 20 +\r")
+        .expect("     -> ")
+        .send("20022 AS n;\r")
+        .expect("20042\n")
+        .expect(PROMPT)
+        .tell("CREATE TABLE k (id BIGINT PRIMARY KEY, v TEXT, n INT);")
+        .tell("CREATE INDEX by_n ON k (n);")
+        .ask("INSERT INTO k VALUES (1, 'a', 2), (2, 'b', 3);", "2 rows written")
+        .ask("DELETE FROM k WHERE id = 2;", "1 row removed")
+        .ask(".tables", "plinth │")
+        .ask("\\dt", "plinth │")
+        .ask("\\d k", "index by_n (n)")
+        .ask(".schema k", "PRIMARY KEY (id)")
+        .ask("\\l", "new")
+        .ask("\\df haver", "haversine")
+        .ask(".mode json", "")
+        .ask("SELECT 4 AS four;", "{\"four\":4}")
+        .ask(".timer off", "timing off")
+        .ask("help", ".quit")
+        .ask(".nothing", "error: no command .nothing: .help lists them")
+        .ask("SELECT nothin;", "^");
+    // An idle shell holds no lock.
+    let other =
+        format!("{} --db new -c \"INSERT INTO k VALUES (9, 'x', 1)\"; echo status $?", env!("CARGO_BIN_EXE_plinth"));
+    std::fs::write(dir.path("other.sh"), other).unwrap();
+    let play = play.send("SELECT count(*) AS rows_now FROM k;\r").expect("{\"rows_now\":1}").expect(PROMPT);
+    let mut play = play;
+    play.steps.push(["run".to_owned(), "sh other.sh".to_owned()]);
+    let play = play.expect("status 0").ask("SELECT count(*) AS rows_now FROM k;", "{\"rows_now\":2}");
+    let Some(screen) = play.run(&dir, "exit\r") else { return };
+    assert!(screen.contains("k: ") || screen.contains("1 row"), "{screen}");
 }
 
 #[test]
@@ -204,7 +270,7 @@ fn tables_fit_the_screen() {
         .ask("\\pager off", "\npager off\n")
         .ask("SELECT id FROM people;", "⋮ 960 rows left out")
         .ask("\\d", "people")
-        .ask("\\d people", "Decimal128(12, 2)")
+        .ask("\\d people", "DECIMAL(12, 2)")
         .ask("\\d nope", "error: ")
         .ask("\\timing off", "\ntiming off\n")
         .ask("SELECT 1 AS x;", "1 row\n");

@@ -55,16 +55,19 @@ fn rows_go_to_files_that_are_complete_or_absent() {
     let args = ["sql", "-c", "SELECT 1 AS a; SELECT 2 AS b", "-o", "d.csv"];
     assert_eq!(plinth(&dir, &args).ok().stdout, "");
     assert_eq!(std::fs::read_to_string(dir.path("d.csv")).unwrap(), "a\n1\nb\n2\n");
-    plinth(&dir, &["sql", "-c", "SELECT 3 AS a; SELECT 1 / 0", "-o", "d.csv"]).fails(1, "plinth: division by zero");
+    plinth(&dir, &["sql", "-c", "SELECT 3 AS a", "-o", "d.csv"])
+        .fails(1, "plinth: d.csv: already exists; give --replace to replace it");
+    plinth(&dir, &["sql", "-c", "SELECT 3 AS a; SELECT 1 / 0", "-o", "d.csv", "--replace"])
+        .fails(1, "plinth: division by zero");
     assert_eq!(std::fs::read_to_string(dir.path("d.csv")).unwrap(), "a\n1\nb\n2\n");
-    plinth(&dir, &["sql", "-c", "SELECT 4 AS a", "-o", "d.csv", "--format", "json"]).ok();
+    plinth(&dir, &["sql", "-c", "SELECT 4 AS a", "-o", "d.csv", "--format", "ndjson", "--replace"]).ok();
     assert_eq!(std::fs::read_to_string(dir.path("d.csv")).unwrap(), "{\"a\":4}\n");
     plinth(&dir, &["sql", "-c", "SELECT 1", "-o", "no/d.csv"]).fails(1, "plinth: no/d.csv: ");
     #[cfg(unix)]
     {
         // A link stays a link, and a device a device.
         std::os::unix::fs::symlink("d.csv", dir.path("link.csv")).unwrap();
-        plinth(&dir, &["sql", "-c", "SELECT 5 AS a", "-o", "link.csv"]).ok();
+        plinth(&dir, &["sql", "-c", "SELECT 5 AS a", "-o", "link.csv", "--replace"]).ok();
         assert_eq!(std::fs::read_to_string(dir.path("d.csv")).unwrap(), "a\n5\n");
         assert!(dir.path("link.csv").is_symlink());
         plinth(&dir, &["sql", "-c", "SELECT 5 AS a", "-o", "/dev/null"]).ok();
@@ -173,7 +176,7 @@ fn a_folder_is_a_database() {
     assert_eq!(last("SELECT count(*), max(id) FROM parts"), "7,3");
 
     // A table is a file, written as its rows come.
-    assert_eq!(last("CREATE TABLE t AS SELECT id, city FROM hits WHERE id < 10"), "10");
+    assert_eq!(sql("CREATE TABLE t AS SELECT id, city FROM hits WHERE id < 10").ok().stdout, "");
     assert!(db.join("t.plinth").is_file());
     assert_eq!(last("SELECT count(*), sum(id) FROM t"), "10,45");
     sql("CREATE TABLE t AS SELECT 1 AS a").fails(1, "plinth: CREATE TABLE t: already exists");
@@ -217,7 +220,12 @@ fn a_folder_is_a_database() {
     assert_eq!(last("SELECT count(*), sum(id) FROM t"), "10,55");
     let names: Vec<_> = std::fs::read_dir(&db).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names.len(), 4, "{names:?}");
-    plinth(&dir, &["sql", "--db", "nope", "-c", "SELECT 1"]).fails(1, "plinth: database folder nope: ");
+    plinth(&dir, &["sql", "--db", "no/pe", "-c", "SELECT 1"]).fails(1, "plinth: database folder no/pe: ");
+    // A new one is made, and stays if something is in it.
+    let create = "CREATE TABLE t AS SELECT 1 AS a; SELECT * FROM t";
+    assert_eq!(plinth(&dir, &["sql", "--db", "new", "-c", create]).ok().stdout, "a\n1\n");
+    plinth(&dir, &["sql", "--db", "newer", "-c", "SELECT 1"]).ok();
+    assert!(dir.path("new/t.plinth").is_file() && !dir.path("newer").exists());
 
     // Names that two files share.
     std::fs::write(db.join("c.json"), "{\"x\":1}\n").unwrap();
@@ -231,7 +239,7 @@ fn tables_without_a_folder_live_in_memory() {
     let dir = Dir::new();
     let sql = "CREATE TABLE t AS SELECT 1 AS a; INSERT INTO t VALUES (2); SELECT sum(a) AS s FROM t; DROP TABLE t";
     let run = plinth(&dir, &["sql", "-c", sql]).ok();
-    assert!(run.stdout.ends_with("s\n3\n"), "{}", run.stdout);
+    assert_eq!(run.stdout, "s\n3\n");
     assert!(dir.entries().is_empty());
 }
 

@@ -39,6 +39,17 @@ impl OpenTables {
     fn remove(&self, folder: &Path) -> Option<Arc<Table>> {
         lock(&self.0).remove(folder)
     }
+
+    /// Those that nothing else holds.
+    fn take_idle(&self) -> Vec<Table> {
+        let mut tables = lock(&self.0);
+        let idle: Vec<PathBuf> = tables
+            .iter()
+            .filter(|(_, table)| Arc::strong_count(table) == 1)
+            .map(|(folder, _)| folder.clone())
+            .collect();
+        idle.iter().filter_map(|folder| tables.remove(folder).and_then(Arc::into_inner)).collect()
+    }
 }
 
 /// The tables that a session has open. One that it has written to stays open for writing until [`Stores`] is dropped, and all that share
@@ -186,6 +197,20 @@ impl Stores {
             Some(table) => table.close().map_err(from_table),
             None => Ok(()),
         }
+    }
+
+    /// Lets go of all tables, unless a transaction is open, so that other processes may write to them. Sessions that share them open
+    /// them again.
+    ///
+    /// # Errors
+    /// If what was written can't be made durable.
+    pub fn release(&self) -> Result<()> {
+        let mut state = self.state();
+        if state.transaction.is_some() {
+            return Ok(());
+        }
+        state.views.clear();
+        state.writers.take_idle().into_iter().try_for_each(|table| table.close().map_err(from_table))
     }
 
     /// Whether a transaction is open.

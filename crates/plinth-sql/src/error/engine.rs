@@ -8,11 +8,14 @@ use arrow_schema::ArrowError;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use parquet::errors::ParquetError;
+use plinth_core::text::nearest;
 use plinth_format::FormatError;
 use plinth_ingest::IngestError;
 use plinth_io::IoError;
 use plinth_rowstore::TableError;
 use regex::Regex;
+
+use super::near;
 
 /// Columns that a message names at most.
 const NAMED: usize = 20;
@@ -149,6 +152,11 @@ fn no_column(field: &Column, valid: &[Column]) -> String {
     {
         return format!("no column {name}: write {} in double quotes, as the case of its letters counts", shown(other));
     }
+    if let Some(near) = nearest(&field.name, valid.iter().map(|other| other.name.as_str()))
+        && let Some(other) = valid.iter().find(|other| other.name == near)
+    {
+        return format!("no column {name}; is {} meant?", shown(other));
+    }
     let more = if valid.len() > NAMED { ", and others" } else { "" };
     let mut names: Vec<String> = Vec::new();
     for name in valid.iter().map(shown) {
@@ -188,6 +196,9 @@ pub(super) fn reworded(text: &str) -> String {
     while let Some(shorter) = PREFIXES.iter().find_map(|prefix| rest.strip_prefix(prefix)) {
         rest = shorter;
     }
+    if let Some(text) = no_function(rest) {
+        return text;
+    }
     let text = plain_names(without_tail(rest));
     let mut text = without_debug(&text).into_owned();
     for (pattern, words) in REWORDINGS.iter() {
@@ -196,6 +207,18 @@ pub(super) fn reworded(text: &str) -> String {
         }
     }
     lower(text.trim().trim_end_matches([':', '.', ',', ';', '!', ' ']))
+}
+
+/// What is said of a function that there is not: with the one that is meant, if that can be told.
+fn no_function(text: &str) -> Option<String> {
+    static INVALID: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^Invalid function '([^']*)'(?:\.\s*Did you mean '([^']*)'\?)?").ok());
+    let found = INVALID.as_ref()?.captures(text)?;
+    let name = found.get(1)?.as_str();
+    Some(match near::function(name, found.get(2).map(|proposed| proposed.as_str())) {
+        Some(meant) => format!("no function {name}; is {meant} meant?"),
+        None => format!("no function {name}; SHOW FUNCTIONS lists them"),
+    })
 }
 
 /// Without what the engine tells its developers.
@@ -283,8 +306,6 @@ const WORDS: &[(&str, &str)] = &[
     // Names.
     (r#"^Unable to get field named "(.*)"\. Valid fields: \[(.*)\]$"#, r#"no column "$1"; there are $2"#),
     (r"^Field (.*) not found in struct$", "no field $1 in the struct"),
-    (r"^Invalid function '(.*)'\. Did you mean '(.*)'\?$", "no function $1; is $2 meant?"),
-    (r"^Invalid function '(.*)'$", "no function $1"),
     (r"^table function '(.*)' not found$", "no table function $1; read_csv, read_json, range and generate_series are some"),
     (r"^Prepared statement '(.*)' does not exist$", "no statement $1 was prepared"),
     (r"^Column for (primary key|unique constraint) not found in schema: (.*)$", "$1: no column $2"),
