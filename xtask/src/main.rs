@@ -2,6 +2,7 @@
 //! checking for macOS and Windows takes, and leaves the others alone.
 
 mod python;
+mod slt;
 
 use std::process::{Command, ExitCode, Stdio};
 
@@ -124,9 +125,10 @@ const CHORES: [Chore; 5] = [
 /// Chores that are more than a command: their names, what they are for, and what they do with the caller's arguments.
 type Steps = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const STEPS: [Steps; 2] = [
+const STEPS: [Steps; 3] = [
     ("python", "tests of the Python package, in a virtual environment of their own", python::test),
     ("wheel", "wheels of the Python package for Linux (needs the targets `*-unknown-linux-gnu`)", python::wheels),
+    ("slt", "the scripts of sqllogictest of DataFusion and DuckDB (needs git and a network)", slt::test),
 ];
 
 fn main() -> ExitCode {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The target folder, in which this program is.
-fn target() -> Result<PathBuf, String> {
+pub(crate) fn target() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     program.ancestors().nth(2).map(Path::to_path_buf).ok_or_else(|| "there is no target folder".to_owned())
 }
@@ -14,7 +14,8 @@ fn root() -> Result<PathBuf, String> {
     manifest.parent().map(Path::to_path_buf).ok_or_else(|| "there is no workspace".to_owned())
 }
 
-fn run(command: &mut Command) -> Result<(), String> {
+/// Runs a program to its end.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     match command.stdin(Stdio::null()).status() {
         Ok(status) if status.success() => Ok(()),
