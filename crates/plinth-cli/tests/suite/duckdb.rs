@@ -64,9 +64,8 @@ fn answers_equal_duckdbs() {
     assert!(status.success(), "{status}\n{stdout}{stderr}");
 }
 
-/// Random questions of three-valued logic. `PLINTH_QUESTIONS` says how many, `PLINTH_SEED` where they begin.
-#[test]
-fn logic_is_duckdbs() {
+/// Asks both engines random questions by a script. `PLINTH_QUESTIONS` says how many, `PLINTH_SEED` where they begin.
+fn random_questions(script: &str, questions: &str) {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/duckdb");
     let python = match python(&scripts.join("requirements.txt")) {
         Ok(python) => python,
@@ -75,15 +74,25 @@ fn logic_is_duckdbs() {
     let told = |name: &str, otherwise: &str| std::env::var(name).unwrap_or_else(|_| otherwise.to_owned());
     let Output { status, stdout, stderr } = Command::new(python)
         .args(["-B", "-X", "utf8"])
-        .arg(scripts.join("logic.py"))
+        .arg(scripts.join(script))
         .arg(env!("CARGO_BIN_EXE_plinth"))
-        .args(["--questions", &told("PLINTH_QUESTIONS", "40"), "--seed", &told("PLINTH_SEED", "0")])
+        .args(["--questions", &told("PLINTH_QUESTIONS", questions), "--seed", &told("PLINTH_SEED", "0")])
         .args(["--work", env!("CARGO_TARGET_TMPDIR")])
         .stdin(Stdio::null())
         .output()
         .unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     assert!(status.success(), "{status}\n{stdout}{stderr}");
+}
+
+#[test]
+fn logic_is_duckdbs() {
+    random_questions("logic.py", "40");
+}
+
+#[test]
+fn joins_groups_and_tops_are_duckdbs() {
+    random_questions("analysis.py", "120");
 }
 
 fn skip(reason: &str) {
