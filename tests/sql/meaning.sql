@@ -662,3 +662,27 @@ SELECT g, count(DISTINCT d) AS n FROM (VALUES (1, CAST('0' AS DOUBLE)), (1, CAST
 -->
 g,n
 1,1
+
+-- name: n: a filter on one of two columns of the same name
+SELECT s.v, n.v FROM s RIGHT JOIN n ON s.k = n.id AND s.v = 1 WHERE s.v IS NULL
+-->
+v,v
+,7
+
+-- name: n: the same behind groups
+SELECT n.v, count(s.v) AS c, count(n.id) AS i FROM s RIGHT JOIN n ON s.k = n.id AND s.v = 1 WHERE s.v IS NULL GROUP BY n.v
+-->
+v,c,i
+7,0,1
+
+-- name: n: the same of a full join
+SELECT s.id, n.id FROM s FULL JOIN n ON s.v = n.v WHERE s.id IS NULL OR n.id IS NULL
+-->
+id,id
+2,
+
+-- name: n: both sides once more
+SELECT a.v, b.v, n.v FROM s AS a RIGHT JOIN (s AS b RIGHT JOIN n ON b.id = n.id + 1) ON a.id = b.id + 5 WHERE b.v IS NULL AND a.v IS NULL
+-->
+v,v,v
+,,1

@@ -13,6 +13,7 @@ mod nearest;
 mod once;
 mod quantified;
 mod recursion;
+mod same_names;
 mod using;
 mod windows;
 
@@ -25,6 +26,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
 pub(crate) use dialect::PlinthDialect;
+pub(crate) use same_names::filters_by_column;
 pub(crate) use using::check as check_using;
 pub(crate) use windows::resolve_windows;
 

@@ -179,7 +179,8 @@ impl Session {
             .with_disk_manager_builder(spills)
             .build_arc()?;
         let watch = Arc::new(Watch::new(options.interrupt.clone()));
-        let mut rules = joins::with_joins_within(options.memory, PhysicalOptimizer::default().rules);
+        let rules = meaning::filters_by_column(PhysicalOptimizer::default().rules);
+        let mut rules = joins::with_joins_within(options.memory, rules);
         // Behind the rules that choose joins, before the one that adds exchanges.
         if let Some(at) = rules.iter().position(|rule| rule.name() == "joins_within_memory") {
             rules.insert(at + 1, Arc::new(NativeOperators::new(Arc::clone(&budget))));
