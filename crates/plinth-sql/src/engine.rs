@@ -119,8 +119,11 @@ pub fn plinth_files(table: &Arc<dyn TableProvider>) -> Option<(u64, u64, u64)> {
     Some((files, table.num_rows(), bytes))
 }
 
-/// The key of a table that can be written to, and its indexes: the name of each, its columns, and whether it is unique.
-pub fn key_and_indexes(table: &Arc<dyn TableProvider>) -> Option<(Vec<String>, Vec<(String, Vec<String>, bool)>)> {
+/// An index of a table: its name, its columns, and whether it is unique.
+pub type IndexOfTable = (String, Vec<String>, bool);
+
+/// The key of a table that can be written to, and its indexes.
+pub fn key_and_indexes(table: &Arc<dyn TableProvider>) -> Option<(Vec<String>, Vec<IndexOfTable>)> {
     let any: &dyn Any = table.as_ref();
     let table = any.downcast_ref::<StoreTable>()?;
     let indexes = table.indexes().ok()?.into_iter().map(|index| (index.name, index.columns, index.unique));

@@ -51,7 +51,7 @@ mod watch;
 
 pub use database::expect_folder;
 pub use datafusion::sql::parser::Statement;
-pub use engine::{key_and_indexes, plinth_files};
+pub use engine::{IndexOfTable, key_and_indexes, plinth_files};
 pub use error::{ErrorKind, Result, SqlError, near_path, one_line};
 pub use explain::{Explained, Step, Work, asks_for_tree};
 pub use interrupt::{Interrupt, Running};
