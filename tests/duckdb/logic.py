@@ -135,8 +135,8 @@ class Questions:
             lambda: [f"SELECT count(*) FILTER (WHERE {p}) AS c, count(*) AS n FROM t"] * 2,
             lambda: [f"SELECT t.id, u.id AS i FROM t {self.pick('', 'LEFT ')}JOIN u ON t.a = u.a AND {p}"] * 2,
             lambda: [
-                f"BEGIN; DELETE FROM t WHERE {p}; ROLLBACK",
-                f"SELECT count(*) AS count FROM t WHERE {p}",
+                f"BEGIN; DELETE FROM t WHERE {p}; SELECT id FROM t; ROLLBACK",
+                f"SELECT id FROM t WHERE ({p}) IS NOT TRUE",
             ],
             lambda: [
                 f"BEGIN; UPDATE t SET b = b + 100 WHERE {p}; SELECT id, b FROM t; ROLLBACK",
@@ -209,12 +209,9 @@ def cell(value):
     return "nan" if math.isnan(number) else repr(number + 0.0)
 
 
-def rows_of(text, question):
+def rows_of(text):
     # Empty text is "" in CSV, and NULL nothing: told apart before they are read.
     rows = list(csv.reader(io.StringIO(text.replace('""', "<empty>"))))
-    if question.startswith("BEGIN; UPDATE"):
-        # The count of rows comes first.
-        rows = rows[2:]
     return sorted(tuple(cell(v) for v in row) or ("",) for row in rows[1:])
 
 
@@ -257,7 +254,7 @@ def main():
                 else:
                     as_text = lambda v: "<empty>" if v == "" else cell(v)
                     left = sorted(tuple(as_text(v) for v in row) for row in expected)
-                    right = rows_of(answer[0], ours)
+                    right = rows_of(answer[0])
                     found = None if left == right else f"DuckDB {left[:8]}, Plinth {right[:8]}"
                 if found:
                     differing += 1
