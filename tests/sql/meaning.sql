@@ -17,18 +17,6 @@ INSERT INTO m VALUES (1, 'p'), (1, 'p'), (1, 'p'), (2, 'q'), (NULL, NULL), (NULL
 CREATE TABLE o (a INT, b TEXT);
 INSERT INTO o VALUES (1, 'p'), (2, 'q'), (2, 'q'), (NULL, NULL);
 -->
-count
-4
-count
-3
-count
-2
-count
-7
-count
-6
-count
-4
 
 -- name: a: NOT IN beside OR
 SELECT id FROM t WHERE x NOT IN (SELECT v FROM s) OR id = 4
@@ -65,8 +53,6 @@ id
 1
 2
 4
-count
-3
 n
 1
 
@@ -245,8 +231,6 @@ DELETE FROM t WHERE x NOT IN (SELECT v FROM s) OR id = 4;
 SELECT id FROM t;
 ROLLBACK
 -->
-count
-1
 id
 1
 2
@@ -258,8 +242,6 @@ UPDATE t SET y = 0 WHERE (x IN (SELECT v FROM s)) IS NULL;
 SELECT id, y FROM t;
 ROLLBACK
 -->
-count
-3
 id,y
 1,10
 2,0
@@ -272,8 +254,6 @@ MERGE INTO t USING n ON t.id = n.id WHEN MATCHED AND (t.x IN (SELECT v FROM s)) 
 SELECT id FROM t;
 ROLLBACK
 -->
-count
-1
 id
 1
 3
@@ -315,8 +295,6 @@ INSERT INTO m SELECT a, b FROM m EXCEPT ALL SELECT a, b FROM o;
 SELECT count(*) AS c FROM m;
 ROLLBACK
 -->
-count
-3
 c
 9
 
@@ -564,10 +542,6 @@ UPDATE n SET v = CAST(6.5 AS DOUBLE) WHERE id = 1;
 SELECT id, v FROM n;
 ROLLBACK
 -->
-count
-2
-count
-1
 id,v
 1,6
 2,7

@@ -90,7 +90,6 @@ fn what_the_functions_do_not_understand_is_one_line() {
         ("read_json('pairs.json', schema => 'a NONSENSE')", "plinth: read_json: schema: "),
         ("read_json('pairs.json', root => '$[')", "plinth: \"$[\" is no path to rows"),
         ("read_json('missing.json')", "plinth: missing.json: no such file"),
-        ("read_json('-')", "plinth: standard input (-) can't be a table"),
         ("read_json('pairs.json', columns => 'x0')", "plinth: read_json: columns: {'name': 'path', ...} is expected"),
         ("read_csv('pairs.json', thousands => '.')", "plinth: the separator of thousands and the decimal point"),
         ("read_json(1 + 1)", "plinth: read_json: files: text is expected"),
