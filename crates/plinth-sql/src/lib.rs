@@ -17,8 +17,10 @@
 //! The engine below is DataFusion; [`Session::context`] gives what it knows. What SQL means where the engine answers otherwise is a
 //! matter of rules here (`meaning`, `numbers`; docs/design/sql-exactness.md).
 
+mod catalog;
 mod cut;
 mod database;
+mod ddl;
 mod dense;
 mod depth;
 mod each;
@@ -39,11 +41,13 @@ mod read;
 mod rows;
 mod run;
 mod runtime;
+mod schemas;
 mod session;
 mod source;
 mod statements;
 mod stop;
 mod types;
+mod views;
 mod watch;
 
 pub use database::expect_folder;

@@ -14,7 +14,7 @@ use datafusion_physical_plan::union::UnionExec;
 use datafusion_session::{Session, TableProvider};
 use futures::future::BoxFuture;
 use plinth_format::File;
-use plinth_rowstore::SegmentRows;
+use plinth_rowstore::{SegmentRows, TableIndex};
 
 use super::point;
 use super::stores::Stores;
@@ -69,6 +69,14 @@ impl StoreTable {
     /// The columns of its key; none if it has no key.
     pub fn key(&self) -> &[String] {
         &self.key
+    }
+
+    /// Its indexes.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn indexes(&self) -> Result<Vec<TableIndex>> {
+        Ok(self.stores.view(&self.folder)?.snapshot.indexes())
     }
 
     /// Its files of rows, with their bytes, and its rows.
