@@ -1,19 +1,38 @@
 //! Functions of SQL that the engine does not bring along.
 
+mod counts;
+mod dates;
 mod exact;
 mod haversine;
+mod json;
+mod simple;
+mod text;
+mod types;
 
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
 #[doc(hidden)]
 pub use haversine::{Coordinate, distances};
+pub use json::{JsonMember, json_members};
+pub use text::text_slice;
+pub use types::sql_type_name;
 
-/// `haversine`, to be registered with a session.
+/// Functions of values, to be registered with a session: `haversine`, and those that users of DuckDB and PostgreSQL know.
 pub fn scalar_functions() -> Vec<ScalarUDF> {
-    vec![haversine::Haversine::default().into()]
+    let mut functions = vec![haversine::Haversine::default().into(), types::TypeOf::default().into()];
+    functions.push(text_slice().as_ref().clone());
+    functions.extend(text::functions());
+    functions.extend(json::functions());
+    functions.extend(dates::functions());
+    functions
 }
 
-/// `sum_exact` and `avg_exact`, to be registered with a session.
+/// `sum_exact`, `avg_exact`, `mode` and `histogram`, to be registered with a session.
 pub fn aggregate_functions() -> Vec<AggregateUDF> {
-    vec![exact::ExactAggregate::sum().into(), exact::ExactAggregate::average().into()]
+    vec![
+        exact::ExactAggregate::sum().into(),
+        exact::ExactAggregate::average().into(),
+        counts::Counting::mode().into(),
+        counts::Counting::histogram().into(),
+    ]
 }

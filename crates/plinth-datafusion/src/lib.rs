@@ -71,7 +71,7 @@ pub use foreign::ForeignTable;
 pub use format::{PlinthFormat, PlinthFormatFactory};
 #[doc(hidden)]
 pub use functions::{Coordinate, distances};
-pub use functions::{aggregate_functions, scalar_functions};
+pub use functions::{JsonMember, aggregate_functions, json_members, scalar_functions, sql_type_name, text_slice};
 pub use guard::GuardMemory;
 pub use honest::honest_aggregates;
 pub use native::{NativeOperators, NativeSorts};

@@ -78,6 +78,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Statement>> {
 }
 
 fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
+    let tokens = habits::syntax::rewrite(tokens)?;
     let parsed = DFParserBuilder::new(tokens).with_dialect(&PlinthDialect).build()?.parse_statements();
     parsed.map(Into::into).map_err(|error| match error.find_root() {
         DataFusionError::SQL(parser, _) if matches!(parser.as_ref(), ParserError::RecursionLimitExceeded) => {

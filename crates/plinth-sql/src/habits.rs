@@ -3,21 +3,40 @@
 //! Each habit is a rewriting of the parsed statement: what it means is said in SQL that was there before. What can't be said so
 //! is refused, never read past.
 
+mod about;
+mod columns;
+mod files;
 mod functions;
+mod headings;
+mod joins;
+mod known;
+mod laterals;
+mod macros;
+mod names;
+mod parquet;
+mod pivots;
 mod samples;
+mod scope;
+pub(crate) mod syntax;
 mod templates;
 
 use std::ops::ControlFlow;
 
 use datafusion::arrow::array::timezone::Tz;
-use datafusion::common::{DataFusionError, Result, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, JoinOperator, ObjectName, OrderByExpr, OrderByKind, Query, Select,
-    SelectFlavor, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    self, Expr, Ident, JoinOperator, LimitClause, ObjectName, OrderByExpr, OrderByKind, Query, Select, SelectFlavor,
+    SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+pub(crate) use known::{Answer, Column, Known, Question, Stop};
+pub(crate) use macros::Macros;
+use scope::Scope;
+pub(crate) use templates::{query, set_items};
+
+use crate::names::normal;
 
 /// Takes the underscores out of numbers: `1_000_000`.
 pub(crate) fn plain_numbers(tokens: &mut [TokenWithSpan]) {
@@ -30,15 +49,19 @@ pub(crate) fn plain_numbers(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// Rewrites the habits of a statement.
+/// Rewrites the habits of a statement, with what is known of its tables.
 ///
 /// # Errors
-/// If one asks for what can't be done.
-pub(crate) fn rewrite(statement: &mut Statement) -> Result<()> {
-    let mut habits = Habits { headings: Vec::new() };
+/// If one asks for what can't be done, or if more has to be known: then the statement is to be rewritten anew.
+pub(crate) fn rewrite(statement: &mut Statement, known: &Known) -> std::result::Result<(), Stop> {
+    let mut habits = Habits { known, scope: Scope::default(), selects: Vec::new(), calls: 0 };
     let visited = match statement {
+        // Kept as it is written.
+        Statement::Statement(inner) if matches!(**inner, ast::Statement::CreateMacro { .. }) => {
+            ControlFlow::Continue(())
+        }
         Statement::Statement(inner) => inner.visit(&mut habits),
-        Statement::Explain(explain) => return rewrite(&mut explain.statement),
+        Statement::Explain(explain) => return rewrite(&mut explain.statement, known),
         Statement::CopyTo(copy) => match &mut copy.source {
             CopyToSource::Query(query) => query.visit(&mut habits),
             CopyToSource::Relation(_) => ControlFlow::Continue(()),
@@ -47,24 +70,47 @@ pub(crate) fn rewrite(statement: &mut Statement) -> Result<()> {
     };
     match visited {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Break(stop) => Err(*stop),
     }
 }
 
-struct Habits {
-    /// For each SELECT that is open the columns without a name, as they were written.
-    headings: Vec<Vec<Option<String>>>,
+struct Habits<'a> {
+    known: &'a Known,
+    scope: Scope,
+    /// The SELECTs that are open.
+    selects: Vec<Open>,
+    /// Calls of macros so far.
+    calls: usize,
 }
 
-impl VisitorMut for Habits {
-    type Break = DataFusionError;
+/// A SELECT as it was written.
+struct Open {
+    /// The columns without a name.
+    headings: Vec<Option<String>>,
+    items: Vec<SelectItem>,
+}
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+impl VisitorMut for Habits<'_> {
+    type Break = Box<Stop>;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<Stop>> {
+        self.scope.enter(query);
         order_by_all(query);
+        order_by_items(query);
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<Stop>> {
+        let percent = part_of_rows(query, self.known, &self.scope);
+        let named = percent.and_then(|()| match self.known.lenient {
+            true => names::of_order(query, self.known, &self.scope),
+            false => Ok(()),
+        });
+        self.scope.leave(query);
+        stop(named)
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Box<Stop>> {
         if select.flavor == SelectFlavor::FromFirstNoSelect && select.projection.is_empty() {
             select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
             select.flavor = SelectFlavor::Standard;
@@ -76,28 +122,160 @@ impl VisitorMut for Habits {
                 other => other,
             };
         }
-        self.headings.push(select.projection.iter().map(heading).collect());
+        for item in &mut select.projection {
+            // a: 1
+            if let SelectItem::UnnamedExpr(Expr::Named { expr, name }) = item {
+                *item = SelectItem::ExprWithAlias { expr: (**expr).clone(), alias: name.clone() };
+            }
+        }
+        let headings = select.projection.iter().map(headings::heading).collect();
+        self.selects.push(Open { headings, items: select.projection.clone() });
         ControlFlow::Continue(())
     }
 
-    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
-        for (item, heading) in select.projection.iter_mut().zip(self.headings.pop().unwrap_or_default()) {
-            if let (SelectItem::UnnamedExpr(expr), Some(heading)) = (&mut *item, heading)
-                && expr.to_string() != heading
-            {
-                let expr = std::mem::replace(expr, Expr::Value(Value::Null.into()));
-                *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', heading) };
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Box<Stop>> {
+        let Some(open) = self.selects.pop() else { return ControlFlow::Continue(()) };
+        stop(self.select(select, open))
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Box<Stop>> {
+        stop(self.table(table))
+    }
+
+    fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Box<Stop>> {
+        stop(pivots::of_table(table, self.known, &self.scope))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Box<Stop>> {
+        functions::signed_powers(expr);
+        while let Expr::Function(function) = expr {
+            match self.known.macros.expression(function) {
+                Ok(Some(meaning)) if self.calls < macros::MOST_CALLS => {
+                    self.calls += 1;
+                    *expr = match meaning {
+                        // Its definition may be a call itself.
+                        Expr::Nested(inner) if matches!(*inner, Expr::Function(_)) => *inner,
+                        other => other,
+                    };
+                }
+                Ok(Some(_)) => return stop(plan_err!("{}: the macro calls itself", function.name).map_err(Stop::from)),
+                Ok(None) => break,
+                Err(error) => return stop(Err(error.into())),
             }
         }
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<DataFusionError> {
-        stop(samples::sampled(table).and_then(|()| parquet_files(table)))
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Box<Stop>> {
+        stop(known_zone(expr).and_then(|()| functions::rewrite(expr)).map_err(Stop::from))
+    }
+}
+
+impl Habits<'_> {
+    /// A SELECT whose parts have been rewritten.
+    fn select(&mut self, select: &mut Select, open: Open) -> std::result::Result<(), Stop> {
+        let Open { mut headings, items } = open;
+        if headings.len() != select.projection.len() {
+            headings = vec![None; select.projection.len()];
+        }
+        if about::statement(select, self.known, &self.scope)? || pivots::statement(select, self.known, &self.scope)? {
+            return Ok(());
+        }
+        laterals::rewrite(select, self.known, &self.scope)?;
+        joins::rewrite(select, self.known, &self.scope)?;
+        if self.known.lenient {
+            names::of_select(select, self.known, &self.scope)?;
+        }
+        if select.projection.len() == headings.len() {
+            let fields: Vec<_> = select.projection.iter().map(|item| columns::field_name(item, select)).collect();
+            for (heading, field) in headings.iter_mut().zip(fields) {
+                *heading = heading.take().or(field);
+            }
+            for ((heading, written), now) in headings.iter_mut().zip(&items).zip(&select.projection) {
+                // An alias that stands for its expression.
+                if let (SelectItem::UnnamedExpr(Expr::Identifier(name)), SelectItem::UnnamedExpr(Expr::Nested(_))) =
+                    (written, now)
+                {
+                    *heading = Some(normal(name));
+                }
+            }
+        } else {
+            headings = vec![None; select.projection.len()];
+        }
+        columns::expand(select, &mut headings, &items, self.known, &self.scope)?;
+        headings::apart(&select.projection, &mut headings);
+        for (item, heading) in select.projection.iter_mut().zip(headings) {
+            headings::name(item, heading);
+        }
+        Ok(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<DataFusionError> {
-        stop(known_zone(expr).and_then(|()| functions::rewrite(expr)))
+    fn table(&mut self, table: &mut TableFactor) -> std::result::Result<(), Stop> {
+        samples::sampled(table)?;
+        while let Some(query) = self.known.macros.table(table)? {
+            self.calls += 1;
+            if self.calls > macros::MOST_CALLS {
+                return Ok(plan_err!("a macro of a table calls itself")?);
+            }
+            let alias = match table {
+                TableFactor::Table { alias, name, .. } => alias.take().or_else(|| samples::alias_of(name)),
+                _ => None,
+            };
+            *table = TableFactor::Derived { lateral: false, subquery: query, alias, sample: None };
+        }
+        files::rewrite(table, self.known, &self.scope)
+    }
+}
+
+/// `LIMIT 10%` as a number of rows.
+fn part_of_rows(query: &mut Query, known: &Known, scope: &Scope) -> std::result::Result<(), Stop> {
+    let Some(LimitClause::LimitOffset { limit: Some(limit), offset, .. }) = &query.limit_clause else { return Ok(()) };
+    let Expr::Function(function) = limit else { return Ok(()) };
+    if simple_name(&function.name).as_deref() != Some("plinth_percent") {
+        return Ok(());
+    }
+    let percent = functions::arguments(function).and_then(|args| match args.as_slice() {
+        [Expr::Value(ValueWithSpan { value: Value::Number(text, _), .. })] => text.parse::<f64>().ok(),
+        _ => None,
+    });
+    let Some(percent) = percent.filter(|percent| (0.0..=100.0).contains(percent)) else {
+        return Ok(plan_err!("LIMIT {limit}: takes 0 to 100 percent")?);
+    };
+    if offset.is_some() {
+        return Ok(plan_err!("LIMIT of percents with OFFSET: not supported; write numbers of rows")?);
+    }
+    let inner = Query { limit_clause: None, order_by: None, with: None, ..query.clone() };
+    let mut counting = templates::query("SELECT count(*) AS n FROM (SELECT 1) AS t")?;
+    templates::set_source(&mut counting, inner);
+    counting.with = scope.with(query.with.as_ref());
+    let rows = known.rows(*counting, 1)?;
+    let count = rows.iter().find_map(|batch| about::number_at(batch, 0, 0)).unwrap_or(0);
+    let rows = about::share(count, percent);
+    let mut limited = query.limit_clause.take();
+    if let Some(LimitClause::LimitOffset { limit, .. }) = &mut limited {
+        *limit = Some(Expr::Value(Value::Number(rows.to_string(), false).into()));
+    }
+    query.limit_clause = limited;
+    Ok(())
+}
+
+/// `ORDER BY sum(a)` by the number of the column that is the same: it may get a name.
+fn order_by_items(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_ref() else { return };
+    let Some(order) = &mut query.order_by else { return };
+    let OrderByKind::Expressions(by) = &mut order.kind else { return };
+    let is_one = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    if !select.projection.iter().all(is_one) {
+        return;
+    }
+    for OrderByExpr { expr, .. } in by {
+        if matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)) {
+            continue;
+        }
+        let same = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(other) if other == expr);
+        if let Some(at) = select.projection.iter().position(same) {
+            *expr = Expr::Value(Value::Number((at + 1).to_string(), false).into());
+        }
     }
 }
 
@@ -111,10 +289,10 @@ fn known_zone(expr: &Expr) -> Result<()> {
     }
 }
 
-fn stop(result: Result<()>) -> ControlFlow<DataFusionError> {
+fn stop(result: std::result::Result<(), Stop>) -> ControlFlow<Box<Stop>> {
     match result {
         Ok(()) => ControlFlow::Continue(()),
-        Err(error) => ControlFlow::Break(error),
+        Err(stop) => ControlFlow::Break(Box::new(stop)),
     }
 }
 
@@ -130,51 +308,6 @@ fn order_by_all(query: &mut Query) {
             with_fill: None,
         };
         order.kind = OrderByKind::Expressions((1..=select.projection.len()).map(by).collect());
-    }
-}
-
-/// What a column is called after that may be rewritten.
-fn heading(item: &SelectItem) -> Option<String> {
-    match item {
-        SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)) => None,
-        SelectItem::UnnamedExpr(expr) => Some(expr.to_string()),
-        _ => None,
-    }
-}
-
-/// `read_parquet('x')` as the file itself.
-fn parquet_files(table: &mut TableFactor) -> Result<()> {
-    let TableFactor::Table { name, args: called, .. } = table else { return Ok(()) };
-    let Some(args) = called else { return Ok(()) };
-    if !matches!(simple_name(name).as_deref(), Some("read_parquet" | "parquet_scan")) {
-        return Ok(());
-    }
-    let mut path = None;
-    for arg in &args.args {
-        match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => match (text_of(value), option(value), &path) {
-                (Some(text), _, None) => path = Some(text.to_owned()),
-                (_, Some(given), _) => parquet_option(given)?,
-                _ => return plan_err!("read_parquet: {value}: takes one file, folder or pattern as text"),
-            },
-            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => parquet_option((name, value))?,
-            other => return plan_err!("read_parquet: {other}: takes one file, folder or pattern as text"),
-        }
-    }
-    let Some(path) = path else {
-        return plan_err!("read_parquet takes a file, a folder or a pattern: read_parquet('x')");
-    };
-    *name = ObjectName::from(vec![Ident::with_quote('\'', path)]);
-    *called = None;
-    Ok(())
-}
-
-/// Options that say how it is anyway.
-fn parquet_option((name, value): (&Ident, &Expr)) -> Result<()> {
-    let is_true = matches!(value, Expr::Value(ValueWithSpan { value: Value::Boolean(true), .. }));
-    match name.value.to_ascii_lowercase().as_str() {
-        "hive_partitioning" | "union_by_name" if is_true => Ok(()),
-        _ => plan_err!("read_parquet: {name} = {value}: is not supported"),
     }
 }
 

@@ -17,6 +17,7 @@
 //! The engine below is DataFusion; [`Session::context`] gives what it knows. What SQL means where the engine answers otherwise is a
 //! matter of rules here (`meaning`, `numbers`; docs/design/sql-exactness.md).
 
+mod asked;
 mod cut;
 mod database;
 mod dense;
@@ -28,6 +29,7 @@ mod explain;
 mod habits;
 mod interrupt;
 mod joins;
+mod kept;
 mod meaning;
 mod names;
 mod narrow;

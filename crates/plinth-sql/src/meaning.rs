@@ -2,6 +2,7 @@
 //!
 //! docs/design/sql-exactness.md lists what is mended here, and what is refused.
 
+mod access;
 mod dates;
 mod dialect;
 mod expressions;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
@@ -33,6 +35,11 @@ pub(crate) use windows::resolve_windows;
 /// Rules for plans whose types have been told.
 pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     vec![Arc::new(expressions::Expressions), Arc::new(multisets::Multisets), Arc::new(quantified::Quantified)]
+}
+
+/// Planners of expressions, before those of the engine.
+pub(crate) fn planners() -> Vec<Arc<dyn ExprPlanner>> {
+    vec![Arc::new(access::Letters)]
 }
 
 /// A rule for plans that are about to run.

@@ -6,6 +6,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow_schema::{Field, Schema, SchemaRef};
+use datafusion::catalog::TableProvider;
 use datafusion::common::{DataFusionError, Result, TableReference, plan_err};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::LogicalPlanBuilder;
@@ -84,13 +86,30 @@ impl Function {
                 json.columns = pairs(value).ok_or_else(|| wrong("{'name': 'path', ...} is expected".to_owned()))?;
             }
             (Self::Json, "validate") => json.validate = flag()?,
-            (Self::Csv, "delimiter" | "delim") => csv.delimiter = Some(parse_character(&text()?).map_err(wrong)?),
+            (Self::Csv, "delimiter" | "delim" | "sep") => {
+                csv.delimiter = Some(parse_character(&text()?).map_err(wrong)?)
+            }
             (Self::Csv, "quote") => csv.quote = parse_mark(&text()?).map_err(wrong)?,
             (Self::Csv, "escape") => csv.escape = parse_mark(&text()?).map_err(wrong)?,
             (Self::Csv, "header") => csv.header = Some(flag()?),
             (Self::Csv, "thousands") => csv.thousands = Some(parse_character(&text()?).map_err(wrong)?),
             (Self::Csv, "decimal") => csv.decimal = parse_character(&text()?).map_err(wrong)?,
-            (Self::Csv, "null" | "nulls") => {
+            (Self::Csv, "columns") => {
+                let columns = pairs(value).ok_or_else(|| wrong("{'name': 'type', ...} is expected".to_owned()))?;
+                options.schema = Some(parse_schema(&declared(&columns)).map_err(|e| wrong(e.to_string()))?);
+            }
+            (Self::Csv, "types" | "dtypes" | "column_types") => {
+                given.types = pairs(value).ok_or_else(|| wrong("{'name': 'type', ...} is expected".to_owned()))?;
+            }
+            (Self::Csv, "names" | "column_names") => {
+                given.names = several(value).ok_or_else(|| wrong("a list of names is expected".to_owned()))?;
+            }
+            (_, "auto_detect" | "union_by_name") if flag()? => {}
+            (_, "filename" | "hive_partitioning") if !flag()? => {}
+            (_, "filename" | "hive_partitioning" | "auto_detect" | "union_by_name") => {
+                return Err(wrong("is not supported".to_owned()));
+            }
+            (Self::Csv, "null" | "nulls" | "nullstr") => {
                 csv.nulls = several(value).ok_or_else(|| wrong("text is expected".to_owned()))?;
             }
             (_, "schema") => options.schema = Some(parse_schema(&text()?).map_err(|e| wrong(e.to_string()))?),
@@ -122,6 +141,16 @@ struct Given {
     on_error: Option<OnError>,
     rejects: Option<PathBuf>,
     max_rejects: Option<u64>,
+    /// Types of some columns by their names; the others are inferred.
+    types: Vec<(String, String)>,
+    /// The names of columns of a file that has none.
+    names: Vec<String>,
+}
+
+/// Columns and types as in CREATE TABLE.
+fn declared(columns: &[(String, String)]) -> String {
+    let one = |(name, kind): &(String, String)| format!("\"{}\" {kind}", name.replace('"', "\"\""));
+    columns.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 impl ReadFunctions {
@@ -167,8 +196,45 @@ impl ReadFunctions {
         let (rejects, misfits) = rejects(given.on_error, given.rejects, given.max_rejects)
             .map_err(|e| DataFusionError::Plan(format!("{}: {e}", function.name())))?;
         let format = Some(function.format(&inputs));
-        let options = SourceOptions { format, rejects, misfits, ..given.options };
+        let mut options = SourceOptions { format, rejects, misfits, ..given.options };
+        if !given.types.is_empty() || !given.names.is_empty() {
+            if options.schema.is_some() {
+                return Err(function.wrong("types", "the columns have types already, by schema or columns"));
+            }
+            if !given.names.is_empty() && options.csv.header != Some(false) {
+                return Err(function.wrong("names", "is of files without a header: add header => false"));
+            }
+            let inferred = ForeignTable::open(inputs.clone(), self.within(options.clone()))?.schema();
+            options.schema = Some(Self::with_types(function, &inferred, &given.types, &given.names)?);
+        }
         ForeignTable::open(inputs, self.within(options))
+    }
+
+    /// Columns with other types or names.
+    fn with_types(
+        function: Function,
+        inferred: &SchemaRef,
+        types: &[(String, String)],
+        names: &[String],
+    ) -> Result<SchemaRef> {
+        if names.len() > inferred.fields().len() {
+            return Err(function.wrong("names", "there are more names than columns"));
+        }
+        let mut fields: Vec<Field> = inferred.fields().iter().map(|field| field.as_ref().clone()).collect();
+        for (field, name) in fields.iter_mut().zip(names) {
+            field.set_name(name.clone());
+        }
+        for (name, kind) in types {
+            let Some(field) = fields.iter_mut().find(|field| field.name() == name) else {
+                return Err(function.wrong("types", &format!("there is no column {name:?}")));
+            };
+            let one = parse_schema(&declared(&[(name.clone(), kind.clone())]));
+            let one = one.map_err(|e| function.wrong("types", &e.to_string()))?;
+            if let Some(typed) = one.fields().first() {
+                *field = typed.as_ref().clone();
+            }
+        }
+        Ok(Arc::new(Schema::new(fields)))
     }
 
     /// Options within what a query may use.

@@ -33,6 +33,7 @@ use plinth_io::{Io, IoOptions, MemoryBudget};
 use crate::database::Database;
 use crate::error::Result;
 use crate::interrupt::Interrupt;
+use crate::kept::{Kept, Variable};
 use crate::profiles::Profiles;
 use crate::watch::{Done, Watch};
 use crate::{cut, dense, engine, joins, meaning, names, numbers, overflow, read, types};
@@ -109,6 +110,8 @@ pub struct Session {
     pub(crate) scratch: Arc<MemorySchemaProvider>,
     /// Prepared statements, as they were written.
     pub(crate) prepared: Mutex<HashMap<String, ast::Statement>>,
+    /// Macros and variables.
+    pub(crate) kept: Kept,
     watch: Arc<Watch>,
     pub(crate) profiles: Arc<Profiles>,
     pub(crate) threads: usize,
@@ -207,6 +210,7 @@ impl Session {
         let builder = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
+            .with_expr_planners(meaning::planners())
             .with_default_features()
             .with_analyzer_rules(analysis)
             .with_optimizer_rule(Arc::new(numbers::BothZeros))
@@ -223,6 +227,8 @@ impl Session {
         meaning::register(&mut state)?;
         state.register_relation_planner(Arc::new(reader))?;
         state.register_udf(Arc::new(numbers::Number::default().into()))?;
+        let kept = Kept::default();
+        state.register_udf(Arc::new(Variable::new(&kept.variables).into()))?;
         for function in plinth_datafusion::scalar_functions() {
             state.register_udf(Arc::new(function))?;
         }
@@ -245,7 +251,7 @@ impl Session {
         let profiles = Arc::<Profiles>::default();
         context.register_udtf("plinth_profile", Arc::clone(&profiles) as _);
         let (prepared, threads, interrupt) = (Mutex::default(), options.threads, options.interrupt.clone());
-        Ok(Self { context, database, files, stores, scratch, prepared, watch, profiles, threads, interrupt })
+        Ok(Self { context, database, files, stores, scratch, prepared, kept, watch, profiles, threads, interrupt })
     }
 
     /// The engine's session: its tables and functions.

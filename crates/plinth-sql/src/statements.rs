@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{TableReference, exec_err};
+use datafusion::common::{SchemaError, TableReference, exec_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
@@ -29,7 +29,8 @@ use super::names::normal;
 use super::numbers::keep_digits;
 use super::params::types_of;
 use super::rows::{Created, Done, constraints, refuse_options};
-use super::{Params, Session, depth, engine, habits, planning, show};
+use super::{Params, Session, depth, engine, planning, show};
+use crate::asked::Rewritten;
 use crate::error::{ErrorKind, Result, SqlError, near_path};
 use crate::interrupt::Interrupt;
 
@@ -100,12 +101,13 @@ impl Session {
     ///
     /// # Errors
     /// If the statement is refused.
-    pub async fn parameter_types(&self, mut statement: Statement) -> Result<BTreeMap<String, Option<DataType>>> {
+    pub async fn parameter_types(&self, statement: Statement) -> Result<BTreeMap<String, Option<DataType>>> {
         if !matches!(&statement, Statement::Statement(inner) if matches!(**inner, ast::Statement::Query(_))) {
             return Ok(BTreeMap::new());
         }
         self.stores.begin_statement();
-        habits::rewrite(&mut statement)?;
+        let Rewritten { mut statement, .. } =
+            self.rewritten(statement, false).await.map_err(|e| self.explain_missing(e))?;
         keep_digits(&mut statement);
         resolve_windows(&mut statement)?;
         let plan =
@@ -122,7 +124,23 @@ impl Session {
         }
         show::rewrite(&mut statement)?;
         check_using(&statement)?;
-        habits::rewrite(&mut statement)?;
+        if self.keep(&statement).await? {
+            return Ok(Planned::Done(count_stream(None)?));
+        }
+        let written = may_be_lenient(&statement).then(|| statement.clone());
+        let rewritten = self.rewritten(statement, false).await;
+        let (mut statement, in_order) = match (rewritten, &written) {
+            (Ok(Rewritten { statement, in_order }), _) => (statement, in_order),
+            // A name within a form may be an alias, or differ in case.
+            (Err(error), Some(written)) if is_unknown_name(&error) => {
+                match self.rewritten(written.clone(), true).await {
+                    Ok(Rewritten { statement, in_order }) => (statement, in_order),
+                    Err(other) => return Err(self.explain_missing(first_unless_told(error, other))),
+                }
+            }
+            (Err(error), _) => return Err(self.explain_missing(error)),
+        };
+        settings(&mut statement)?;
         keep_digits(&mut statement);
         refuse_options(&statement)?;
         resolve_windows(&mut statement)?;
@@ -132,8 +150,15 @@ impl Session {
             None => {}
         }
         let cluster = take_cluster(&mut statement)?;
-        let mut state = self.context.state();
-        let plan = planning::logical(&mut state, statement).await.map_err(|e| self.explain_missing(e))?;
+        let mut state = self.state_in(in_order);
+        let plan = match (planning::logical(&mut state, statement).await, written) {
+            (Ok(plan), _) => plan,
+            (Err(error), Some(written)) if is_unknown_name(&error) => match self.leniently(&mut state, written).await {
+                Ok(plan) => plan,
+                Err(other) => return Err(self.explain_missing(first_unless_told(error, other))),
+            },
+            (Err(error), _) => return Err(self.explain_missing(error)),
+        };
         depth::check(&plan)?;
         refuse_changes(&plan, &self.interrupt)?;
         let plan = params.bind(plan)?;
@@ -142,6 +167,9 @@ impl Session {
                 // A finished file is renamed to it, whatever is there.
                 expect_file(&copy.output_url)?;
                 self.interrupt.writes_into(folder_of(&copy.output_url));
+                if !copy.partition_by.is_empty() {
+                    expect_empty(&copy.output_url)?;
+                }
             }
             LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => {
                 create
@@ -181,6 +209,14 @@ impl Session {
             }
         };
         Ok(Planned::Done(done))
+    }
+
+    /// Plans a statement some of whose names no column has.
+    async fn leniently(&self, state: &mut SessionState, written: Statement) -> Result<LogicalPlan, DataFusionError> {
+        let Rewritten { mut statement, .. } = self.rewritten(written, true).await?;
+        keep_digits(&mut statement);
+        resolve_windows(&mut statement)?;
+        planning::logical(state, statement).await
     }
 
     /// Partitions get neighbouring rows, so that what is written keeps their order, rather than batches in turn.
@@ -294,6 +330,47 @@ impl Session {
     }
 }
 
+/// Whether a statement is one of rows, whose names may be aliases or differ in case.
+fn may_be_lenient(statement: &Statement) -> bool {
+    match statement {
+        Statement::Statement(inner) => {
+            matches!(
+                inner.as_ref(),
+                ast::Statement::Query(_) | ast::Statement::CreateTable(_) | ast::Statement::CreateView(_)
+            )
+        }
+        Statement::Explain(explain) => may_be_lenient(&explain.statement),
+        Statement::CopyTo(_) => true,
+        _ => false,
+    }
+}
+
+fn is_unknown_name(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::SchemaError(schema, _) if matches!(schema.as_ref(), SchemaError::FieldNotFound { .. }))
+}
+
+/// Of two errors about a name the first, unless the other says why it means nothing.
+fn first_unless_told(first: DataFusionError, other: DataFusionError) -> DataFusionError {
+    if matches!(other.find_root(), DataFusionError::Plan(_)) { other } else { first }
+}
+
+/// Settings by the names that DuckDB has for them.
+fn settings(statement: &mut Statement) -> Result<(), DataFusionError> {
+    let Statement::Statement(inner) = statement else { return Ok(()) };
+    let ast::Statement::Set(ast::Set::SingleAssignment { variable, .. }) = inner.as_mut() else { return Ok(()) };
+    match variable.to_string().to_ascii_lowercase().as_str() {
+        "threads" | "worker_threads" => {
+            *variable =
+                ast::ObjectName::from(vec!["datafusion".into(), "execution".into(), "target_partitions".into()]);
+            Ok(())
+        }
+        "memory_limit" | "max_memory" => exec_err!(
+            "SET memory_limit: the limit is that of the program, and what it keeps is made for it: start with --memory 1GB"
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// The file of a new table. A name that leads elsewhere, or that a listing would hide, has none.
 fn file_of(folder: &Path, name: &str) -> Option<PathBuf> {
     let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
@@ -336,6 +413,19 @@ fn expect_some(location: &str) -> Result<(), DataFusionError> {
     }
     let near = near_path(Path::new(path)).map_or(String::new(), |near| format!("; is '{near}' meant?"));
     exec_err!("{path}: no such file{near}")
+}
+
+/// An error if a folder has files in it, beside which those of partitions would be rows more.
+fn expect_empty(path: &str) -> Result<(), DataFusionError> {
+    let folder = Path::new(path.strip_prefix("file://").unwrap_or(path));
+    let first = std::fs::read_dir(folder).ok().and_then(|mut entries| entries.next());
+    if first.is_some() {
+        return exec_err!(
+            "{}: has files in it, which the new ones would be added to; name a new folder",
+            folder.display()
+        );
+    }
+    Ok(())
 }
 
 /// The folder of a file named in SQL.

@@ -6,6 +6,8 @@ use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast;
 use std::sync::Arc;
 
+pub(crate) use plinth_datafusion::sql_type_name as sql_name;
+
 /// Knows `HUGEINT`, `UINTEGER`, `BLOB` and such.
 #[derive(Debug)]
 pub(crate) struct Types;

@@ -64,8 +64,26 @@ fn answers_equal_duckdbs() {
     assert!(status.success(), "{status}\n{stdout}{stderr}");
 }
 
-/// Asks both engines random questions by a script. `PLINTH_QUESTIONS` says how many, `PLINTH_SEED` where they begin.
-fn random_questions(script: &str, questions: &str) {
+/// Random questions of three-valued logic. `PLINTH_QUESTIONS` says how many, `PLINTH_SEED` where they begin.
+#[test]
+fn logic_is_duckdbs() {
+    random("logic.py", "PLINTH_QUESTIONS", "40");
+}
+
+/// Random joins, groups, tops and sets over files. `PLINTH_QUESTIONS` says how many, `PLINTH_SEED` where they begin.
+#[test]
+fn joins_groups_and_tops_are_duckdbs() {
+    random("analysis.py", "PLINTH_QUESTIONS", "120");
+}
+
+/// Random statements of the dialect. `PLINTH_STATEMENTS` says how many, `PLINTH_SEED` where they begin.
+#[test]
+fn statements_are_duckdbs() {
+    random("statements.py", "PLINTH_STATEMENTS", "200");
+}
+
+/// Runs a script that asks both so many questions.
+fn random(script: &str, count: &str, otherwise: &str) {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/duckdb");
     let python = match python(&scripts.join("requirements.txt")) {
         Ok(python) => python,
@@ -76,23 +94,13 @@ fn random_questions(script: &str, questions: &str) {
         .args(["-B", "-X", "utf8"])
         .arg(scripts.join(script))
         .arg(env!("CARGO_BIN_EXE_plinth"))
-        .args(["--questions", &told("PLINTH_QUESTIONS", questions), "--seed", &told("PLINTH_SEED", "0")])
+        .args(["--questions", &told(count, otherwise), "--seed", &told("PLINTH_SEED", "0")])
         .args(["--work", env!("CARGO_TARGET_TMPDIR")])
         .stdin(Stdio::null())
         .output()
         .unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     assert!(status.success(), "{status}\n{stdout}{stderr}");
-}
-
-#[test]
-fn logic_is_duckdbs() {
-    random_questions("logic.py", "40");
-}
-
-#[test]
-fn joins_groups_and_tops_are_duckdbs() {
-    random_questions("analysis.py", "120");
 }
 
 fn skip(reason: &str) {

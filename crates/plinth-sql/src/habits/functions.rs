@@ -2,16 +2,19 @@
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator, FunctionArguments,
-    TimezoneInfo, Value,
+    AccessExpr, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator,
+    FunctionArguments, Subscript, TimezoneInfo, UnaryOperator, Value,
 };
 
 use super::{simple_name, templates, text_of};
+use crate::names::normal;
 
 /// Functions with another name.
-const NAMES: [(&str, &str); 14] = [
+const NAMES: [(&str, &str); 22] = [
     ("approx_count_distinct", "approx_distinct"),
+    ("approx_quantile", "approx_percentile_cont"),
     ("first", "first_value"),
+    ("sign", "signum"),
     ("last", "last_value"),
     ("list", "array_agg"),
     ("quantile_cont", "percentile_cont"),
@@ -21,13 +24,19 @@ const NAMES: [(&str, &str); 14] = [
     ("split", "string_to_array"),
     ("gen_random_uuid", "uuid"),
     ("list_filter", "array_filter"),
+    ("filter", "array_filter"),
     ("list_transform", "array_transform"),
     ("list_apply", "array_transform"),
+    ("apply", "array_transform"),
+    ("list_value", "make_array"),
+    ("list_pack", "make_array"),
     ("ucase", "upper"),
+    ("lcase", "lower"),
+    ("variance", "var_samp"),
 ];
 
 /// Functions by their name and the number of their arguments, and what they mean.
-const TEMPLATES: [(&str, usize, &str); 37] = [
+const TEMPLATES: &[(&str, usize, &str)] = &[
     ("mod", 2, "$1 % $2"),
     ("if", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("iff", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
@@ -44,6 +53,45 @@ const TEMPLATES: [(&str, usize, &str); 37] = [
     ("hour", 1, "date_part('hour', $1)"),
     ("minute", 1, "date_part('minute', $1)"),
     ("epoch", 1, "date_part('epoch', $1)"),
+    ("isodow", 1, "date_part('isodow', $1)"),
+    ("weekday", 1, "date_part('dow', $1)"),
+    ("weekofyear", 1, "date_part('week', $1)"),
+    ("millisecond", 1, "date_part('millisecond', $1)"),
+    ("microsecond", 1, "date_part('microsecond', $1)"),
+    ("second", 1, "CAST(floor(date_part('second', $1)) AS BIGINT)"),
+    (
+        "epoch_ms",
+        1,
+        "CAST(arrow_cast(arrow_cast($1, 'Timestamp(Microsecond, None)'), 'Timestamp(Millisecond, None)') AS BIGINT)",
+    ),
+    ("epoch_us", 1, "CAST(arrow_cast($1, 'Timestamp(Microsecond, None)') AS BIGINT)"),
+    ("epoch_ns", 1, "CAST(arrow_cast($1, 'Timestamp(Nanosecond, None)') AS BIGINT)"),
+    (
+        "make_timestamp",
+        6,
+        "CAST(make_date($1, $2, $3) AS TIMESTAMP) + arrow_cast(CAST(round(($4 * 3600 + $5 * 60 + $6) * 1000000.0) AS BIGINT), 'Duration(Microsecond)')",
+    ),
+    (
+        "age",
+        2,
+        "plinth_age(arrow_cast($1, 'Timestamp(Microsecond, None)'), arrow_cast($2, 'Timestamp(Microsecond, None)'))",
+    ),
+    (
+        "age",
+        1,
+        "plinth_age(arrow_cast(current_date(), 'Timestamp(Microsecond, None)'), arrow_cast($1, 'Timestamp(Microsecond, None)'))",
+    ),
+    ("list_count", 1, "len(array_compact($1))"),
+    ("list_unique", 1, "len(array_compact(array_distinct($1)))"),
+    ("list_first", 1, "$1[1]"),
+    ("list_last", 1, "$1[-1]"),
+    ("list_reverse_sort", 1, "array_sort($1, 'DESC', 'NULLS LAST')"),
+    ("regexp_full_match", 2, "regexp_like($1, concat('^(?:', $2, ')$'))"),
+    ("prefix", 2, "starts_with($1, $2)"),
+    ("suffix", 2, "ends_with($1, $2)"),
+    ("position", 2, "strpos($2, $1)"),
+    ("xor", 2, "$1 # $2"),
+    ("getvariable", 1, "plinth_variable($1)"),
     ("dayname", 1, "to_char($1, '%A')"),
     ("monthname", 1, "to_char($1, '%B')"),
     ("last_day", 1, "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)"),
@@ -64,6 +112,16 @@ const TEMPLATES: [(&str, usize, &str); 37] = [
         "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN coalesce(regexp_match($1, concat('(', $2, ')'))[$3 + 1], '') END",
     ),
     ("date_diff day", 2, "CAST($2 AS DATE) - CAST($1 AS DATE)"),
+    (
+        "date_diff week",
+        2,
+        "CAST((date_part('epoch', date_trunc('week', $2)) - date_part('epoch', date_trunc('week', $1))) / 604800 AS BIGINT)",
+    ),
+    (
+        "date_diff quarter",
+        2,
+        "(date_part('year', $2) - date_part('year', $1)) * 4 + date_part('quarter', $2) - date_part('quarter', $1)",
+    ),
     ("date_diff year", 2, "date_part('year', $2) - date_part('year', $1)"),
     (
         "date_diff month",
@@ -85,14 +143,10 @@ const TEMPLATES: [(&str, usize, &str); 37] = [
         2,
         "CAST(date_part('epoch', date_trunc('second', $2)) - date_part('epoch', date_trunc('second', $1)) AS BIGINT)",
     ),
-    ("strftime", 2, "to_char($1, $2)"),
     ("time_bucket days", 2, "date_bin($1, $2, TIMESTAMP '2000-01-03 00:00:00')"),
     ("time_bucket months", 2, "date_bin($1, $2, TIMESTAMP '2000-01-01 00:00:00')"),
     ("strlen", 1, "octet_length($1)"),
 ];
-
-/// What is written in a format of dates alike everywhere.
-const FORMATS: &str = "YymdHMSpIjaAbB%";
 
 /// Rewrites an expression whose parts have been.
 pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
@@ -100,6 +154,48 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         Expr::Function(function) => of_function(function)?,
         Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
             Some(templates::expression("starts_with($1, $2)", &[(**left).clone(), (**right).clone()])?)
+        }
+        Expr::BinaryOp { op: op @ BinaryOperator::DuckIntegerDivide, .. } => {
+            *op = BinaryOperator::Divide;
+            None
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::BitwiseXor, right } => {
+            let args = [(**left).clone(), (**right).clone()];
+            Some(templates::expression("power(CAST($1 AS DOUBLE), CAST($2 AS DOUBLE))", &args)?)
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::Custom(name), right } if name.ends_with("GLOB") => {
+            let Some(pattern) = text_of(right) else { return plan_err!("GLOB takes a pattern as text: x GLOB 'a*'") };
+            let pattern = Expr::Value(Value::SingleQuotedString(of_glob(pattern)).into());
+            let op = if name.starts_with("NOT") { "!~" } else { "~" };
+            Some(templates::expression(&format!("$1 {op} $2"), &[(**left).clone(), pattern])?)
+        }
+        Expr::SimilarTo { negated, expr, pattern, escape_char: None } => {
+            // All of the text, not a part of it.
+            let pattern = match text_of(pattern) {
+                Some(pattern) => Expr::Value(Value::SingleQuotedString(format!("^(?:{pattern})$")).into()),
+                None => templates::expression("concat('^(?:', $1, ')$')", &[(**pattern).clone()])?,
+            };
+            let op = if *negated { "!~" } else { "~" };
+            Some(templates::expression(&format!("$1 {op} $2"), &[(**expr).clone(), pattern])?)
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::Arrow, right } => {
+            Some(templates::expression("json_extract($1, $2)", &[(**left).clone(), (**right).clone()])?)
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::LongArrow, right } => {
+            Some(templates::expression("json_extract_string($1, $2)", &[(**left).clone(), (**right).clone()])?)
+        }
+        Expr::Cast { kind, expr, data_type, .. } => cast(kind, expr, data_type)?,
+        Expr::CompoundFieldAccess { root, access_chain } => field(root, access_chain)?,
+        Expr::Interval(interval) => {
+            // In the frame of a window the engine takes text alone.
+            if let (Expr::Value(value), Some(unit)) = (interval.value.as_mut(), &interval.leading_field)
+                && let Value::Number(number, _) = &value.value
+            {
+                let text = format!("{number} {unit}");
+                value.value = Value::SingleQuotedString(text);
+                interval.leading_field = None;
+            }
+            None
         }
         Expr::TypedString(typed) => {
             let stamp = matches!(
@@ -121,6 +217,103 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
+/// The regular expression of a pattern with `*`, `?` and `[...]`.
+fn of_glob(pattern: &str) -> String {
+    let mut out = String::from("^(?s:");
+    let mut letters = pattern.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '*' => out.push_str(".*"),
+            '?' => out.push('.'),
+            '[' => {
+                out.push('[');
+                if letters.peek() == Some(&'!') {
+                    letters.next();
+                    out.push('^');
+                }
+                for letter in letters.by_ref() {
+                    if letter == ']' {
+                        break;
+                    }
+                    if matches!(letter, '[' | '\\' | '&' | '~' | '^') {
+                        out.push('\\');
+                    }
+                    out.push(letter);
+                }
+                out.push(']');
+            }
+            other => {
+                if !other.is_alphanumeric() && other.is_ascii() {
+                    out.push('\\');
+                }
+                out.push(other);
+            }
+        }
+    }
+    out.push_str(")$");
+    out
+}
+
+/// `-2 ^ 2` is the square of -2.
+pub(super) fn signed_powers(expr: &mut Expr) {
+    let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr else { return };
+    let is_power = |expr: &Expr| matches!(expr, Expr::BinaryOp { op: BinaryOperator::BitwiseXor, .. });
+    if !is_power(inner) {
+        return;
+    }
+    let mut power = std::mem::replace(inner.as_mut(), Expr::Value(Value::Null.into()));
+    let mut base = &mut power;
+    while let Expr::BinaryOp { left, op: BinaryOperator::BitwiseXor, .. } = base {
+        base = left.as_mut();
+    }
+    let value = std::mem::replace(base, Expr::Value(Value::Null.into()));
+    *base = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(value) };
+    *expr = power;
+}
+
+/// Casts to types that are text here: JSON and UUID.
+fn cast(kind: &CastKind, value: &Expr, to: &DataType) -> Result<Option<Expr>> {
+    let function = match to {
+        DataType::JSON => "plinth_json",
+        DataType::Uuid => "plinth_uuid",
+        _ => return Ok(None),
+    };
+    if !matches!(kind, CastKind::Cast | CastKind::DoubleColon) {
+        return plan_err!("TRY_CAST to {to}: not supported; CAST is");
+    }
+    templates::expression(&format!("{function}($1)"), std::slice::from_ref(value)).map(Some)
+}
+
+/// `{'a': 1}.a`: a field of what is no column.
+fn field(root: &Expr, chain: &mut [AccessExpr]) -> Result<Option<Expr>> {
+    for access in chain.iter_mut() {
+        if let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) = access {
+            let number = |text: &str| Expr::Value(Value::Number(text.to_owned(), false).into());
+            lower_bound.get_or_insert_with(|| number("1"));
+            upper_bound.get_or_insert_with(|| Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) });
+        }
+    }
+    let [AccessExpr::Dot(Expr::Identifier(name)), rest @ ..] = chain else { return Ok(None) };
+    let name = Expr::Value(Value::SingleQuotedString(normal(name)).into());
+    let first = templates::expression("get_field($1, $2)", &[root.clone(), name])?;
+    if rest.is_empty() {
+        return Ok(Some(first));
+    }
+    match field(&first, rest)? {
+        Some(all) => Ok(Some(all)),
+        None => Ok(Some(Expr::CompoundFieldAccess { root: Box::new(first), access_chain: rest.to_vec() })),
+    }
+}
+
+/// The arguments of a call that are values.
+pub(super) fn arguments(function: &Function) -> Option<Vec<Expr>> {
+    match &function.args {
+        FunctionArguments::List(list) => list.args.iter().map(unnamed).collect(),
+        FunctionArguments::None => Some(Vec::new()),
+        FunctionArguments::Subquery(_) => None,
+    }
+}
+
 /// Whether a time stamp ends with its minutes: `2024-01-01 10:30`.
 fn lacks_seconds(text: &str) -> bool {
     let form = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
@@ -138,6 +331,23 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
     if name == "struct_pack" {
         return fields(&list.args);
     }
+    if name == "unnest" && list.args.len() == 2 {
+        return unnested(&list.args);
+    }
+    if name == "strftime" {
+        // The engine's time stamps are of several kinds.
+        let mut args = arguments(function).unwrap_or_default();
+        if let [one, other] = args.as_mut_slice() {
+            let time = if text_of(one).is_some() { other } else { one };
+            *time =
+                templates::expression("arrow_cast($1, 'Timestamp(Microsecond, None)')", std::slice::from_ref(time))?;
+            if let FunctionArguments::List(list) = &mut function.args {
+                let arg = |value| FunctionArg::Unnamed(FunctionArgExpr::Expr(value));
+                list.args = args.into_iter().map(arg).collect();
+            }
+        }
+        return Ok(None);
+    }
     let args: Option<Vec<Expr>> = list.args.iter().map(unnamed).collect();
     let Some(mut args) = args else { return Ok(None) };
     let meaning = match name.as_str() {
@@ -153,20 +363,12 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
             let months = ["mon", "quarter", "year", "decade", "cent"].iter().any(|unit| width.contains(unit));
             format!("time_bucket {}", if months { "months" } else { "days" })
         }
-        "strftime" => match args.get(1).and_then(text_of) {
-            Some(format) if is_alike(format) => name.clone(),
-            _ => {
-                return plan_err!(
-                    "strftime: takes a format as text, of these: %Y %m %d %H %M %S and %y %p %I %j %a %A %b %B"
-                );
-            }
-        },
         _ => name.clone(),
     };
     let found = TEMPLATES.iter().find(|(habit, count, _)| *habit == meaning && *count == args.len());
     let Some((_, _, template)) = found else {
         return if meaning.starts_with("date_diff ") {
-            plan_err!("{name}: takes year, month, day, hour, minute or second")
+            plan_err!("{name}: takes year, quarter, month, week, day, hour, minute or second")
         } else {
             Ok(None)
         };
@@ -198,19 +400,36 @@ fn fields(args: &[FunctionArg]) -> Result<Option<Expr>> {
     templates::expression(&format!("named_struct({})", template.join(", ")), &values).map(Some)
 }
 
+/// `unnest([[1], [2]], recursive := true)`: all lists within lists at once.
+fn unnested(args: &[FunctionArg]) -> Result<Option<Expr>> {
+    let [
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(list)),
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. },
+    ] = args
+    else {
+        return Ok(None);
+    };
+    if !name.value.eq_ignore_ascii_case("recursive") || value.to_string() != "true" {
+        return plan_err!("unnest: {name}: is not supported; recursive := true is");
+    }
+    let (mut depth, mut inner) = (0, list);
+    while let Expr::Array(array) = inner {
+        depth += 1;
+        match array.elem.first() {
+            Some(first) => inner = first,
+            None => break,
+        }
+    }
+    if depth == 0 {
+        return plan_err!("unnest: recursive: takes lists that are written out; of a column write unnest(flatten(l))");
+    }
+    let text = format!("unnest({}$1{})", "flatten(".repeat(depth - 1), ")".repeat(depth - 1));
+    templates::expression(&text, std::slice::from_ref(list)).map(Some)
+}
+
 fn unnamed(arg: &FunctionArg) -> Option<Expr> {
     match arg {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
         _ => None,
     }
-}
-
-fn is_alike(format: &str) -> bool {
-    let mut letters = format.chars();
-    while let Some(letter) = letters.next() {
-        if letter == '%' && !letters.next().is_some_and(|of| FORMATS.contains(of)) {
-            return false;
-        }
-    }
-    true
 }

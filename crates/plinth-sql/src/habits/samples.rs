@@ -70,7 +70,7 @@ fn query_of(sample: &TableSample) -> Result<String> {
 }
 
 /// What columns of a table are qualified with that has no other name.
-fn alias_of(name: &ObjectName) -> Option<TableAlias> {
+pub(super) fn alias_of(name: &ObjectName) -> Option<TableAlias> {
     let last = name.0.last().and_then(ObjectNamePart::as_ident)?;
     let quote = last.quote_style.map(|_| '"');
     let name = Ident { quote_style: quote, ..last.clone() };

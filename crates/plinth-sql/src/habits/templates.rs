@@ -3,7 +3,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::common::{Result, internal_datafusion_err};
-use datafusion::sql::sqlparser::ast::{Expr, Query, Value, ValueWithSpan, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, Value, ValueWithSpan,
+    VisitMut, VisitorMut, WildcardAdditionalOptions,
+};
 use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::meaning::PlinthDialect;
@@ -16,10 +19,45 @@ pub(super) fn expression(template: &str, args: &[Expr]) -> Result<Expr> {
     Ok(expr)
 }
 
+/// A query with expressions in its places.
+pub(super) fn query_with(text: &str, args: &[Expr]) -> Result<Box<Query>> {
+    let mut query = query(text)?;
+    let _ = query.visit(&mut Fill { args });
+    Ok(query)
+}
+
 /// A query without places.
-pub(super) fn query(text: &str) -> Result<Box<Query>> {
+pub(crate) fn query(text: &str) -> Result<Box<Query>> {
     let parsed = Parser::new(&PlinthDialect).try_with_sql(text).and_then(|mut parser| parser.parse_query());
     parsed.map_err(|error| internal_datafusion_err!("{text}: {error}"))
+}
+
+/// Has a query select from tables.
+pub(super) fn set_from(query: &mut Query, from: Vec<TableWithJoins>) {
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.from = from;
+    }
+}
+
+/// Has a query select from another.
+pub(super) fn set_source(query: &mut Query, source: Query) {
+    let alias = Some(TableAlias { explicit: true, name: Ident::new("t"), columns: Vec::new(), at: None });
+    let derived = TableFactor::Derived { lateral: false, subquery: Box::new(source), alias, sample: None };
+    set_from(query, vec![TableWithJoins { relation: derived, joins: Vec::new() }]);
+}
+
+/// Gives a query columns.
+pub(crate) fn set_items(query: &mut Query, items: Vec<SelectItem>) {
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = items;
+    }
+}
+
+/// Has a SELECT give what another query does.
+pub(super) fn replace(select: &mut Select, query: Box<Query>) {
+    let derived = TableFactor::Derived { lateral: false, subquery: query, alias: None, sample: None };
+    select.from = vec![TableWithJoins { relation: derived, joins: Vec::new() }];
+    select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
 }
 
 struct Fill<'a> {

@@ -2,15 +2,47 @@
 
 use std::any::TypeId;
 
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Token, Word};
 
 /// The generic dialect, but for one operator: the parser takes all that follows `IS DISTINCT FROM` for its right side, so
 /// that `a IS DISTINCT FROM b AND c` would be `a IS DISTINCT FROM (b AND c)`.
 #[derive(Debug)]
 pub(crate) struct PlinthDialect;
+
+/// Whether a column of a SELECT begins here.
+fn begins_column(parser: &Parser) -> bool {
+    match &parser.get_current_token().token {
+        Token::Comma => true,
+        Token::Word(word) => matches!(word.keyword, Keyword::SELECT | Keyword::DISTINCT),
+        _ => false,
+    }
+}
+
+fn is_glob(word: &Word) -> bool {
+    word.quote_style.is_none() && word.value.eq_ignore_ascii_case("glob")
+}
+
+/// `x GLOB 'a*'`, which becomes a regular expression later.
+fn glob(dialect: &PlinthDialect, parser: &mut Parser, expr: &Expr) -> Option<Result<Expr, ParserError>> {
+    let negated = matches!(&parser.peek_token_ref().token, Token::Word(word) if word.keyword == Keyword::NOT);
+    let at = usize::from(negated);
+    if !matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word) if is_glob(word)) {
+        return None;
+    }
+    for _ in 0..=at {
+        parser.next_token();
+    }
+    let right = match parser.parse_subexpr(dialect.prec_value(Precedence::Like)) {
+        Ok(right) => right,
+        Err(error) => return Some(Err(error)),
+    };
+    let op = BinaryOperator::Custom(if negated { "NOT GLOB" } else { "GLOB" }.to_owned());
+    Some(Ok(Expr::BinaryOp { left: Box::new(expr.clone()), op, right: Box::new(right) }))
+}
 
 /// Answers as the generic dialect does.
 macro_rules! as_generic {
@@ -39,7 +71,44 @@ impl Dialect for PlinthDialect {
         GenericDialect.is_identifier_part(ch)
     }
 
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        let Token::Word(word) = parser.peek_token_ref().token.clone() else { return None };
+        match (&parser.peek_nth_token_ref(1).token, &parser.peek_nth_token_ref(2).token) {
+            // j -> 'key' takes a value out of JSON, though it looks like a lambda.
+            (Token::Arrow, Token::SingleQuotedString(_) | Token::Number(..)) => {
+                Some(parser.parse_identifier().map(Expr::Identifier))
+            }
+            // SELECT a: 1
+            (Token::Colon, _) if begins_column(parser) => {
+                let span = parser.peek_token_ref().span;
+                parser.next_token();
+                parser.next_token();
+                let name = word.into_ident(span);
+                Some(parser.parse_expr().map(|expr| Expr::Named { expr: Box::new(expr), name }))
+            }
+            _ => None,
+        }
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        match &parser.peek_token_ref().token {
+            // 2 * 3 ^ 2
+            Token::Caret => Some(Ok(self.prec_value(Precedence::MulDivModOp) + 1)),
+            // j ->> 'a' = 'b'
+            Token::Arrow | Token::LongArrow => Some(Ok(self.prec_value(Precedence::PlusMinus) - 1)),
+            Token::Word(word) if is_glob(word) => Some(Ok(self.prec_value(Precedence::Like))),
+            Token::Word(word) if word.keyword == Keyword::NOT => match &parser.peek_nth_token_ref(1).token {
+                Token::Word(word) if is_glob(word) => Some(Ok(self.prec_value(Precedence::Like))),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     fn parse_infix(&self, parser: &mut Parser, expr: &Expr, _: u8) -> Option<Result<Expr, ParserError>> {
+        if let Some(matches) = glob(self, parser, expr) {
+            return Some(matches);
+        }
         let make = if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
             Expr::IsDistinctFrom
         } else if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {

@@ -1,0 +1,170 @@
+//! Functions of dates and times.
+
+use std::sync::Arc;
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampMicrosecondType;
+use arrow_array::{Array, ArrayRef, IntervalMonthDayNanoArray, TimestampMicrosecondArray};
+use arrow_schema::{DataType, IntervalUnit, TimeUnit};
+use chrono::format::{Item, StrftimeItems};
+use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime};
+use datafusion_common::{Result, exec_err};
+use datafusion_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
+
+use super::simple::Simple;
+
+const MOMENT: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+/// The functions.
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    let exact = |types: Vec<DataType>| Signature::exact(types, Volatility::Immutable);
+    let either = |one: Vec<DataType>, other: Vec<DataType>| {
+        Signature::one_of(vec![TypeSignature::Exact(one), TypeSignature::Exact(other)], Volatility::Immutable)
+    };
+    let interval = |_: &[DataType]| Ok(DataType::Interval(IntervalUnit::MonthDayNano));
+    vec![
+        Simple::new("strptime", exact(vec![DataType::Utf8, DataType::Utf8]), |_| Ok(MOMENT), |args| parsed(args, true))
+            .udf(),
+        Simple::new(
+            "try_strptime",
+            exact(vec![DataType::Utf8, DataType::Utf8]),
+            |_| Ok(MOMENT),
+            |args| parsed(args, false),
+        )
+        .udf(),
+        // A format may come first, as in SQLite.
+        Simple::new(
+            "strftime",
+            either(vec![MOMENT, DataType::Utf8], vec![DataType::Utf8, MOMENT]),
+            |_| Ok(DataType::Utf8),
+            written,
+        )
+        .udf(),
+        Simple::new("plinth_age", exact(vec![MOMENT, MOMENT]), interval, age).udf(),
+    ]
+}
+
+fn moment(micros: i64) -> Option<NaiveDateTime> {
+    DateTime::from_timestamp_micros(micros).map(|moment| moment.naive_utc())
+}
+
+/// The items of a format that are alike here and elsewhere.
+fn items(format: &str) -> Result<Vec<Item<'_>>> {
+    // As C has them: %f is of six digits, %g of three, %n of nine.
+    let mut letters = format.chars();
+    while let Some(letter) = letters.next() {
+        if letter == '%'
+            && let Some(of) = letters.next()
+        {
+            let known = if of == '-' {
+                letters.next().is_some_and(|of| "dmHIMSyj".contains(of))
+            } else {
+                "aAwudbBmyYHIpMSfzZjUWcxX%GV".contains(of)
+            };
+            if !known {
+                return exec_err!("{format:?}: %{of} is not supported in a format");
+            }
+        }
+    }
+    let items: Vec<Item<'_>> = StrftimeItems::new(format).collect();
+    if items.contains(&Item::Error) {
+        return exec_err!("{format:?}: is no format of dates, such as %Y-%m-%d %H:%M:%S");
+    }
+    Ok(items)
+}
+
+/// `%f` has six digits behind no dot, as C has it.
+fn micros(format: &str) -> String {
+    format.replace("%f", "%6f")
+}
+
+fn written(args: &[ArrayRef]) -> Result<ArrayRef> {
+    let [one, other] = args else { return exec_err!("strftime: takes a time and a format") };
+    let (times, formats) = if one.data_type() == &MOMENT { (one, other) } else { (other, one) };
+    let (times, formats) = (times.as_primitive::<TimestampMicrosecondType>(), formats.as_string::<i32>());
+    let mut out = StringBuilder::new();
+    let mut known: Option<(String, String)> = None;
+    for row in 0..times.len() {
+        if times.is_null(row) || formats.is_null(row) {
+            out.append_null();
+            continue;
+        }
+        let format = formats.value(row);
+        if known.as_ref().is_none_or(|(text, _)| text != format) {
+            items(format)?;
+            known = Some((format.to_owned(), micros(format)));
+        }
+        let Some(time) = moment(times.value(row)) else { return exec_err!("strftime: the time is out of range") };
+        let format = known.as_ref().map_or(format, |(_, format)| format);
+        if format.contains("%z") || format.contains("%Z") {
+            out.append_value(time.and_utc().format(format).to_string());
+        } else {
+            out.append_value(time.format(format).to_string());
+        }
+    }
+    Ok(Arc::new(out.finish()))
+}
+
+fn parsed(args: &[ArrayRef], strict: bool) -> Result<ArrayRef> {
+    let [texts, formats] = args else { return exec_err!("strptime: takes a text and a format") };
+    let (texts, formats) = (texts.as_string::<i32>(), formats.as_string::<i32>());
+    let mut out = Vec::with_capacity(texts.len());
+    for row in 0..texts.len() {
+        if texts.is_null(row) || formats.is_null(row) {
+            out.push(None);
+            continue;
+        }
+        let (text, format) = (texts.value(row), formats.value(row));
+        items(format)?;
+        let format = micros(format);
+        let date = || NaiveDate::parse_from_str(text, &format).ok().and_then(|date| date.and_hms_opt(0, 0, 0));
+        let zoned = || DateTime::parse_from_str(text, &format).ok().map(|moment| moment.naive_utc());
+        let found = match format.contains("%z") {
+            true => zoned(),
+            false => NaiveDateTime::parse_from_str(text, &format).ok().or_else(date),
+        };
+        match found {
+            Some(found) => out.push(Some(found.and_utc().timestamp_micros())),
+            None if strict => return exec_err!("strptime: {text:?} is not of the form {:?}", formats.value(row)),
+            None => out.push(None),
+        }
+    }
+    Ok(Arc::new(TimestampMicrosecondArray::from(out)))
+}
+
+/// Years and months, then days, then the rest: as a calendar has them.
+fn age(args: &[ArrayRef]) -> Result<ArrayRef> {
+    let [ends, starts] = args else { return exec_err!("age: takes two times") };
+    let (ends, starts) =
+        (ends.as_primitive::<TimestampMicrosecondType>(), starts.as_primitive::<TimestampMicrosecondType>());
+    let mut out = Vec::with_capacity(ends.len());
+    for row in 0..ends.len() {
+        if ends.is_null(row) || starts.is_null(row) {
+            out.push(None);
+            continue;
+        }
+        let (Some(end), Some(start)) = (moment(ends.value(row)), moment(starts.value(row))) else {
+            return exec_err!("age: a time is out of range");
+        };
+        let (sign, from, to) = if start <= end { (1, start, end) } else { (-1, end, start) };
+        let Some((months, days, nanos)) = between(from, to) else { return exec_err!("age: a time is out of range") };
+        out.push(Some(arrow_buffer::IntervalMonthDayNano::new(sign * months, sign * days, i64::from(sign) * nanos)));
+    }
+    Ok(Arc::new(IntervalMonthDayNanoArray::from(out)))
+}
+
+/// Whole months from a time to a later one, whole days from there, and the rest.
+fn between(from: NaiveDateTime, to: NaiveDateTime) -> Option<(i32, i32, i64)> {
+    let count = |time: NaiveDateTime| time.year() * 12 + time.month0().cast_signed();
+    let mut months = count(to) - count(from);
+    let later = |months: i32| from.checked_add_months(Months::new(u32::try_from(months).ok()?));
+    // The day of the month decides, also where a month is too short for it.
+    if (to.day(), to.time()) < (from.day(), from.time()) {
+        months -= 1;
+    }
+    let rest = to - later(months)?;
+    let days = i32::try_from(rest.num_days()).ok()?;
+    let nanos = (rest - chrono::Duration::days(i64::from(days))).num_nanoseconds()?;
+    Some((months, days, nanos))
+}
