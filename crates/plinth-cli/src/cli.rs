@@ -190,6 +190,9 @@ pub(crate) struct SourceArgs {
     /// Skip columns of the input that --schema lacks
     #[arg(long, requires = "schema")]
     pub(crate) ignore_extra: bool,
+    /// Columns of the files alone: names of folders such as year=2024 are no columns
+    #[arg(long)]
+    pub(crate) no_hive: bool,
     /// Rows to infer types from, or "all" [default: 20000]
     #[arg(long, value_name = "ROWS", value_parser = parse_sample)]
     pub(crate) sample: Option<Sample>,

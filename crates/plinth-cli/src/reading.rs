@@ -29,6 +29,7 @@ impl SourceArgs {
             format: self.format.map(Into::into),
             schema: self.schema.as_deref().map(schema).transpose()?,
             ignore_extra: self.ignore_extra,
+            hive: !self.no_hive,
             sample: self.sample.unwrap_or(default.sample),
             binary_as_text: self.binary_as_text,
             csv,

@@ -1,6 +1,7 @@
 //! What every reader of foreign files looks like to an import.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
@@ -24,6 +25,11 @@ pub trait BatchSource: Send {
 
     /// How much of it the batches returned so far make up.
     fn position(&self) -> Position;
+
+    /// The file that the last batch is of; `None` before the first.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
 
     /// Records left out so far because they could not be read, or kept without values that could not.
     fn rejects(&self) -> u64 {

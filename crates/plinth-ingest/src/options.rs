@@ -17,6 +17,9 @@ pub struct SourceOptions {
     pub schema: Option<SchemaRef>,
     /// With a schema: pass over columns of the input that it lacks, which otherwise are an error.
     pub ignore_extra: bool,
+    /// Whether names of folders below the inputs are columns (`year=2024`), behind those of the files: texts, or of the types that the
+    /// schema gives them. Options of a library read files alone.
+    pub hive: bool,
     /// What to infer the schema of text from.
     pub sample: Sample,
     /// Threads that decode ahead of the consumer (at least one is used).
@@ -51,6 +54,7 @@ impl Default for SourceOptions {
             format: None,
             schema: None,
             ignore_extra: false,
+            hive: false,
             sample: Sample::Rows(20_000),
             threads: 1,
             ahead_bytes: 64 << 20,

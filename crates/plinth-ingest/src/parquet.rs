@@ -9,7 +9,7 @@ mod union;
 pub(crate) use file::ParquetFile;
 pub use stored::{as_meant, as_stored, has_arrow_schema};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -33,7 +33,10 @@ pub struct ParquetSource {
     schema: SchemaRef,
     totals: Totals,
     position: Position,
-    ahead: Ahead<(RecordBatch, u64), IngestError>,
+    /// The files, and which of them the last batch is of.
+    plans: Arc<[Plan]>,
+    at: Option<usize>,
+    ahead: Ahead<(RecordBatch, u64, usize), IngestError>,
 }
 
 impl std::fmt::Debug for ParquetSource {
@@ -100,7 +103,7 @@ impl ParquetSource {
             .collect();
         let ahead =
             Ahead::start((0..tasks.len()).map(Ok), options.ahead_bytes, workers).map_err(IngestError::thread)?;
-        Ok(Self { schema, totals, position: Position::default(), ahead })
+        Ok(Self { schema, totals, position: Position::default(), plans, at: None, ahead })
     }
 }
 
@@ -126,7 +129,8 @@ impl BatchSource for ParquetSource {
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         match self.ahead.next()? {
-            Some((batch, bytes)) => {
+            Some((batch, bytes, file)) => {
+                self.at = Some(file);
                 self.position.rows += batch.num_rows() as u64;
                 self.position.bytes += bytes;
                 Ok(Some(batch))
@@ -144,5 +148,9 @@ impl BatchSource for ParquetSource {
 
     fn position(&self) -> Position {
         self.position
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.plans.get(self.at?).map(|plan| plan.file.path.as_path())
     }
 }

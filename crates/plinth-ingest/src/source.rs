@@ -2,6 +2,7 @@
 
 pub mod inputs;
 mod open;
+mod partitions;
 mod restart;
 
 pub use open::{open, open_with};

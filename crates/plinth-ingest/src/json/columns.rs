@@ -229,6 +229,10 @@ impl BatchSource for Columns {
         self.inner.position()
     }
 
+    fn path(&self) -> Option<&std::path::Path> {
+        self.inner.path()
+    }
+
     fn rejects(&self) -> u64 {
         self.inner.rejects()
     }

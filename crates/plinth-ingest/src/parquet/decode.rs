@@ -60,7 +60,7 @@ impl Decoder {
         Self { tasks, plans, schema, options, open: None }
     }
 
-    fn decode(&mut self, task: &Task, give: &mut dyn FnMut(Item<(RecordBatch, u64)>) -> bool) -> Result<()> {
+    fn decode(&mut self, task: &Task, give: &mut dyn FnMut(Item<(RecordBatch, u64, usize)>) -> bool) -> Result<()> {
         let plan = self.plans.get(task.file).ok_or(IngestError::internal("a row group of Parquet has no file"))?;
         let path = &plan.file.path;
         let damaged = |e: &dyn std::fmt::Display| {
@@ -93,7 +93,7 @@ impl Decoder {
             let until = u128::from(task.bytes) * u128::from(rows.min(task.rows)) / u128::from(task.rows.max(1));
             let until = u64::try_from(until).unwrap_or(task.bytes);
             let size = memory_size(&batch);
-            if !give(Item { value: (batch, until.saturating_sub(bytes)), bytes: size }) {
+            if !give(Item { value: (batch, until.saturating_sub(bytes), task.file), bytes: size }) {
                 return Ok(());
             }
             bytes = until;
@@ -105,12 +105,12 @@ impl Decoder {
     }
 }
 
-impl Worker<usize, (RecordBatch, u64), IngestError> for Decoder {
+impl Worker<usize, (RecordBatch, u64, usize), IngestError> for Decoder {
     fn anchor(&self) -> Anchor {
         Stage::Build.of("parquet")
     }
 
-    fn run(&mut self, &task: &usize, give: &mut dyn FnMut(Item<(RecordBatch, u64)>) -> bool) -> Result<()> {
+    fn run(&mut self, &task: &usize, give: &mut dyn FnMut(Item<(RecordBatch, u64, usize)>) -> bool) -> Result<()> {
         let tasks = Arc::clone(&self.tasks);
         let task = tasks.get(task).ok_or(IngestError::internal("a task of the Parquet reader has no row group"))?;
         self.decode(task, give)

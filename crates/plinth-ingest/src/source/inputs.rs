@@ -26,14 +26,44 @@ pub fn expand<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// As [`expand`].
 pub fn expand_as<P: AsRef<Path>>(inputs: &[P], told: Option<FileFormat>) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
+    Ok(find(inputs, told)?.into_iter().map(|file| file.path).collect())
+}
+
+/// A file, and the folder that was named: that of a pattern is the one before its first wildcard.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    root: PathBuf,
+}
+
+impl Found {
+    /// The names of the folders between the one that was named and the file.
+    pub(super) fn within(&self) -> impl Iterator<Item = &str> {
+        let below = self.path.strip_prefix(&self.root).unwrap_or(&self.path).parent();
+        below.into_iter().flat_map(Path::components).filter_map(|part| part.as_os_str().to_str())
+    }
+}
+
+/// As [`expand_as`], with the folder that each file was found in.
+///
+/// # Errors
+/// As [`expand`].
+pub(super) fn find<P: AsRef<Path>>(inputs: &[P], told: Option<FileFormat>) -> Result<Vec<Found>> {
+    let mut found = Vec::new();
     for input in inputs {
-        expand_one(input.as_ref(), told, &mut files)?;
+        let (mut files, input) = (Vec::new(), input.as_ref());
+        expand_one(input, told, &mut files)?;
+        let root: PathBuf = match input.is_dir() {
+            true => input.to_path_buf(),
+            false if input.exists() => input.parent().map(Path::to_path_buf).unwrap_or_default(),
+            false => input.components().take_while(|part| !is_pattern(part.as_ref())).collect(),
+        };
+        found.extend(files.into_iter().map(|path| Found { path, root: root.clone() }));
     }
     let mut seen = HashSet::new();
-    let mut unique = Vec::with_capacity(files.len());
-    for file in files {
-        let identity = file.canonicalize().map_err(|e| IngestError::os(&file, "open", e))?;
+    let mut unique = Vec::with_capacity(found.len());
+    for file in found {
+        let identity = file.path.canonicalize().map_err(|e| IngestError::os(&file.path, "open", e))?;
         if seen.insert(identity) {
             unique.push(file);
         }

@@ -4,7 +4,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::inputs::{STDIN, expand_as};
+use super::inputs::{STDIN, find};
+use super::partitions::Partitions;
 use crate::batch_source::BatchSource;
 use crate::error::{IngestError, Result};
 use crate::format::{FileFormat, of_name};
@@ -39,7 +40,9 @@ pub fn open_with<P: AsRef<Path>>(
         }
         return open_stream(stdin, options);
     }
-    let files = expand_as(inputs, options.format)?;
+    let found = find(inputs, options.format)?;
+    let partitions = if options.hive { Partitions::of(&found)? } else { None };
+    let files: Vec<PathBuf> = found.into_iter().map(|file| file.path).collect();
     if let Rejects::Collect { to, .. } = &options.rejects
         && let Ok(rejects) = to.canonicalize()
         && files.iter().any(|file| file.canonicalize().is_ok_and(|file| file == rejects))
@@ -48,6 +51,16 @@ pub fn open_with<P: AsRef<Path>>(
         return Err(IngestError::Option { what });
     }
     let format = one_format(&files, options.format)?;
+    match partitions {
+        None => open_files(files, format, options),
+        Some(partitions) => {
+            let inner = open_files(files, format, &partitions.options_of_files(options))?;
+            partitions.joined(inner, options.schema.as_ref(), options.ignore_extra)
+        }
+    }
+}
+
+fn open_files(files: Vec<PathBuf>, format: FileFormat, options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
     if format == FileFormat::Parquet {
         return open_parquet(files.into_iter().map(ParquetFile::new).collect(), options);
     }

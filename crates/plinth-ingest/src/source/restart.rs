@@ -112,6 +112,10 @@ impl BatchSource for Watched {
         self.inner.position()
     }
 
+    fn path(&self) -> Option<&Path> {
+        self.inner.path()
+    }
+
     fn rejects(&self) -> u64 {
         self.inner.rejects()
     }

@@ -90,6 +90,7 @@ pub(crate) struct Decoded {
     pub(crate) unknown: UnknownKeys,
     /// Bytes of the file as stored.
     pub(crate) stored: u64,
+    pub(crate) path: Arc<Path>,
 }
 
 /// What was decoded of a chunk and not handed on yet: rows and bad records go together, so both keep their order however
@@ -182,7 +183,8 @@ impl<'a> ChunkOutput<'a> {
     pub(crate) fn give_batch(&mut self, batch: Option<RecordBatch>, unknown: UnknownKeys) {
         let bytes = batch.as_ref().map_or(0, RecordBatch::get_array_memory_size) + std::mem::take(&mut self.bad_bytes);
         let (bad, stored) = (std::mem::take(&mut self.bad), self.stored.take().unwrap_or(0));
-        self.wanted = (self.give)(Item { bytes, value: Decoded { batch, bad, unknown, stored } });
+        self.wanted =
+            (self.give)(Item { bytes, value: Decoded { batch, bad, unknown, stored, path: Arc::from(self.path) } });
     }
 
     /// Whether the end of the chunk has anything to hand on: one without a row still says how far the reader has come.

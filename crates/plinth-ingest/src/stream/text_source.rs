@@ -1,6 +1,7 @@
 //! Text files as one stream of batches, of whichever format.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -22,6 +23,7 @@ pub(crate) type Started = (Arc<Plan>, Ahead<Decoded, IngestError>);
 pub(crate) struct TextSource {
     totals: Totals,
     position: Position,
+    path: Option<Arc<Path>>,
     plan: Arc<Plan>,
     ahead: Ahead<Decoded, IngestError>,
     rejects: Option<RejectsFile>,
@@ -49,6 +51,7 @@ impl TextSource {
         Ok(Self {
             totals: Totals { rows: None, bytes, files: inputs.len() as u64 },
             position: Position::default(),
+            path: None,
             plan,
             ahead,
             rejects,
@@ -75,6 +78,7 @@ impl BatchSource for TextSource {
             }
             if let Some(batch) = decoded.batch.filter(|batch| batch.num_rows() > 0) {
                 self.position.rows += batch.num_rows() as u64;
+                self.path = Some(decoded.path);
                 return Ok(Some(batch));
             }
         }
@@ -94,6 +98,10 @@ impl BatchSource for TextSource {
 
     fn position(&self) -> Position {
         self.position
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     fn rejects(&self) -> u64 {

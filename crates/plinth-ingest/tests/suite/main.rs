@@ -12,6 +12,7 @@ mod csv;
 mod dialects;
 mod json;
 mod parquet;
+mod partitions;
 mod profile;
 mod restart;
 mod roundtrip;
