@@ -1,4 +1,4 @@
-//! The tables of a session: files of a folder by their stems, and what statements register.
+//! The tables of a schema: files of a folder by their stems, views that its catalog keeps, and what statements register.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use datafusion::catalog::{SchemaProvider, TableProvider, UrlTableFactory};
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::datasource::TableType;
+use datafusion::datasource::ViewTable;
 use futures::future::BoxFuture;
 use plinth_datafusion::{FileOptions, PlinthTable, StoreTable, Stores, from_format};
 use plinth_rowstore::Table;
 use plinth_table::TableFolder;
 
-use super::engine;
+use super::{engine, views};
+use crate::catalog::{Catalog, NAME, View};
 use crate::error::SqlError;
 use plinth_core::sync::lock;
 use plinth_io::regular::kind_of;
@@ -20,13 +22,42 @@ use plinth_io::regular::kind_of;
 /// Files other than Plinth's that are tables of a folder.
 const OTHER_EXTENSIONS: [&str; 3] = ["parquet", "csv", "json"];
 
-/// A schema whose tables are the files of a folder. The folder is listed anew each time, so that files that come and go
-/// are seen; open tables are kept while their files stay as they were.
-pub(crate) struct Database {
-    folder: Option<PathBuf>,
+/// The schema of a folder that is given by `--db`, and of none.
+pub(crate) const PUBLIC: &str = "public";
+
+/// Plans a view: its name with that of its schema, and the view.
+pub(crate) type PlanView = Arc<dyn Fn(String, View) -> BoxFuture<'static, Result<ViewTable>> + Send + Sync>;
+
+/// What schemas of a session share.
+pub(crate) struct Shared {
     options: FileOptions,
     stores: Arc<Stores>,
     path_tables: OnceLock<Arc<dyn UrlTableFactory>>,
+    plan_view: OnceLock<PlanView>,
+}
+
+impl Shared {
+    /// How files are opened and written.
+    pub(crate) fn new(options: FileOptions, stores: Arc<Stores>) -> Self {
+        Self { options, stores, path_tables: OnceLock::new(), plan_view: OnceLock::new() }
+    }
+
+    /// Tells how to open files other than Plinth's, and views. Said once, by the session that owns this.
+    pub(crate) fn complete(&self, tables: Arc<dyn UrlTableFactory>, view: PlanView) {
+        let _ = self.path_tables.set(tables);
+        let _ = self.plan_view.set(view);
+    }
+}
+
+/// A schema whose tables are the files of a folder. The folder is listed anew each time, so that files that come and go
+/// are seen; open tables are kept while their files stay as they were.
+pub(crate) struct Database {
+    /// Its name.
+    schema: String,
+    folder: Option<PathBuf>,
+    /// What is kept beside the tables: of this schema and of the others.
+    catalog: Option<Arc<Catalog>>,
+    shared: Arc<Shared>,
     registered: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
     /// Files and folders from elsewhere.
     named: Mutex<BTreeMap<String, Entry>>,
@@ -44,6 +75,8 @@ pub(crate) enum Entry {
     Store(PathBuf),
     /// Another file.
     Other(PathBuf),
+    /// A view that the catalog keeps.
+    View(View),
     /// Several things of equal right.
     Ambiguous(Vec<PathBuf>),
 }
@@ -55,8 +88,8 @@ impl std::fmt::Debug for Database {
 }
 
 impl Database {
-    /// The tables of a folder, or of none, and how their files are opened and written.
-    pub(crate) fn new(folder: Option<&Path>, options: FileOptions, stores: Arc<Stores>) -> Result<Self, SqlError> {
+    /// The tables of a folder, or of none.
+    pub(crate) fn new(folder: Option<&Path>, shared: Arc<Shared>) -> Result<Self, SqlError> {
         let folder = match folder {
             Some(folder) => {
                 let absolute = folder
@@ -67,8 +100,10 @@ impl Database {
             }
             None => None,
         };
-        let (path_tables, registered, open) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Ok(Self { folder, options, stores, path_tables, registered, named: Mutex::default(), open })
+        let catalog = folder.clone().map(|folder| Arc::new(Catalog::of(folder)));
+        // For its errors: a folder whose catalog can't be read is not one without.
+        catalog.as_ref().map(|catalog| catalog.read()).transpose()?;
+        Ok(Self::of(PUBLIC, folder, catalog, shared))
     }
 
     /// Makes a file or a folder a table of this name, whose rows are read as they are when a statement begins.
@@ -86,10 +121,25 @@ impl Database {
         Ok(())
     }
 
-    /// Tells how to open files other than Plinth's.
-    pub(crate) fn set_path_tables(&self, tables: Arc<dyn UrlTableFactory>) {
-        // Set once, by the session that owns this.
-        let _ = self.path_tables.set(tables);
+    /// Another schema of the same catalog.
+    pub(crate) fn schema(&self, name: &str) -> Option<Self> {
+        let folder = self.folder.as_ref()?.join(name);
+        Some(Self::of(name, Some(folder), self.catalog.clone(), Arc::clone(&self.shared)))
+    }
+
+    fn of(schema: &str, folder: Option<PathBuf>, catalog: Option<Arc<Catalog>>, shared: Arc<Shared>) -> Self {
+        let (registered, named, open) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { schema: schema.to_owned(), folder, catalog, shared, registered, named, open }
+    }
+
+    /// What the folder keeps beside its tables.
+    pub(crate) fn catalog(&self) -> Option<&Arc<Catalog>> {
+        self.catalog.as_ref()
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.schema
     }
 
     /// The folder new tables go to.
@@ -113,6 +163,11 @@ impl Database {
         }
     }
 
+    /// Whether what the session alone knows does not count: the text of a view means what is kept.
+    fn is_hidden(&self) -> bool {
+        self.folder.is_some() && views::is_planning()
+    }
+
     /// Whether a statement registered this name.
     pub(crate) fn is_registered(&self, name: &str) -> bool {
         lock(&self.registered).contains_key(name)
@@ -123,6 +178,7 @@ impl Database {
         let paths = match self.find(name)? {
             Some(Entry::Plinth(paths) | Entry::Ambiguous(paths)) => paths,
             Some(Entry::Folder(path) | Entry::Other(path)) => vec![path],
+            Some(Entry::View(_)) => return exec_err!("DROP TABLE {name}: is a view: DROP VIEW {name}"),
             Some(Entry::Store(_)) | None => return Ok(()),
         };
         let first = paths.first().map(|p| p.display().to_string()).unwrap_or_default();
@@ -136,10 +192,13 @@ impl Database {
         Ok(folders.filter_map(|entry| if let Entry::Store(folder) = entry { Some(folder) } else { None }).collect())
     }
 
-    fn entries(&self) -> Result<BTreeMap<String, Entry>> {
-        let named = lock(&self.named).clone();
+    /// All that the folder has, by name.
+    pub(crate) fn entries(&self) -> Result<BTreeMap<String, Entry>> {
         let mut entries = BTreeMap::new();
-        let Some(folder) = &self.folder else { return Ok(named) };
+        let (Some(folder), Some(catalog)) = (&self.folder, &self.catalog) else {
+            return Ok(lock(&self.named).clone());
+        };
+        let contents = catalog.read()?;
         let mut others: Vec<(String, PathBuf)> = Vec::new();
         for path in list(folder)? {
             let Some(stem) = path.file_stem().and_then(|s| s.to_str()).map(str::to_owned) else { continue };
@@ -147,6 +206,10 @@ impl Database {
             if path.is_dir() {
                 // The name of a folder has no extension to leave out.
                 let name = path.file_name().and_then(|n| n.to_str()).unwrap_or(&stem).to_owned();
+                // Of a schema, the folder is no table.
+                if self.schema == PUBLIC && contents.schemas.contains(&name) {
+                    continue;
+                }
                 if Table::is_table(&path) {
                     add(&mut entries, name, &path, Entry::Store(path.clone()));
                 } else if TableFolder::new(&path).has_files().map_err(from_format)? {
@@ -165,13 +228,27 @@ impl Database {
                 add(&mut entries, stem, &path, Entry::Other(path.clone()));
             }
         }
-        entries.extend(named);
+        for name in contents.views_of(&self.schema) {
+            if let Some((name, view)) = contents.view(&self.schema, name) {
+                add(&mut entries, name.clone(), &catalog.folder().join(NAME), Entry::View(view.clone()));
+            }
+        }
+        if !self.is_hidden() {
+            entries.extend(lock(&self.named).clone());
+        }
         Ok(entries)
     }
 
     async fn open(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if let Some(table) = lock(&self.registered).get(name) {
-            return Ok(Some(Arc::clone(table)));
+        let registered = lock(&self.registered).get(name).map(Arc::clone);
+        match registered {
+            Some(table) if !self.is_hidden() => return Ok(Some(table)),
+            Some(_) if self.find(name)?.is_none() => {
+                return exec_err!(
+                    "{name} is known to this session alone, a view is kept: CREATE TEMP VIEW makes one for the session"
+                );
+            }
+            _ => {}
         }
         let before = lock(&self.open).get(name).cloned();
         let unchanged = |table: &Arc<PlinthTable>, folder: Option<&Path>, file: Option<&Path>| {
@@ -186,17 +263,25 @@ impl Database {
                 return exec_err!("table {name:?} may be any of {}: name the file instead", paths.join(", "));
             }
             Some(Entry::Other(path)) => {
-                let Some(tables) = self.path_tables.get() else { return Ok(None) };
+                let Some(tables) = self.shared.path_tables.get() else { return Ok(None) };
                 return tables.try_new(&path.display().to_string()).await;
             }
-            Some(Entry::Store(folder)) => return Ok(Some(Arc::new(StoreTable::open(&self.stores, &folder)?))),
+            Some(Entry::Store(folder)) => {
+                return Ok(Some(Arc::new(StoreTable::open(&self.shared.stores, &folder)?)));
+            }
+            Some(Entry::View(view)) => {
+                let Some(plan) = self.shared.plan_view.get() else { return Ok(None) };
+                let shown = if self.schema == PUBLIC { name.to_owned() } else { format!("{}.{name}", self.schema) };
+                let planned = plan(shown.clone(), view).await;
+                return Ok(Some(Arc::new(planned.map_err(|error| views::unreadable(&shown, error))?)));
+            }
             Some(Entry::Folder(folder)) => match before {
                 Some(table) if unchanged(&table, Some(&folder), None) => table,
-                before => engine::open_folder(folder, before.as_deref(), &self.options)?,
+                before => engine::open_folder(folder, before.as_deref(), &self.shared.options)?,
             },
             Some(Entry::Plinth(files)) => match before {
                 Some(table) if unchanged(&table, None, files.first().map(PathBuf::as_path)) => table,
-                _ => engine::open(files, &self.options)?,
+                _ => engine::open(files, &self.shared.options)?,
             },
         };
         lock(&self.open).insert(name.to_owned(), Arc::clone(&table));
@@ -238,16 +323,15 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>> {
 fn add(entries: &mut BTreeMap<String, Entry>, name: String, path: &Path, entry: Entry) {
     let entry = match entries.remove(&name) {
         None => entry,
-        Some(Entry::Ambiguous(mut paths)) => {
+        Some(known) => {
+            let mut paths = match known {
+                Entry::Plinth(paths) | Entry::Ambiguous(paths) => paths,
+                Entry::Other(first) | Entry::Folder(first) | Entry::Store(first) => vec![first],
+                // Added last, once each.
+                Entry::View(_) => Vec::new(),
+            };
             paths.push(path.to_path_buf());
             Entry::Ambiguous(paths)
-        }
-        Some(Entry::Other(first) | Entry::Folder(first) | Entry::Store(first)) => {
-            Entry::Ambiguous(vec![first, path.to_path_buf()])
-        }
-        Some(Entry::Plinth(files)) => {
-            let first = files.into_iter().next().unwrap_or_default();
-            Entry::Ambiguous(vec![first, path.to_path_buf()])
         }
     };
     entries.insert(name, entry);
@@ -271,7 +355,9 @@ impl SchemaProvider for Database {
         let registered = lock(&self.registered).get(name).map(|table| table.table_type());
         let result = match registered {
             Some(table_type) => Ok(Some(table_type)),
-            None => self.find(name).map(|entry| entry.map(|_| TableType::Base)),
+            None => self.find(name).map(|entry| {
+                entry.map(|entry| if matches!(entry, Entry::View(_)) { TableType::View } else { TableType::Base })
+            }),
         };
         Box::pin(std::future::ready(result))
     }

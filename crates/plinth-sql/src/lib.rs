@@ -17,9 +17,10 @@
 //! The engine below is DataFusion; [`Session::context`] gives what it knows. What SQL means where the engine answers otherwise is a
 //! matter of rules here (`meaning`, `numbers`; docs/design/sql-exactness.md).
 
-mod asked;
+mod catalog;
 mod cut;
 mod database;
+mod ddl;
 mod dense;
 mod depth;
 mod each;
@@ -42,13 +43,16 @@ mod profiles;
 mod read;
 mod rows;
 mod run;
+mod rewriter;
 mod runtime;
+mod schemas;
 mod session;
 mod show;
 mod source;
 mod statements;
 mod stop;
 mod types;
+mod views;
 mod watch;
 
 pub use database::expect_folder;

@@ -11,6 +11,7 @@ mod indexes;
 mod insert;
 mod merge;
 mod query;
+mod returning;
 mod tables;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
@@ -26,6 +27,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use arrow_schema::{DataType, SchemaRef};
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::{Result, exec_err};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
@@ -44,6 +46,8 @@ use query::{column, last, named, quoted};
 pub(crate) enum Done {
     /// It changed so many rows.
     Rows(u64),
+    /// What it was to answer of the rows that it changed.
+    Returned(SendableRecordBatchStream),
     /// It has none to tell of.
     Nothing,
 }
@@ -61,7 +65,7 @@ impl Session {
     /// Runs a statement if it is one about writable tables or transactions.
     pub(crate) async fn change_rows(&self, statement: &Statement, params: &Params) -> Result<Option<Done>> {
         let Statement::Statement(statement) = statement else { return Ok(None) };
-        let rows = match statement.as_ref() {
+        let done = match statement.as_ref() {
             ast::Statement::StartTransaction { .. }
             | ast::Statement::Commit { .. }
             | ast::Statement::Rollback { .. } => return self.transaction(statement).await.map(Some),
@@ -82,7 +86,7 @@ impl Session {
             }
             ast::Statement::Merge(merge) => {
                 let Some((target, alias)) = self.target_of(&merge.table).await? else { return Ok(None) };
-                self.merge(target, alias, merge.clone(), params).await?
+                Done::Rows(self.merge(target, alias, merge.clone(), params).await?)
             }
             ast::Statement::Prepare { name, statement: inner, .. } => {
                 return self.prepare(name, statement, inner).await;
@@ -102,7 +106,7 @@ impl Session {
             }
             _ => return Ok(None),
         };
-        Ok(Some(Done::Rows(rows)))
+        Ok(Some(done))
     }
 
     /// Refuses what a ROLLBACK would not take back.

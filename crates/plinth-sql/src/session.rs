@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use datafusion::catalog::{
-    CatalogProvider, CatalogProviderList, DynamicFileCatalog, MemoryCatalogProvider, MemoryCatalogProviderList,
-    MemorySchemaProvider, UrlTableFactory,
+    CatalogProvider, CatalogProviderList, DynamicFileCatalog, MemoryCatalogProviderList, MemorySchemaProvider,
+    UrlTableFactory,
 };
+use datafusion::common::exec_err;
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::provider::DefaultTableFactory;
 use datafusion::execution::FunctionRegistry;
@@ -30,13 +31,15 @@ use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
 use plinth_io::{Io, IoOptions, MemoryBudget};
 
-use crate::database::Database;
+use crate::database::{Database, PUBLIC, Shared};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::kept::{Kept, Variable};
 use crate::profiles::Profiles;
+use crate::rewriter::Rewriter;
+use crate::schemas::{CATALOG, Schemas};
 use crate::watch::{Done, Watch};
-use crate::{cut, dense, engine, joins, meaning, names, numbers, overflow, read, types};
+use crate::{cut, dense, engine, joins, meaning, names, numbers, overflow, read, types, views};
 
 /// Most bytes that a sort sets aside for merging what it spilled.
 const SORT_MERGING: usize = 10 << 20;
@@ -104,6 +107,7 @@ impl Default for SessionOptions {
 pub struct Session {
     pub(crate) context: SessionContext,
     pub(crate) database: Arc<Database>,
+    pub(crate) schemas: Arc<Schemas>,
     pub(crate) files: FileOptions,
     pub(crate) stores: Arc<Stores>,
     /// What statements read beside the tables that they name.
@@ -111,7 +115,7 @@ pub struct Session {
     /// Prepared statements, as they were written.
     pub(crate) prepared: Mutex<HashMap<String, ast::Statement>>,
     /// Macros and variables.
-    pub(crate) kept: Kept,
+    pub(crate) kept: Arc<Kept>,
     watch: Arc<Watch>,
     pub(crate) profiles: Arc<Profiles>,
     pub(crate) threads: usize,
@@ -142,21 +146,20 @@ impl Session {
             writer: writer.charged_to(&budget, options.memory / 4, options.threads),
         };
         let stores = Arc::new(Stores::sharing(engine::store_options(&files, options.memory), options.tables.clone()));
-        let database = Arc::new(Database::new(options.db.as_deref(), files.clone(), Arc::clone(&stores))?);
-        let schema = MemoryCatalogProvider::new();
-        schema.register_schema("public", Arc::clone(&database) as _)?;
+        let shared = Arc::new(Shared::new(files.clone(), Arc::clone(&stores)));
+        let database = Arc::new(Database::new(options.db.as_deref(), Arc::clone(&shared))?);
+        let schemas = Arc::new(Schemas::new(Arc::clone(&database)));
         let scratch = Arc::new(MemorySchemaProvider::new());
-        schema.register_schema(names::SCRATCH, Arc::clone(&scratch) as _)?;
+        schemas.register_schema(names::SCRATCH, Arc::clone(&scratch) as _)?;
         let catalogs = MemoryCatalogProviderList::new();
-        catalogs.register_catalog("datafusion".to_owned(), Arc::new(schema));
+        catalogs.register_catalog(CATALOG.to_owned(), Arc::clone(&schemas) as _);
         let by_path = Arc::new(DynamicListTableFactory::new(SessionStore::new()));
         let ahead_bytes = usize::try_from(options.memory / 8).unwrap_or(usize::MAX).min(AHEAD);
         let reader = read::ReadFunctions { threads: options.threads, ahead_bytes };
         let text = reader.within(SourceOptions::default());
         let tables: Arc<dyn UrlTableFactory> =
             engine::path_tables(Arc::new(engine::Naming(Arc::clone(&by_path) as _)), files.clone(), text, &stores);
-        database.set_path_tables(Arc::clone(&tables));
-        let catalogs = Arc::new(DynamicFileCatalog::new(Arc::new(catalogs), tables));
+        let catalogs = Arc::new(DynamicFileCatalog::new(Arc::new(catalogs), Arc::clone(&tables)));
 
         // What each sort sets aside for merging must leave room to sort in: several run side by side.
         let merging = usize::try_from(options.memory / 64).unwrap_or(usize::MAX) / options.threads.max(1);
@@ -170,7 +173,7 @@ impl Session {
             .with_target_partitions(options.threads)
             .with_batch_size(batch_rows(options))
             .with_create_default_catalog_and_schema(false)
-            .with_default_catalog_and_schema("datafusion", "public")
+            .with_default_catalog_and_schema(CATALOG, PUBLIC)
             .with_information_schema(true)
             // Without, a time stamp with a zone would be one of none.
             .set_str("datafusion.execution.time_zone", "UTC")
@@ -227,7 +230,7 @@ impl Session {
         meaning::register(&mut state)?;
         state.register_relation_planner(Arc::new(reader))?;
         state.register_udf(Arc::new(numbers::Number::default().into()))?;
-        let kept = Kept::default();
+        let kept = Arc::<Kept>::default();
         state.register_udf(Arc::new(Variable::new(&kept.variables).into()))?;
         for function in plinth_datafusion::scalar_functions() {
             state.register_udf(Arc::new(function))?;
@@ -248,10 +251,32 @@ impl Session {
         state.table_factories_mut().insert("PLINTH".to_owned(), Arc::new(DefaultTableFactory::new()));
         let context = SessionContext::new_with_state(state);
         by_path.session_store().with_state(context.state_weak_ref());
+        let (state, kept_too) = (context.state_weak_ref(), Arc::clone(&kept));
+        let plan_view = move |shown, view| -> futures::future::BoxFuture<'static, _> {
+            let rewriter = state.upgrade().map(|state| Rewriter::new(state, Arc::clone(&kept_too)));
+            Box::pin(async move {
+                let Some(rewriter) = rewriter else { return exec_err!("the session is over") };
+                views::plan(rewriter, shown, view).await
+            })
+        };
+        shared.complete(tables, Arc::new(plan_view));
         let profiles = Arc::<Profiles>::default();
         context.register_udtf("plinth_profile", Arc::clone(&profiles) as _);
         let (prepared, threads, interrupt) = (Mutex::default(), options.threads, options.interrupt.clone());
-        Ok(Self { context, database, files, stores, scratch, prepared, kept, watch, profiles, threads, interrupt })
+        Ok(Self {
+            context,
+            database,
+            schemas,
+            files,
+            stores,
+            scratch,
+            prepared,
+            kept,
+            watch,
+            profiles,
+            threads,
+            interrupt,
+        })
     }
 
     /// The engine's session: its tables and functions.

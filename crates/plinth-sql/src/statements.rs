@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{SchemaError, TableReference, exec_err};
+use datafusion::common::{TableReference, exec_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
@@ -23,16 +23,18 @@ use plinth_core::text::{nearest, spelled};
 use plinth_format::WriterOptions;
 use plinth_io::regular;
 
-use super::database::Entry;
+use super::catalog::Catalog;
+use super::database::{Database, Entry, PUBLIC};
+use super::ddl::{Defined, refuse_constraints};
 use super::meaning::{check_using, resolve_windows};
 use super::names::normal;
 use super::numbers::keep_digits;
 use super::params::types_of;
 use super::rows::{Created, Done, constraints, refuse_options};
 use super::{Params, Session, depth, engine, planning, show};
-use crate::asked::Rewritten;
 use crate::error::{ErrorKind, Result, SqlError, near_path};
 use crate::interrupt::Interrupt;
+use crate::rewriter::{Rewritten, first_unless_told, is_unknown_name, may_be_lenient};
 
 /// Splits a text into statements.
 ///
@@ -59,6 +61,13 @@ fn take_cluster(statement: &mut Statement) -> Result<Vec<String>, DataFusionErro
         }
     }
     Ok(names)
+}
+
+/// Takes TEMP out of a CREATE TABLE, which DataFusion refuses: whether it was there.
+fn take_temporary(statement: &mut Statement) -> bool {
+    let Statement::Statement(statement) = statement else { return false };
+    let ast::Statement::CreateTable(create) = statement.as_mut() else { return false };
+    std::mem::take(&mut create.temporary)
 }
 
 /// What has become of a statement: nothing yet, or all that it does but for handing over its rows.
@@ -106,12 +115,8 @@ impl Session {
             return Ok(BTreeMap::new());
         }
         self.stores.begin_statement();
-        let Rewritten { mut statement, .. } =
-            self.rewritten(statement, false).await.map_err(|e| self.explain_missing(e))?;
-        keep_digits(&mut statement);
-        resolve_windows(&mut statement)?;
-        let plan =
-            planning::logical(&mut self.context.state(), statement).await.map_err(|e| self.explain_missing(e))?;
+        let planned = self.rewriter().planned(statement).await;
+        let (_, plan) = planned.map_err(|e| self.explain_missing(e))?;
         let types = types_of(&plan)?.into_iter();
         Ok(types.map(|(id, data_type)| (id.trim_start_matches('$').to_owned(), data_type)).collect())
     }
@@ -122,18 +127,26 @@ impl Session {
         if let Some(prepared) = self.prepared_statement(&statement)? {
             statement = prepared;
         }
+        if let Some(defined) = self.define(&statement).await.map_err(|e| self.explain_missing(e))? {
+            return Ok(Planned::Done(match defined {
+                Defined::Done => count_stream(None)?,
+                Defined::Text(texts) => text_stream(texts)?,
+            }));
+        }
         show::rewrite(&mut statement)?;
         check_using(&statement)?;
         if self.keep(&statement).await? {
             return Ok(Planned::Done(count_stream(None)?));
         }
+        let temporary = take_temporary(&mut statement);
+        let cluster = take_cluster(&mut statement)?;
+        let rewriter = self.rewriter();
         let written = may_be_lenient(&statement).then(|| statement.clone());
-        let rewritten = self.rewritten(statement, false).await;
+        let rewritten = rewriter.rewritten(statement, false).await;
         let (mut statement, in_order) = match (rewritten, &written) {
             (Ok(Rewritten { statement, in_order }), _) => (statement, in_order),
-            // A name within a form may be an alias, or differ in case.
             (Err(error), Some(written)) if is_unknown_name(&error) => {
-                match self.rewritten(written.clone(), true).await {
+                match rewriter.rewritten(written.clone(), true).await {
                     Ok(Rewritten { statement, in_order }) => (statement, in_order),
                     Err(other) => return Err(self.explain_missing(first_unless_told(error, other))),
                 }
@@ -146,15 +159,15 @@ impl Session {
         resolve_windows(&mut statement)?;
         match self.change_rows(&statement, params).await.map_err(|e| self.explain_missing(e))? {
             Some(Done::Rows(rows)) => return Ok(Planned::Done(count_stream(Some(rows))?)),
+            Some(Done::Returned(rows)) => return Ok(Planned::Done(rows)),
             Some(Done::Nothing) => return Ok(Planned::Done(count_stream(None)?)),
             None => {}
         }
-        let cluster = take_cluster(&mut statement)?;
-        let mut state = self.state_in(in_order);
-        let plan = match (planning::logical(&mut state, statement).await, written) {
-            (Ok(plan), _) => plan,
-            (Err(error), Some(written)) if is_unknown_name(&error) => match self.leniently(&mut state, written).await {
-                Ok(plan) => plan,
+        let mut state = rewriter.state_in(in_order);
+        let (state, plan) = match (planning::logical(&mut state, statement).await, written) {
+            (Ok(plan), _) => (state, plan),
+            (Err(error), Some(written)) if is_unknown_name(&error) => match rewriter.plan(written, true).await {
+                Ok(planned) => planned,
                 Err(other) => return Err(self.explain_missing(first_unless_told(error, other))),
             },
             (Err(error), _) => return Err(self.explain_missing(error)),
@@ -180,7 +193,10 @@ impl Session {
             _ => {}
         }
         let done = match plan {
-            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if self.is_file_table(&create.name) => {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if temporary && cluster.is_empty() => {
+                count_stream(self.create_temporary(create).await?)?
+            }
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if self.file_tables(&create.name)?.is_some() => {
                 self.create_table(create, cluster).await?
             }
             _ if !cluster.is_empty() => {
@@ -188,13 +204,23 @@ impl Session {
                     "CLUSTER BY: only tables of files have an order; open a folder of tables (--db)",
                 ));
             }
-            LogicalPlan::Ddl(DdlStatement::DropTable(drop)) if self.is_file_table(&drop.name) => {
-                if let Some(Entry::Store(folder)) = self.database.find(drop.name.table())? {
-                    self.drop_store(&folder).await?;
-                    return Ok(Planned::Done(count_stream(None)?));
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
+                refuse_constraints(
+                    &format!("CREATE TABLE {}", create.name),
+                    create.constraints.iter().next().is_some(),
+                )?;
+                let plan = LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create));
+                self.context.execute_logical_plan(plan).await?.execute_stream().await?
+            }
+            LogicalPlan::Ddl(DdlStatement::DropTable(drop)) => {
+                if let Some(database) = self.file_tables(&drop.name)? {
+                    if let Some(Entry::Store(folder)) = database.find(drop.name.table())? {
+                        self.drop_store(&folder).await?;
+                        return Ok(Planned::Done(count_stream(None)?));
+                    }
+                    // DataFusion swallows the refusal, and with IF EXISTS reports success.
+                    database.refuse_drop(drop.name.table())?;
                 }
-                // DataFusion swallows the refusal, and with IF EXISTS reports success.
-                self.database.refuse_drop(drop.name.table())?;
                 let plan = LogicalPlan::Ddl(DdlStatement::DropTable(drop));
                 self.context.execute_logical_plan(plan).await?.execute_stream().await?
             }
@@ -211,14 +237,6 @@ impl Session {
         Ok(Planned::Done(done))
     }
 
-    /// Plans a statement some of whose names no column has.
-    async fn leniently(&self, state: &mut SessionState, written: Statement) -> Result<LogicalPlan, DataFusionError> {
-        let Rewritten { mut statement, .. } = self.rewritten(written, true).await?;
-        keep_digits(&mut statement);
-        resolve_windows(&mut statement)?;
-        planning::logical(state, statement).await
-    }
-
     /// Partitions get neighbouring rows, so that what is written keeps their order, rather than batches in turn.
     fn state_for_writing(&self) -> SessionState {
         let mut state = self.context.state();
@@ -226,12 +244,10 @@ impl Session {
         state
     }
 
-    fn is_file_table(&self, name: &TableReference) -> bool {
-        let default = |part: Option<&str>, expected: &str| part.is_none_or(|part| part == expected);
-        self.database.folder().is_some()
-            && default(name.catalog(), "datafusion")
-            && default(name.schema(), "public")
-            && !self.database.is_registered(name.table())
+    /// The schema of a folder whose table a name is, or would be. None if a table of the session has the name.
+    fn file_tables(&self, name: &TableReference) -> Result<Option<Arc<Database>>, DataFusionError> {
+        let database = self.database_of(&self.resolved(name.clone()))?;
+        Ok(database.filter(|database| !database.is_registered(name.table())))
     }
 
     /// `CREATE TABLE name AS SELECT`: DataFusion would gather all rows in memory; they go straight into a file here.
@@ -246,27 +262,37 @@ impl Session {
             if_not_exists,
             or_replace,
             constraints: declared,
-            temporary,
+            temporary: _,
             column_defaults,
         } = create;
-        let name = name.table();
-        if temporary {
-            return exec_err!("CREATE TEMPORARY TABLE {name}: not supported");
-        }
+        let Some(database) = self.file_tables(&name)? else {
+            return exec_err!("CREATE TABLE {name}: the schema is gone");
+        };
+        let reference = self.resolved(name);
+        let name = reference.table.as_ref();
         if !column_defaults.is_empty() {
             return exec_err!("CREATE TABLE {name}: defaults are not supported");
         }
         let created = Created { cluster, ..constraints(name, &declared, input.schema().as_arrow())? };
         let ordered = !(created.key.is_empty() && created.unique.is_empty() && created.cluster.is_empty());
         let store = ordered || matches!(input.as_ref(), LogicalPlan::EmptyRelation(_));
-        let Some(path) = self.database.folder().and_then(|folder| file_of(folder, name)) else {
+        let Some(path) = database.folder().and_then(|folder| file_of(folder, name)) else {
             return exec_err!("CREATE TABLE {name:?}: the name can't be that of a file");
         };
-        match (self.database.find(name)?, if_not_exists, or_replace) {
+        let is_schema = |catalog: &Arc<Catalog>| {
+            catalog.read().map(|contents| database.name() == PUBLIC && contents.schemas.contains(name))
+        };
+        if database.catalog().map(is_schema).transpose()?.unwrap_or_default() {
+            return exec_err!("CREATE TABLE {name}: there is a schema of this name, whose folder it would be");
+        }
+        match (database.find(name)?, if_not_exists, or_replace) {
             (Some(_), true, true) => {
                 return exec_err!("CREATE TABLE {name}: IF NOT EXISTS and OR REPLACE exclude each other");
             }
             (Some(_), true, false) => return count_stream(None),
+            (Some(Entry::View(_)), ..) => {
+                return exec_err!("CREATE TABLE {name}: there is a view of this name; DROP VIEW first");
+            }
             (Some(_), false, false) => {
                 return exec_err!("CREATE TABLE {name}: already exists; CREATE OR REPLACE TABLE replaces it");
             }
@@ -282,7 +308,7 @@ impl Session {
         check_unique_columns(name, &input)?;
         if store {
             let folder = path.with_extension("");
-            return count_stream(self.create_store(name, &folder, created, Arc::unwrap_or_clone(input)).await?);
+            return count_stream(self.create_store(&reference, &folder, created, Arc::unwrap_or_clone(input)).await?);
         }
         let frame = DataFrame::new(self.state_for_writing(), Arc::unwrap_or_clone(input));
         let context = frame.task_ctx();
@@ -328,30 +354,6 @@ impl Session {
             None => text,
         }
     }
-}
-
-/// Whether a statement is one of rows, whose names may be aliases or differ in case.
-fn may_be_lenient(statement: &Statement) -> bool {
-    match statement {
-        Statement::Statement(inner) => {
-            matches!(
-                inner.as_ref(),
-                ast::Statement::Query(_) | ast::Statement::CreateTable(_) | ast::Statement::CreateView(_)
-            )
-        }
-        Statement::Explain(explain) => may_be_lenient(&explain.statement),
-        Statement::CopyTo(_) => true,
-        _ => false,
-    }
-}
-
-fn is_unknown_name(error: &DataFusionError) -> bool {
-    matches!(error.find_root(), DataFusionError::SchemaError(schema, _) if matches!(schema.as_ref(), SchemaError::FieldNotFound { .. }))
-}
-
-/// Of two errors about a name the first, unless the other says why it means nothing.
-fn first_unless_told(first: DataFusionError, other: DataFusionError) -> DataFusionError {
-    if matches!(other.find_root(), DataFusionError::Plan(_)) { other } else { first }
 }
 
 /// Settings by the names that DuckDB has for them.
@@ -461,6 +463,14 @@ fn count_stream(rows: Option<u64>) -> Result<SendableRecordBatchStream, DataFusi
     let schema = batch.schema();
     let batches = futures::stream::iter(rows.map(|_| Ok(batch)));
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+}
+
+/// A row of texts, each under its heading.
+fn text_stream(texts: Vec<(&'static str, String)>) -> Result<SendableRecordBatchStream, DataFusionError> {
+    let columns = texts.into_iter().map(|(name, text)| (name, Arc::new(StringArray::from(vec![text])) as ArrayRef));
+    let batch = RecordBatch::try_from_iter(columns)?;
+    let schema = batch.schema();
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(batch)]))))
 }
 
 /// Refuses statements that would change tables in place, wherever in a plan they stand (`EXPLAIN ANALYZE` runs them too).

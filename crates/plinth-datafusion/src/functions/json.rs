@@ -64,7 +64,7 @@ fn check(text: &str) -> Result<()> {
 }
 
 /// The document of a row and, of all rows or of this, the path in it.
-fn part<'a>(args: &'a [ArrayRef], row: usize) -> Result<Option<&'a str>> {
+fn part(args: &[ArrayRef], row: usize) -> Result<Option<&str>> {
     let [documents, rest @ ..] = args else { return exec_err!("JSON: takes a text") };
     let documents = documents.as_string::<i32>();
     if documents.is_null(row) {

@@ -1,20 +1,22 @@
 //! UPDATE and DELETE.
 
+use arrow_array::RecordBatch;
 use datafusion::common::{Result, exec_err};
 use datafusion::sql::sqlparser::ast::{
-    Delete, Expr, FromTable, Ident, TableFactor, TableWithJoins, Update, UpdateTableFromKind,
+    Delete, Expr, FromTable, Ident, SelectItem, TableFactor, TableWithJoins, Update, UpdateTableFromKind,
 };
 
 use super::query::{alone, assigned, column, named, select};
+use super::returning::done;
 use super::write::{Changes, keys_of, rows_of};
-use super::{Target, refuse};
+use super::{Done, Target, refuse};
 use crate::{Params, Session};
 
 impl Session {
     /// UPDATE: the rows as they are to be, beside what tells those that they replace.
-    pub(super) async fn update(&self, target: Target, alias: Ident, update: Update, params: &Params) -> Result<u64> {
+    pub(super) async fn update(&self, target: Target, alias: Ident, update: Update, params: &Params) -> Result<Done> {
         let statement = format!("UPDATE {}", target.name);
-        refuse(&statement, update.returning.is_some() || update.output.is_some(), "RETURNING")?;
+        refuse(&statement, update.output.is_some(), "OUTPUT (RETURNING is)")?;
         refuse(&statement, update.or.is_some(), "OR")?;
         refuse(&statement, !update.order_by.is_empty() || update.limit.is_some(), "ORDER BY and LIMIT")?;
         refuse(&statement, !update.table.joins.is_empty(), "a join before SET (FROM after SET joins)")?;
@@ -23,7 +25,7 @@ impl Session {
             Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) => tables,
         };
         let set = assigned(update.assignments)?;
-        self.replace_rows(&statement, target, &alias, set, others, update.selection, params).await
+        self.replace_rows(&statement, target, &alias, set, others, update.selection, update.returning, params).await
     }
 
     /// Replaces the rows that are selected.
@@ -36,8 +38,9 @@ impl Session {
         set: Vec<(String, Expr)>,
         others: Vec<TableWithJoins>,
         selection: Option<Expr>,
+        returning: Option<Vec<SelectItem>>,
         params: &Params,
-    ) -> Result<u64> {
+    ) -> Result<Done> {
         let writing = self.stores.write(target.table.folder())?;
         let (old, types) = target.row_columns()?;
         let scratch = self.scratch(target.stored()?)?;
@@ -51,6 +54,11 @@ impl Session {
         let gathered = self.gather(stream).await?;
         drop(scratch);
         let (rows, count, schema, statement) = (gathered.rows, old.len(), target.schema(), statement.to_owned());
+        let new = || {
+            let rows = |batch: &RecordBatch| rows_of(&statement, batch, count..batch.num_columns(), &schema);
+            gathered.batches.iter().map(rows).collect()
+        };
+        let answer = self.returned(&target, alias, returning, new, params).await?;
         self.apply(writing, gathered, move |batches, transaction| {
             let mut changes = Changes { once: true, ..Changes::default() };
             for batch in batches {
@@ -61,16 +69,25 @@ impl Session {
             Ok(rows)
         })
         .await
+        .map(|rows| done(answer, rows))
     }
 
     /// DELETE: what tells the rows that go.
-    pub(super) async fn delete(&self, target: Target, alias: Ident, delete: Delete, params: &Params) -> Result<u64> {
+    pub(super) async fn delete(&self, target: Target, alias: Ident, delete: Delete, params: &Params) -> Result<Done> {
         let statement = format!("DELETE FROM {}", target.name);
-        refuse(&statement, delete.returning.is_some() || delete.output.is_some(), "RETURNING")?;
+        refuse(&statement, delete.output.is_some(), "OUTPUT (RETURNING is)")?;
+        let (answers, using) = (delete.returning.is_some(), delete.using.is_some());
+        // A row that several rows of the others match comes once for each of them.
+        refuse(&statement, answers && using, "RETURNING beside USING (write WHERE ... IN (SELECT ...))")?;
         let writing = self.stores.write(target.table.folder())?;
-        let (old, types) = target.row_columns()?;
+        let (old, mut types) = target.row_columns()?;
         let scratch = self.scratch(target.stored()?)?;
-        let items = old.iter().enumerate().map(|(i, name)| named(column(&alias, name), format!("_k{i}"))).collect();
+        let mut items: Vec<_> =
+            old.iter().enumerate().map(|(i, name)| named(column(&alias, name), format!("_k{i}"))).collect();
+        if answers {
+            items.extend(target.new_values(&statement, &alias, Vec::new())?);
+            types.extend(target.types());
+        }
         let mut from = vec![alone(scratch.as_table(&alias)?)];
         from.extend(delete.using.unwrap_or_default());
         let mut query = select(items, from, delete.selection)?;
@@ -78,10 +95,18 @@ impl Session {
         let stream = self.query(query, &types, params).await?;
         let gathered = self.gather(stream).await?;
         drop(scratch);
+        let (count, schema) = (old.len(), target.schema());
+        let gone = || {
+            let rows = |batch: &RecordBatch| rows_of(&statement, batch, count..batch.num_columns(), &schema);
+            gathered.batches.iter().map(rows).collect()
+        };
+        let answer = self.returned(&target, &alias, delete.returning, gone, params).await?;
         self.apply(writing, gathered, move |batches, transaction| {
-            Changes { gone: batches, ..Changes::default() }.apply(&statement, transaction)
+            let gone = batches.iter().map(|batch| keys_of(batch, count)).collect::<Result<_>>()?;
+            Changes { gone, ..Changes::default() }.apply(&statement, transaction)
         })
         .await
+        .map(|rows| done(answer, rows))
     }
 }
 

@@ -64,7 +64,10 @@ impl Session {
                 Some(target) => vec![target.table.folder().to_path_buf()],
                 None => return exec_err!("DROP INDEX {index}: {table} is no writable table"),
             },
-            None => self.database.stores()?,
+            None => {
+                let databases = self.schemas.databases()?;
+                databases.iter().map(|database| database.stores()).collect::<Result<Vec<_>>>()?.concat()
+            }
         };
         let mut with = Vec::new();
         for folder in folders {

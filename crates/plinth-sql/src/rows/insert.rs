@@ -12,7 +12,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, ConflictTarget, DoUpdate, Ident, Insert, OnConflictAction, OnInsert, TableObject,
+    self, BinaryOperator, ConflictTarget, DoUpdate, Ident, Insert, OnConflictAction, OnInsert, SelectItem, TableObject,
 };
 use futures::StreamExt;
 use plinth_datafusion::Writing;
@@ -20,8 +20,9 @@ use plinth_rowstore::{MultiGet, TableError};
 use tokio::sync::mpsc;
 
 use super::query::{all, alone, assigned, binary, column, named, quoted, select};
+use super::returning::done;
 use super::write::{Changes, Gathered, blocking, explain, keys_of, rows_of};
-use super::{Target, refuse};
+use super::{Done, Target, refuse};
 use crate::names::normal;
 use crate::{Params, Session};
 
@@ -33,9 +34,10 @@ const IN_FLIGHT: usize = 2;
 
 impl Session {
     /// INSERT: rows, and what becomes of those whose keys are there.
-    pub(super) async fn insert(&self, target: Target, mut insert: Insert, params: &Params) -> Result<u64> {
+    pub(super) async fn insert(&self, target: Target, mut insert: Insert, params: &Params) -> Result<Done> {
         let statement = format!("INSERT INTO {}", target.name);
-        refuse(&statement, insert.returning.is_some() || insert.output.is_some(), "RETURNING")?;
+        refuse(&statement, insert.output.is_some(), "OUTPUT (RETURNING is)")?;
+        let returning = insert.returning.take();
         refuse(&statement, insert.or.is_some() || insert.ignore, "OR and IGNORE (ON CONFLICT does that)")?;
         refuse(&statement, insert.overwrite || insert.replace_into, "OVERWRITE and REPLACE (ON CONFLICT does that)")?;
         let alias = insert.table_alias.take().map_or_else(|| target.alias.clone(), |alias| alias.alias);
@@ -61,8 +63,25 @@ impl Session {
         drop(columns);
         let stream = self.run(Arc::unwrap_or_clone(plan.input), params).await?;
         match conflict {
-            None => self.insert_all(statement, target, writing, stream).await,
+            None if returning.is_none() => self.insert_all(statement, target, writing, stream).await.map(Done::Rows),
+            None => {
+                let (gathered, schema) = (self.gather(stream).await?, target.schema());
+                let rows = |batch: &RecordBatch| rows_of(&statement, batch, 0..batch.num_columns(), &schema);
+                let come = gathered.batches.iter().map(rows).collect::<Result<Vec<_>>>()?;
+                let answer = self.returned(&target, &alias, returning, || Ok(come.clone()), params).await?;
+                let inserted = self.apply(writing, gathered, move |batches, transaction| {
+                    let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+                    Changes { come, ..Changes::default() }.apply(&statement, transaction)?;
+                    Ok(rows)
+                });
+                Ok(done(answer, inserted.await?))
+            }
             Some(OnConflictAction::DoNothing) => {
+                refuse(
+                    &statement,
+                    returning.is_some(),
+                    "RETURNING beside DO NOTHING (which rows are new shows as they are written)",
+                )?;
                 let (gathered, schema) = (self.gather(stream).await?, target.schema());
                 self.apply(writing, gathered, move |batches, transaction| {
                     let mut inserted = 0;
@@ -74,9 +93,10 @@ impl Session {
                     Ok(inserted)
                 })
                 .await
+                .map(Done::Rows)
             }
             Some(OnConflictAction::DoUpdate(update)) => {
-                self.upsert(statement, target, &alias, writing, stream, update, params).await
+                self.upsert(statement, target, &alias, writing, stream, update, returning, params).await
             }
         }
     }
@@ -165,8 +185,9 @@ impl Session {
         writing: Writing,
         stream: SendableRecordBatchStream,
         update: DoUpdate,
+        returning: Option<Vec<SelectItem>>,
         params: &Params,
-    ) -> Result<u64> {
+    ) -> Result<Done> {
         let gathered = self.gather(stream).await?;
         let schema = target.schema();
         let whole = gathered.batches.iter().map(|batch| rows_of(&statement, batch, 0..batch.num_columns(), &schema));
@@ -210,6 +231,11 @@ impl Session {
         drop((others, own));
         let rows = updated.rows + new.num_rows() as u64;
         let count = key.len();
+        let all = || {
+            let rows = |batch: &RecordBatch| rows_of(&statement, batch, count..batch.num_columns(), &schema);
+            updated.batches.iter().map(rows).chain([Ok(new.clone())]).collect()
+        };
+        let answer = self.returned(&target, alias, returning, all, params).await?;
         self.apply(writing, updated, move |batches, transaction| {
             let mut changes = Changes { once: true, ..Changes::default() };
             for batch in batches {
@@ -222,6 +248,7 @@ impl Session {
             Ok(rows)
         })
         .await
+        .map(|rows| done(answer, rows))
     }
 }
 

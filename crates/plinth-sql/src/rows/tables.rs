@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::Schema;
-use datafusion::common::{Constraint, Constraints, Result, exec_err};
+use datafusion::common::{Constraint, Constraints, ResolvedTableReference, Result, exec_err};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{ObjectName, Truncate, VacuumStatement};
 use plinth_rowstore::{Table, TableOptions};
@@ -44,7 +44,7 @@ impl Session {
     /// Makes a writable table in a folder, with the rows of a query: how many.
     pub(crate) async fn create_store(
         &self,
-        name: &str,
+        name: &ResolvedTableReference,
         folder: &Path,
         created: Created,
         input: LogicalPlan,
@@ -52,7 +52,7 @@ impl Session {
         let schema = input.schema().as_arrow().clone();
         let Created { key, unique, cluster } = created;
         let (options, place) = (TableOptions { cluster, ..self.stores.options().clone() }, folder.to_path_buf());
-        let stem = name.to_owned();
+        let stem = name.table.to_string();
         let create = move || {
             fn all(columns: &[String]) -> Vec<&str> {
                 columns.iter().map(String::as_str).collect()
@@ -79,9 +79,10 @@ impl Session {
         filled.map(Some)
     }
 
-    async fn fill(&self, name: &str, input: LogicalPlan) -> Result<u64> {
-        let statement = format!("CREATE TABLE {name}");
-        let missing = ObjectName::from(vec![super::quoted(name)]);
+    async fn fill(&self, name: &ResolvedTableReference, input: LogicalPlan) -> Result<u64> {
+        let statement = format!("CREATE TABLE {}", name.table);
+        let missing =
+            ObjectName::from([&name.catalog, &name.schema, &name.table].map(|part| super::quoted(&**part)).to_vec());
         let Some(target) = self.target(&missing).await? else { return exec_err!("{statement}: the table is gone") };
         let writing = self.stores.write(target.table.folder())?;
         let types = target.types();

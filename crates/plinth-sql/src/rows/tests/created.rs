@@ -59,7 +59,6 @@ fn what_a_table_would_not_have_is_refused_by_name() {
     for (table, why) in tables {
         db.fails(&format!("CREATE TABLE t {table}"), why);
     }
-    db.fails("CREATE TEMPORARY TABLE t (a INT)", "emporary");
     db.fails("EXPLAIN CREATE TABLE t (a INT IDENTITY)", "IDENTITY");
     db.fails("CREATE EXTERNAL TABLE t (a TEXT COLLATE \"C\") STORED AS CSV LOCATION '/x.csv'", "COLLATE");
     assert_eq!(db.rows("SELECT count(*) FROM information_schema.tables WHERE table_name = 't'"), ["0"]);

@@ -12,15 +12,18 @@ use crate::{Params, Session, SessionOptions, parse};
 
 mod created;
 mod deep;
+mod definitions;
 mod first;
 mod histories;
 mod indexes;
 mod joins;
+mod kept;
 mod native;
 mod numbers;
 mod order;
 mod planning;
 mod random;
+mod returning;
 
 /// A session of a folder, and a thread to run it.
 struct Db {
@@ -317,7 +320,6 @@ fn bad_statements_say_what_is_wrong() {
     db.fails("UPDATE t SET nn = 1", "SET nn: there is no such column");
     db.fails("UPDATE t SET n = 1, n = 2", "set once");
     db.fails("INSERT INTO t VALUES (5, 'x')", "where 3 are expected");
-    db.fails("INSERT INTO t VALUES (5, 'x', 1) RETURNING id", "RETURNING is not supported");
     db.fails("DELETE FROM nowhere", "nowhere");
     db.fails("CREATE TABLE u (a DOUBLE PRIMARY KEY)", "a key can't be of type");
     db.fails("CREATE TABLE t (a INT)", "already exists");

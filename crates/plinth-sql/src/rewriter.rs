@@ -1,22 +1,24 @@
-//! Answers to what the rewriting of statements asks of tables.
+//! From a statement as it is written to one in the words of the engine, and to its plan: the rewriting asks tables for their columns
+//! and, of some forms, for values.
 
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err, plan_err};
+use datafusion::common::{DataFusionError, Result, SchemaError, exec_err, plan_err};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{self, ObjectNamePart, Query, Set};
+use datafusion::sql::sqlparser::ast::{self, Query};
 use futures::StreamExt;
 use futures::future::BoxFuture;
+use parking_lot::RwLock;
 use plinth_core::sync::lock;
 
 use crate::habits::{self, Answer, Column, Known, Question, Stop};
-use crate::meaning::resolve_windows;
-use crate::names::normal;
+use crate::kept::Kept;
+use crate::meaning::{check_using, resolve_windows};
 use crate::numbers::keep_digits;
-use crate::{Session, depth, planning};
+use crate::{Session, depth, planning, show};
 
 /// Most questions about one statement.
 const MOST_QUESTIONS: usize = 10_000;
@@ -28,11 +30,52 @@ pub(crate) struct Rewritten {
     pub(crate) in_order: bool,
 }
 
-impl Session {
+/// Rewrites statements and plans them, of a session or of the text of a view.
+#[derive(Clone)]
+pub(crate) struct Rewriter {
+    /// The engine's: tables and functions.
+    state: Arc<RwLock<SessionState>>,
+    kept: Arc<Kept>,
+    /// The schema of names without one, if not that of the session.
+    search: Option<String>,
+}
+
+impl Rewriter {
+    pub(crate) fn new(state: Arc<RwLock<SessionState>>, kept: Arc<Kept>) -> Self {
+        Self { state, kept, search: None }
+    }
+
+    /// With the schema of names that have none.
+    pub(crate) fn within(self, search: String) -> Self {
+        Self { search: Some(search), ..self }
+    }
+
+    /// The plan of a statement of rows. Names that no column has may be aliases, or differ in case.
+    pub(crate) async fn planned(&self, mut statement: Statement) -> Result<(SessionState, LogicalPlan)> {
+        show::rewrite(&mut statement)?;
+        check_using(&statement)?;
+        let written = may_be_lenient(&statement).then(|| statement.clone());
+        match (self.plan(statement, false).await, written) {
+            (Err(error), Some(written)) if is_unknown_name(&error) => {
+                self.plan(written, true).await.map_err(|other| first_unless_told(error, other))
+            }
+            (plan, _) => plan,
+        }
+    }
+
+    pub(crate) async fn plan(&self, statement: Statement, lenient: bool) -> Result<(SessionState, LogicalPlan)> {
+        let Rewritten { mut statement, in_order } = self.rewritten(statement, lenient).await?;
+        keep_digits(&mut statement);
+        resolve_windows(&mut statement)?;
+        let mut state = self.state_in(in_order);
+        let plan = planning::logical(&mut state, statement).await?;
+        Ok((state, plan))
+    }
+
     /// A statement without habits; with `lenient`, its names are looked up among aliases and without regard to case, too.
     pub(crate) fn rewritten(&self, statement: Statement, lenient: bool) -> BoxFuture<'_, Result<Rewritten>> {
         Box::pin(async move {
-            let aggregates = self.context.state_ref().read().aggregate_functions().keys().cloned().collect();
+            let aggregates = self.state.read().aggregate_functions().keys().cloned().collect();
             let macros = Arc::clone(&lock(&self.kept.macros));
             let mut known = Known { macros, aggregates, lenient, ..Known::default() };
             // Rows that are inserted are many, and ask for nothing.
@@ -82,16 +125,13 @@ impl Session {
     /// The plan of a query.
     async fn asked(&self, query: Query) -> Result<(SessionState, LogicalPlan)> {
         let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
-        let Rewritten { mut statement, in_order } = self.rewritten(statement, false).await?;
-        keep_digits(&mut statement);
-        resolve_windows(&mut statement)?;
-        let mut state = self.state_in(in_order);
-        let plan = planning::logical(&mut state, statement).await?;
+        let (state, plan) = self.plan(statement, false).await?;
         depth::check(&plan).map_err(|error| DataFusionError::Plan(error.to_string()))?;
         Ok((state, plan))
     }
 
-    async fn rows_of(&self, query: Query, most: usize) -> Result<Vec<RecordBatch>> {
+    /// The rows of a query, not more than `most`.
+    pub(crate) async fn rows_of(&self, query: Query, most: usize) -> Result<Vec<RecordBatch>> {
         let (state, plan) = self.asked(query).await?;
         let mut stream = planning::physical(state, plan).await?.start()?;
         let (mut rows, mut count) = (Vec::new(), 0);
@@ -108,53 +148,22 @@ impl Session {
 
     /// The engine's state, in which rows come in the order of their tables if that is wanted.
     pub(crate) fn state_in(&self, order: bool) -> SessionState {
-        let mut state = self.context.state();
+        let mut state = self.state.read().clone();
+        let options = state.config_mut().options_mut();
         if order {
-            state.config_mut().options_mut().execution.target_partitions = 1;
+            options.execution.target_partitions = 1;
+        }
+        if let Some(search) = &self.search {
+            options.catalog.default_schema.clone_from(search);
         }
         state
     }
+}
 
-    /// Runs a statement that changes what is kept for others; whether it is one.
-    pub(crate) async fn keep(&self, statement: &Statement) -> Result<bool> {
-        let Statement::Statement(inner) = statement else { return Ok(false) };
-        match inner.as_ref() {
-            ast::Statement::CreateMacro { or_replace, temporary: _, name, args, definition } => {
-                let mut macros = lock(&self.kept.macros);
-                let args = args.clone().unwrap_or_default();
-                Arc::make_mut(&mut macros).create(name, *or_replace, args, definition.clone())?;
-                Ok(true)
-            }
-            ast::Statement::DropFunction(drop) => {
-                let mut macros = lock(&self.kept.macros);
-                for function in &drop.func_desc {
-                    if !Arc::make_mut(&mut macros).remove(&function.name) && !drop.if_exists {
-                        return plan_err!("DROP FUNCTION {}: there is no macro of this name", function.name);
-                    }
-                }
-                Ok(true)
-            }
-            ast::Statement::Set(Set::SingleAssignment { variable, values, .. }) => {
-                let [ObjectNamePart::Identifier(kind), ObjectNamePart::Identifier(name)] = variable.0.as_slice() else {
-                    return Ok(false);
-                };
-                let [value] = values.as_slice() else { return Ok(false) };
-                if normal(kind) != "plinth_variable" {
-                    return Ok(false);
-                }
-                let mut query = habits::query("SELECT 1 AS value")?;
-                habits::set_items(&mut query, vec![ast::SelectItem::UnnamedExpr(value.clone())]);
-                let rows = self.rows_of(*query, 1).await?;
-                let value = rows.iter().find(|batch| batch.num_rows() > 0).and_then(|batch| batch.columns().first());
-                let value = match value {
-                    Some(value) => ScalarValue::try_from_array(value, 0)?,
-                    None => ScalarValue::Null,
-                };
-                self.kept.variables.set(normal(name), value);
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
+impl Session {
+    /// What rewrites its statements.
+    pub(crate) fn rewriter(&self) -> Rewriter {
+        Rewriter::new(self.context.state_ref(), Arc::clone(&self.kept))
     }
 }
 
@@ -166,4 +175,28 @@ fn is_insert_of_values(statement: &Statement) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a statement is one of rows, whose names may be aliases or differ in case.
+pub(crate) fn may_be_lenient(statement: &Statement) -> bool {
+    match statement {
+        Statement::Statement(inner) => {
+            matches!(
+                inner.as_ref(),
+                ast::Statement::Query(_) | ast::Statement::CreateTable(_) | ast::Statement::CreateView(_)
+            )
+        }
+        Statement::Explain(explain) => may_be_lenient(&explain.statement),
+        Statement::CopyTo(_) => true,
+        _ => false,
+    }
+}
+
+pub(crate) fn is_unknown_name(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::SchemaError(schema, _) if matches!(schema.as_ref(), SchemaError::FieldNotFound { .. }))
+}
+
+/// Of two errors about a name the first, unless the other says why it means nothing.
+pub(crate) fn first_unless_told(first: DataFusionError, other: DataFusionError) -> DataFusionError {
+    if matches!(other.find_root(), DataFusionError::Plan(_)) { other } else { first }
 }

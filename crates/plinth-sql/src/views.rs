@@ -1,0 +1,76 @@
+//! Views that a folder keeps: each is planned anew from its text by the statement that names it.
+//!
+//! So a view reads its tables as they are then, and one whose table is gone says so when it is read. While a text is planned,
+//! names mean what a folder keeps: tables of the session do not stand in the place of those that the view was made over.
+
+use std::sync::Arc;
+
+use datafusion::common::{Result, exec_err};
+use datafusion::datasource::ViewTable;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::sql::parser::Statement;
+
+use crate::catalog::View;
+use crate::error::SqlError;
+use crate::depth;
+use crate::rewriter::Rewriter;
+
+/// Most views that read one another in a row.
+const MOST: usize = 32;
+
+tokio::task_local! {
+    /// The views that are being planned, each for the one before.
+    static OPEN: Vec<String>;
+}
+
+/// Whether what is planned now is the text of a view.
+pub(crate) fn is_planning() -> bool {
+    OPEN.try_with(|_| ()).is_ok()
+}
+
+/// The rows of a view. `shown` is its name with all of its parts.
+pub(crate) async fn plan(rewriter: Rewriter, shown: String, view: View) -> Result<ViewTable> {
+    let mut open = OPEN.try_with(Clone::clone).unwrap_or_default();
+    if open.contains(&shown) {
+        open.push(shown);
+        return exec_err!("a view can't read itself: {}", open.join(" reads "));
+    }
+    if open.len() >= MOST {
+        return exec_err!("{shown}: more than {MOST} views read one another in a row; make a table of one of them");
+    }
+    open.push(shown);
+    OPEN.scope(open, Box::pin(planned(rewriter, view))).await
+}
+
+async fn planned(rewriter: Rewriter, View { search, sql }: View) -> Result<ViewTable> {
+    let mut statements = depth::parse(&sql)?;
+    let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
+        return exec_err!("its text is no statement");
+    };
+    match rewriter.within(search).planned(statement).await? {
+        (_, LogicalPlan::Ddl(DdlStatement::CreateView(view))) => {
+            depth::check(&view.input)?;
+            Ok(ViewTable::new(Arc::unwrap_or_clone(view.input), Some(sql)))
+        }
+        _ => exec_err!("its text makes no view"),
+    }
+}
+
+/// What the engine says of a table that is not there, as users know it.
+pub(crate) fn missing(what: String) -> String {
+    let name = what.strip_prefix("table 'datafusion.").and_then(|rest| rest.strip_suffix("' not found"));
+    match name.map(|name| name.strip_prefix("public.").unwrap_or(name)) {
+        Some(name) => format!("there is no table \"{name}\""),
+        None => what,
+    }
+}
+
+/// Why a view can't be read.
+pub(crate) fn unreadable(name: &str, error: impl Into<SqlError>) -> SqlError {
+    match error.into() {
+        SqlError::Message(kind, what) => {
+            SqlError::of(kind, format!("the view {name} can't be read: {}", missing(what)))
+        }
+        SqlError::Interrupted => SqlError::Interrupted,
+    }
+}
