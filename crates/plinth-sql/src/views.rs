@@ -16,7 +16,7 @@ use crate::depth;
 use crate::rewriter::Rewriter;
 
 /// Most views that read one another in a row.
-const MOST: usize = 32;
+const MOST: usize = 64;
 
 tokio::task_local! {
     /// The views that are being planned, each for the one before.
