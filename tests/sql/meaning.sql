@@ -640,7 +640,7 @@ g,n
 -- name: n: a filter on one of two columns of the same name
 SELECT s.v, n.v FROM s RIGHT JOIN n ON s.k = n.id AND s.v = 1 WHERE s.v IS NULL
 -->
-v,v
+v,v_1
 ,7
 
 -- name: n: the same behind groups
@@ -652,11 +652,11 @@ v,c,i
 -- name: n: the same of a full join
 SELECT s.id, n.id FROM s FULL JOIN n ON s.v = n.v WHERE s.id IS NULL OR n.id IS NULL
 -->
-id,id
+id,id_1
 2,
 
 -- name: n: both sides once more
 SELECT a.v, b.v, n.v FROM s AS a RIGHT JOIN (s AS b RIGHT JOIN n ON b.id = n.id + 1) ON a.id = b.id + 5 WHERE b.v IS NULL AND a.v IS NULL
 -->
-v,v,v
+v,v_1,v_2
 ,,1

@@ -1,5 +1,6 @@
 //! Rows as blocks without a file around them: what a log carries.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
@@ -11,7 +12,7 @@ use crate::assemble::{DecodeStream, assemble, leaf};
 use crate::error::{FormatError, Result};
 use crate::meta::MOST_BLOCK_VALUES;
 use crate::shred::{normalise, shred};
-use crate::types::{Node, Tree};
+use crate::types::{Node, Tree, sorted};
 use crate::wire::{WireReader, WireWriter};
 
 /// The columns of a table, and how its rows become bytes and rows again: for each stream the number of its values, the
@@ -33,6 +34,12 @@ impl RowCodec {
 
     fn of(tree: Tree) -> Self {
         Self { schema: Arc::new(tree.arrow_schema()), tree: Arc::new(tree) }
+    }
+
+    /// The same columns with other metadata of the table.
+    #[must_use]
+    pub fn with_metadata(&self, metadata: &HashMap<String, String>) -> Self {
+        Self::of(Tree { metadata: sorted(metadata), ..Tree::clone(&self.tree) })
     }
 
     /// The columns as bytes, as a file's footer has them.

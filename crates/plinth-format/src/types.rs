@@ -265,7 +265,7 @@ fn check_names(nodes: &[Node], parent: &str) -> Result<()> {
     Ok(())
 }
 
-fn sorted(metadata: &HashMap<String, String>) -> Vec<(String, String)> {
+pub(crate) fn sorted(metadata: &HashMap<String, String>) -> Vec<(String, String)> {
     let mut pairs: Vec<_> = metadata.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
     pairs.sort();
     pairs

@@ -28,6 +28,7 @@ use crate::version::{Place, Version};
 pub(crate) struct Shared {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) codec: RowCodec,
+    pub(crate) notes: BTreeMap<String, String>,
     pub(crate) columns: KeyColumns,
     /// Whether the last column is hidden: the number of each row, which is its key.
     pub(crate) numbered: bool,
@@ -47,6 +48,7 @@ impl Shared {
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         codec: RowCodec,
+        notes: BTreeMap<String, String>,
         columns: KeyColumns,
         numbered: bool,
         blocks: Arc<Blocks>,
@@ -58,6 +60,7 @@ impl Shared {
         Self {
             storage,
             codec,
+            notes,
             columns,
             numbered,
             blocks,

@@ -195,6 +195,7 @@ impl Inner {
         let number = self.shared.new_file();
         let manifest = Manifest {
             codec: self.shared.codec.clone(),
+            notes: self.shared.notes.clone(),
             key: self.shared.columns.positions().collect(),
             numbered: self.shared.numbered,
             next_row: self.shared.next_row.load(Ordering::Relaxed),

@@ -7,6 +7,8 @@
 //!
 //! `_version-NNNNNN` is written once and never changed; [`Manifest::write`] says what is in it.
 
+use std::collections::BTreeMap;
+
 use arrow_schema::Schema;
 use plinth_core::wire::{Reader, checksum, put_bytes, put_varint};
 use plinth_format::RowCodec;
@@ -54,6 +56,8 @@ pub(crate) struct SegmentEntry {
 #[derive(Clone, Debug)]
 pub(crate) struct Manifest {
     pub(crate) codec: RowCodec,
+    /// Texts by name.
+    pub(crate) notes: BTreeMap<String, String>,
     /// The columns of the key; of a table without one its hidden last column.
     pub(crate) key: Vec<usize>,
     /// Whether the key is hidden: numbers that rows were given.
@@ -175,7 +179,7 @@ pub(crate) fn missing(storage: &dyn Storage) -> TableError {
 impl Manifest {
     fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        put_bytes(&mut out, &self.codec.schema_bytes());
+        put_bytes(&mut out, &noted(&self.codec, &self.notes).schema_bytes());
         put_varint(&mut out, self.key.len() as u64);
         self.key.iter().for_each(|&column| put_varint(&mut out, column as u64));
         out.push(u8::from(self.numbered));
@@ -192,7 +196,7 @@ impl Manifest {
 
     fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
-        let codec = RowCodec::from_schema_bytes(reader.bytes().ok()?).ok()?;
+        let (codec, notes) = without_notes(&RowCodec::from_schema_bytes(reader.bytes().ok()?).ok()?);
         let key =
             (0..reader.count(1).ok()?).map(|_| usize::try_from(reader.varint().ok()?).ok()).collect::<Option<_>>()?;
         let numbered = reader.u8().ok()? == 1;
@@ -205,7 +209,7 @@ impl Manifest {
         reader.finish().ok()?;
         let least = |number: u64| number < MOST_NUMBER;
         [next_row, next_file, file, sequence].into_iter().all(least).then_some(())?;
-        Some(Self { codec, key, numbered, next_row, next_file, log, segments, indexes })
+        Some(Self { codec, notes, key, numbered, next_row, next_file, log, segments, indexes })
     }
 
     /// Writes the version file, durably. Nothing names it yet, so if that fails nothing has changed.
@@ -245,6 +249,29 @@ impl Manifest {
         }
         Ok(Some((manifest, named.version, known)))
     }
+}
+
+/// What the names of notes begin with among the metadata of the table.
+const NOTE: &str = "plinth.note.";
+
+/// Columns with notes in their metadata, which rows are not to carry.
+fn noted(codec: &RowCodec, notes: &BTreeMap<String, String>) -> RowCodec {
+    let mut metadata = codec.schema().metadata().clone();
+    metadata.extend(notes.iter().map(|(name, text)| (format!("{NOTE}{name}"), text.clone())));
+    codec.with_metadata(&metadata)
+}
+
+/// Columns without notes, and these.
+fn without_notes(codec: &RowCodec) -> (RowCodec, BTreeMap<String, String>) {
+    let (mut notes, mut metadata) = (BTreeMap::new(), codec.schema().metadata().clone());
+    metadata.retain(|name, text| {
+        let note = name.strip_prefix(NOTE);
+        if let Some(name) = note {
+            notes.insert(name.to_owned(), std::mem::take(text));
+        }
+        note.is_none()
+    });
+    (codec.with_metadata(&metadata), notes)
 }
 
 /// Both slots as they are, or what there is of them.

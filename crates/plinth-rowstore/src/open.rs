@@ -32,7 +32,7 @@ pub(crate) struct Opened {
 pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &TableOptions) -> Result<Opened> {
     let open = &options.open;
     let (manifest, version, known) = Manifest::load(&**storage)?.ok_or_else(|| manifest::missing(&**storage))?;
-    let Manifest { codec, key, numbered, mut next_row, next_file, log, segments, indexes } = manifest;
+    let Manifest { codec, notes, key, numbered, mut next_row, next_file, log, segments, indexes } = manifest;
     let columns = KeyColumns::new(codec.schema(), &key)?;
     let indexes = Indexes::new(&columns, indexes, options.index_bytes, open.io.budget());
     let mut state = Version::new(log.sequence, open.io.budget(), &indexes);
@@ -79,7 +79,7 @@ pub(crate) fn open(storage: &Arc<dyn Storage>, blocks: Arc<Blocks>, options: &Ta
     let used = storage.list()?.iter().filter_map(|name| number(name)).max().map_or(0, |number| number + 1);
     let next = (next_row, next_file.max(used));
     let storage = Arc::clone(storage);
-    let shared = Shared::new(storage, codec, columns, numbered, blocks, indexes, open.clone(), state, next);
+    let shared = Shared::new(storage, codec, notes, columns, numbered, blocks, indexes, open.clone(), state, next);
     Ok(Opened { shared: Arc::new(shared), log, version })
 }
 

@@ -1,5 +1,6 @@
 //! How a writable table is written and read.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plinth_format::{OpenOptions, WriterOptions};
@@ -24,6 +25,9 @@ pub struct TableOptions {
     /// Columns by whose values rows of a table without a key are ordered in segments: said when it is created. They can't be
     /// null.
     pub cluster: Vec<String>,
+    /// Texts by name that are kept beside the columns: said when the table is created. [`Table::notes`](crate::Table::notes) has them
+    /// again; they mean nothing to the table.
+    pub notes: BTreeMap<String, String>,
     /// Bytes of decoded blocks that are kept for point reads at most, as far as the memory budget has them (default 256 MiB).
     pub cache_bytes: u64,
     /// Bytes of pages of indexes in memory at most (default 256 MiB; at most an eighth of the memory budget).
@@ -56,6 +60,7 @@ impl Default for TableOptions {
         Self {
             durability: Durability::Sync,
             cluster: Vec::new(),
+            notes: BTreeMap::new(),
             cache_bytes: 256 << 20,
             index_bytes: 256 << 20,
             filter_bytes: 512 << 20,

@@ -1,5 +1,6 @@
 //! Reading: a version of the table that stays as it is.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -68,6 +69,11 @@ impl Snapshot {
     /// The table's columns.
     pub fn schema(&self) -> SchemaRef {
         self.shared.visible()
+    }
+
+    /// The texts beside the columns.
+    pub fn notes(&self) -> &BTreeMap<String, String> {
+        &self.shared.notes
     }
 
     /// The columns as they are stored: with the hidden number last if the table has no key.

@@ -1,6 +1,6 @@
 //! A writable table, for those who use it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -120,6 +120,7 @@ impl Table {
         storage.create(&log::name(start.file))?.sync()?;
         let manifest = Manifest {
             codec,
+            notes: options.notes.clone(),
             key: positions,
             numbered,
             next_row: 0,
@@ -235,6 +236,11 @@ impl Table {
     /// The table's columns.
     pub fn schema(&self) -> SchemaRef {
         self.inner.shared.visible()
+    }
+
+    /// The texts beside its columns.
+    pub fn notes(&self) -> &BTreeMap<String, String> {
+        &self.inner.shared.notes
     }
 
     /// The columns of its key; none of a table whose rows have numbers instead.

@@ -26,7 +26,7 @@ const OTHER_EXTENSIONS: [&str; 3] = ["parquet", "csv", "json"];
 pub(crate) const PUBLIC: &str = "public";
 
 /// Plans a view: its name with that of its schema, and the view.
-pub(crate) type PlanView = Arc<dyn Fn(String, View) -> BoxFuture<'static, Result<ViewTable>> + Send + Sync>;
+pub(crate) type PlanView = Arc<dyn Fn(String, View) -> BoxFuture<'static, Result<Arc<ViewTable>>> + Send + Sync>;
 
 /// What schemas of a session share.
 pub(crate) struct Shared {
@@ -273,7 +273,7 @@ impl Database {
                 let Some(plan) = self.shared.plan_view.get() else { return Ok(None) };
                 let shown = if self.schema == PUBLIC { name.to_owned() } else { format!("{}.{name}", self.schema) };
                 let planned = plan(shown.clone(), view).await;
-                return Ok(Some(Arc::new(planned.map_err(|error| views::unreadable(&shown, error))?)));
+                return Ok(Some(planned.map_err(|error| views::unreadable(&shown, error))?));
             }
             Some(Entry::Folder(folder)) => match before {
                 Some(table) if unchanged(&table, Some(&folder), None) => table,

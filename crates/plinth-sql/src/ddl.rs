@@ -153,7 +153,8 @@ impl Session {
         let view = View { search, sql };
         let shown = shown(&database, &name.table);
         let planned = views::plan(self.rewriter(), shown, view.clone()).await;
-        check_columns(&statement, &planned.map_err(|error| naming(&statement, error))?)?;
+        let planned = planned.map_err(|error| naming(&statement, error))?;
+        check_columns(&statement, &planned)?;
         let Some(catalog) = database.catalog() else { return Ok(()) };
         let key = (name.schema.to_string(), name.table.to_string());
         let changed = catalog.change(|contents| {

@@ -13,9 +13,9 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, ObjectNamePart, Set};
 use plinth_core::sync::lock;
 
+use crate::Session;
 use crate::habits::{self, Macros};
 use crate::names::normal;
-use crate::Session;
 
 /// What a session keeps for its statements.
 #[derive(Debug, Default)]

@@ -55,9 +55,9 @@ impl Rewriter {
         show::rewrite(&mut statement)?;
         check_using(&statement)?;
         let written = may_be_lenient(&statement).then(|| statement.clone());
-        match (self.plan(statement, false).await, written) {
+        match (Box::pin(self.plan(statement, false)).await, written) {
             (Err(error), Some(written)) if is_unknown_name(&error) => {
-                self.plan(written, true).await.map_err(|other| first_unless_told(error, other))
+                Box::pin(self.plan(written, true)).await.map_err(|other| first_unless_told(error, other))
             }
             (plan, _) => plan,
         }
@@ -68,7 +68,11 @@ impl Rewriter {
         keep_digits(&mut statement);
         resolve_windows(&mut statement)?;
         let mut state = self.state_in(in_order);
-        let plan = planning::logical(&mut state, statement).await?;
+        let plan = match &self.search {
+            None => planning::logical(&mut state, statement).await?,
+            // Views may read one another: what is planned twice for each is planned a thousand times for ten.
+            Some(_) => state.statement_to_plan(statement).await?,
+        };
         Ok((state, plan))
     }
 
@@ -125,7 +129,7 @@ impl Rewriter {
     /// The plan of a query.
     async fn asked(&self, query: Query) -> Result<(SessionState, LogicalPlan)> {
         let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
-        let (state, plan) = self.plan(statement, false).await?;
+        let (state, plan) = Box::pin(self.plan(statement, false)).await?;
         depth::check(&plan).map_err(|error| DataFusionError::Plan(error.to_string()))?;
         Ok((state, plan))
     }
@@ -149,6 +153,7 @@ impl Rewriter {
     /// The engine's state, in which rows come in the order of their tables if that is wanted.
     pub(crate) fn state_in(&self, order: bool) -> SessionState {
         let mut state = self.state.read().clone();
+        state.mark_start_execution();
         let options = state.config_mut().options_mut();
         if order {
             options.execution.target_partitions = 1;

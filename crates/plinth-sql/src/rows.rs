@@ -7,11 +7,13 @@
 
 mod change;
 mod created;
+mod defaults;
 mod indexes;
 mod insert;
 mod merge;
 mod query;
 mod returning;
+mod rules;
 mod tables;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
@@ -38,9 +40,12 @@ use plinth_datafusion::StoreTable;
 use super::names::{SCRATCH, normal};
 use super::{Params, Session};
 pub(crate) use created::refuse_options;
+pub use rules::takes_rows_as_they_are;
+pub(crate) use rules::{CHECK, DEFAULT, take as take_rules};
 pub(crate) use tables::{Created, constraints};
 
 use query::{column, last, named, quoted};
+use rules::Rules;
 
 /// What a statement did.
 pub(crate) enum Done {
@@ -55,6 +60,7 @@ pub(crate) enum Done {
 /// The table that a statement changes.
 pub(crate) struct Target {
     table: StoreTable,
+    rules: Rules,
     /// As the user wrote it.
     name: String,
     /// What its columns are qualified with, unless the statement says.
@@ -231,7 +237,8 @@ impl Session {
         let Ok(table) = self.context.table_provider(reference).await else { return Ok(None) };
         let any: &dyn Any = table.as_ref();
         let Some(table) = any.downcast_ref::<StoreTable>().cloned() else { return Ok(None) };
-        Ok(Some(Target { table, name: name.to_string(), alias: last(name)? }))
+        let rules = self.rules(table.schema(), table.notes()).await?;
+        Ok(Some(Target { table, rules, name: name.to_string(), alias: last(name)? }))
     }
 
     /// As [`Session::target`], of a table as FROM names it: with the name that its columns have then.
@@ -300,7 +307,11 @@ impl Target {
         let schema = self.schema();
         let values = schema.fields().iter().map(|field| {
             let at = set.iter().position(|(name, _)| name == field.name());
-            at.map_or_else(|| column(alias, field.name()), |at| set.swap_remove(at).1)
+            match at.map(|at| set.swap_remove(at).1) {
+                None => column(alias, field.name()),
+                Some(value) if defaults::is_default(&value) => self.default_of(field.name()),
+                Some(value) => value,
+            }
         });
         let values = values.collect();
         match set.first() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{TableReference, exec_err};
+use datafusion::common::{TableReference, exec_err, internal_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement;
+use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{self, Expr};
 use plinth_core::text::{nearest, spelled};
 use plinth_format::WriterOptions;
@@ -30,7 +31,7 @@ use super::meaning::{check_using, resolve_windows};
 use super::names::normal;
 use super::numbers::keep_digits;
 use super::params::types_of;
-use super::rows::{Created, Done, constraints, refuse_options};
+use super::rows::{Created, Done, constraints, refuse_options, take_rules};
 use super::{Params, Session, depth, engine, planning, show};
 use crate::error::{ErrorKind, Result, SqlError, near_path};
 use crate::interrupt::Interrupt;
@@ -140,6 +141,7 @@ impl Session {
         }
         let temporary = take_temporary(&mut statement);
         let cluster = take_cluster(&mut statement)?;
+        let notes = if temporary { BTreeMap::new() } else { self.take_rules(&mut statement)? };
         let rewriter = self.rewriter();
         let written = may_be_lenient(&statement).then(|| statement.clone());
         let rewritten = rewriter.rewritten(statement, false).await;
@@ -197,7 +199,7 @@ impl Session {
                 count_stream(self.create_temporary(create).await?)?
             }
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if self.file_tables(&create.name)?.is_some() => {
-                self.create_table(create, cluster).await?
+                self.create_table(create, Created { cluster, notes, ..Created::default() }).await?
             }
             _ if !cluster.is_empty() => {
                 return Err(SqlError::new(
@@ -250,11 +252,19 @@ impl Session {
         Ok(database.filter(|database| !database.is_registered(name.table())))
     }
 
+    /// Takes DEFAULT and CHECK out of a statement that makes a table of a folder. Of one in memory the engine keeps defaults.
+    fn take_rules(&self, statement: &mut Statement) -> Result<BTreeMap<String, String>, DataFusionError> {
+        let Statement::Statement(inner) = statement else { return Ok(BTreeMap::new()) };
+        let ast::Statement::CreateTable(create) = inner.as_mut() else { return Ok(BTreeMap::new()) };
+        let name = object_name_to_table_reference(create.name.clone(), true)?;
+        if self.file_tables(&name)?.is_some() { take_rules(create) } else { Ok(BTreeMap::new()) }
+    }
+
     /// `CREATE TABLE name AS SELECT`: DataFusion would gather all rows in memory; they go straight into a file here.
     async fn create_table(
         &self,
         create: CreateMemoryTable,
-        cluster: Vec<String>,
+        wanted: Created,
     ) -> Result<SendableRecordBatchStream, DataFusionError> {
         let CreateMemoryTable {
             name,
@@ -271,11 +281,11 @@ impl Session {
         let reference = self.resolved(name);
         let name = reference.table.as_ref();
         if !column_defaults.is_empty() {
-            return exec_err!("CREATE TABLE {name}: defaults are not supported");
+            return internal_err!("CREATE TABLE {name}: its defaults were not taken");
         }
-        let created = Created { cluster, ..constraints(name, &declared, input.schema().as_arrow())? };
-        let ordered = !(created.key.is_empty() && created.unique.is_empty() && created.cluster.is_empty());
-        let store = ordered || matches!(input.as_ref(), LogicalPlan::EmptyRelation(_));
+        let Created { cluster, notes, .. } = wanted;
+        let created = Created { cluster, notes, ..constraints(name, &declared, input.schema().as_arrow())? };
+        let store = created.needs_a_store() || matches!(input.as_ref(), LogicalPlan::EmptyRelation(_));
         let Some(path) = database.folder().and_then(|folder| file_of(folder, name)) else {
             return exec_err!("CREATE TABLE {name:?}: the name can't be that of a file");
         };

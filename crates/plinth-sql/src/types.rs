@@ -6,7 +6,7 @@ use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast;
 use std::sync::Arc;
 
-pub(crate) use plinth_datafusion::sql_type_name as sql_name;
+pub use plinth_datafusion::sql_type_name as type_name;
 
 /// Knows `HUGEINT`, `UINTEGER`, `BLOB` and such.
 #[derive(Debug)]
@@ -30,57 +30,6 @@ impl TypePlanner for Types {
         };
         Ok(Some(Arc::new(Field::new("", known, true))))
     }
-}
-
-/// A type by its name in SQL: `BIGINT`, `DECIMAL(12, 2)`, `VARCHAR[]`.
-pub fn type_name(data_type: &DataType) -> String {
-    let simple = match data_type {
-        DataType::Null => "NULL",
-        DataType::Boolean => "BOOLEAN",
-        DataType::Int8 => "TINYINT",
-        DataType::Int16 => "SMALLINT",
-        DataType::Int32 => "INTEGER",
-        DataType::Int64 => "BIGINT",
-        DataType::UInt8 => "UTINYINT",
-        DataType::UInt16 => "USMALLINT",
-        DataType::UInt32 => "UINTEGER",
-        DataType::UInt64 => "UBIGINT",
-        DataType::Float16 => "FLOAT2",
-        DataType::Float32 => "REAL",
-        DataType::Float64 => "DOUBLE",
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR",
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "BLOB",
-        DataType::Date32 | DataType::Date64 => "DATE",
-        DataType::Time32(_) | DataType::Time64(_) => "TIME",
-        DataType::Timestamp(_, None) => "TIMESTAMP",
-        DataType::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
-        DataType::Interval(_) | DataType::Duration(_) => "INTERVAL",
-        DataType::FixedSizeBinary(16) => "UUID",
-        DataType::FixedSizeBinary(bytes) => return format!("BINARY({bytes})"),
-        DataType::Decimal32(precision, scale)
-        | DataType::Decimal64(precision, scale)
-        | DataType::Decimal128(precision, scale)
-        | DataType::Decimal256(precision, scale) => return format!("DECIMAL({precision}, {scale})"),
-        DataType::Dictionary(_, values) => return type_name(values),
-        DataType::RunEndEncoded(_, values) => return type_name(values.data_type()),
-        DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item) | DataType::LargeListView(item) => {
-            return format!("{}[]", type_name(item.data_type()));
-        }
-        DataType::FixedSizeList(item, len) => return format!("{}[{len}]", type_name(item.data_type())),
-        DataType::Struct(fields) => {
-            let field = |field: &FieldRef| format!("{} {}", written(field.name()), type_name(field.data_type()));
-            return format!("STRUCT({})", fields.iter().map(field).collect::<Vec<_>>().join(", "));
-        }
-        DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(fields) => {
-                let types: Vec<_> = fields.iter().map(|field| type_name(field.data_type())).collect();
-                return format!("MAP({})", types.join(", "));
-            }
-            _ => "MAP",
-        },
-        DataType::Union(..) => "UNION",
-    };
-    simple.to_owned()
 }
 
 /// A name as a statement has it: in quotes where it needs them.
@@ -121,7 +70,7 @@ mod tests {
     fn types_have_names_in_sql() {
         let item = |data_type: DataType| Arc::new(Field::new("item", data_type, true));
         for (data_type, name) in [
-            (DataType::Decimal128(12, 2), "DECIMAL(12, 2)"),
+            (DataType::Decimal128(12, 2), "DECIMAL(12,2)"),
             (DataType::List(item(DataType::Utf8View)), "VARCHAR[]"),
             (
                 DataType::Struct(

@@ -3,24 +3,34 @@
 //! So a view reads its tables as they are then, and one whose table is gone says so when it is read. While a text is planned,
 //! names mean what a folder keeps: tables of the session do not stand in the place of those that the view was made over.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use datafusion::common::{Result, exec_err};
 use datafusion::datasource::ViewTable;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
-use datafusion::sql::parser::Statement;
+
+use plinth_core::sync::lock;
 
 use crate::catalog::View;
-use crate::error::SqlError;
 use crate::depth;
+use crate::error::SqlError;
 use crate::rewriter::Rewriter;
 
 /// Most views that read one another in a row.
 const MOST: usize = 64;
 
+/// Views as a statement plans them.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    /// Those that are being planned, each for the one before.
+    names: Vec<String>,
+    /// Those that are planned, by their names: many may read the same, and each asks for its columns more than once.
+    planned: Arc<Mutex<HashMap<String, Arc<ViewTable>>>>,
+}
+
 tokio::task_local! {
-    /// The views that are being planned, each for the one before.
-    static OPEN: Vec<String>;
+    static OPEN: Open;
 }
 
 /// Whether what is planned now is the text of a view.
@@ -29,17 +39,23 @@ pub(crate) fn is_planning() -> bool {
 }
 
 /// The rows of a view. `shown` is its name with all of its parts.
-pub(crate) async fn plan(rewriter: Rewriter, shown: String, view: View) -> Result<ViewTable> {
+pub(crate) async fn plan(rewriter: Rewriter, shown: String, view: View) -> Result<Arc<ViewTable>> {
     let mut open = OPEN.try_with(Clone::clone).unwrap_or_default();
-    if open.contains(&shown) {
-        open.push(shown);
-        return exec_err!("a view can't read itself: {}", open.join(" reads "));
+    if let Some(planned) = lock(&open.planned).get(&shown) {
+        return Ok(Arc::clone(planned));
     }
-    if open.len() >= MOST {
+    if open.names.contains(&shown) {
+        open.names.push(shown);
+        return exec_err!("a view can't read itself: {}", open.names.join(" reads "));
+    }
+    if open.names.len() >= MOST {
         return exec_err!("{shown}: more than {MOST} views read one another in a row; make a table of one of them");
     }
-    open.push(shown);
-    OPEN.scope(open, Box::pin(planned(rewriter, view))).await
+    open.names.push(shown.clone());
+    let all = Arc::clone(&open.planned);
+    let planned = Arc::new(OPEN.scope(open, Box::pin(planned(rewriter, view))).await?);
+    lock(&all).insert(shown, Arc::clone(&planned));
+    Ok(planned)
 }
 
 async fn planned(rewriter: Rewriter, View { search, sql }: View) -> Result<ViewTable> {
@@ -65,9 +81,10 @@ pub(crate) fn missing(what: String) -> String {
     }
 }
 
-/// Why a view can't be read.
+/// Why a view can't be read. Of views that read one another the outermost and the innermost are named.
 pub(crate) fn unreadable(name: &str, error: impl Into<SqlError>) -> SqlError {
     match error.into() {
+        SqlError::Message(kind, what) if is_planning() && what.starts_with("the view ") => SqlError::of(kind, what),
         SqlError::Message(kind, what) => {
             SqlError::of(kind, format!("the view {name} can't be read: {}", missing(what)))
         }

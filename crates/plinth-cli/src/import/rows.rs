@@ -9,6 +9,7 @@ use arrow_cast::cast;
 use arrow_schema::{Schema, SchemaRef};
 use plinth_format::{FileSummary, WriterOptions};
 use plinth_rowstore::{Table, TableError, TableOptions};
+use plinth_sql::takes_rows_as_they_are;
 
 use crate::error::{Failure, Result};
 
@@ -32,6 +33,14 @@ impl RowImport {
         if let Some(other) = columns.fields().iter().find(|field| schema.index_of(field.name()).is_err()) {
             let (folder, name) = (folder.display(), other.name());
             return Err(Failure::new(format!("{folder}: the table has no column {name:?}")));
+        }
+        if !takes_rows_as_they_are(table.notes(), columns) {
+            return Err(Failure::new(format!(
+                "{0}: the table has DEFAULT or CHECK, which an import does not heed; plinth sql does: INSERT INTO {1} SELECT * FROM \
+                 'file'",
+                folder.display(),
+                folder.file_name().unwrap_or_default().display()
+            )));
         }
         let (batches, received) = sync_channel(AHEAD);
         let thread = std::thread::Builder::new().name("plinth-import".into()).spawn(move || import(table, received))?;

@@ -88,14 +88,16 @@ fn large_values_of_many_rows_are_made_a_few_at_a_time() {
 }
 
 /// Each aggregate of more than a few bytes a group, with what it is called with; all others have a number or two.
-const AGGREGATES: [(&str, &str); 12] = [
+const AGGREGATES: [(&str, &str); 14] = [
     ("approx_distinct", "approx_distinct(t)"),
     ("array_agg", "array_agg(t)"),
     ("count", "count(DISTINCT t)"),
     ("first_value", "first_value(t ORDER BY n)"),
+    ("histogram", "histogram(n)"),
     ("last_value", "last_value(t ORDER BY n)"),
     ("max", "max(t)"),
     ("median", "median(n)"),
+    ("mode", "mode(t)"),
     ("nth_value", "nth_value(t, 1 ORDER BY n)"),
     ("percentile_cont", "percentile_cont(0.5) WITHIN GROUP (ORDER BY n)"),
     ("string_agg", "string_agg(t, ',')"),

@@ -270,7 +270,7 @@ fn tables_fit_the_screen() {
         .ask("\\pager off", "\npager off\n")
         .ask("SELECT id FROM people;", "⋮ 960 rows left out")
         .ask("\\d", "people")
-        .ask("\\d people", "DECIMAL(12, 2)")
+        .ask("\\d people", "DECIMAL(12,2)")
         .ask("\\d nope", "error: ")
         .ask("\\timing off", "\ntiming off\n")
         .ask("SELECT 1 AS x;", "1 row\n");

@@ -195,7 +195,11 @@ fn a_folder_is_a_database() {
     assert_eq!(sql("DROP TABLE u").ok().stdout, "");
     assert!(!db.join("u").exists());
     sql("CREATE TABLE \"../u\" AS SELECT 1 AS a").fails(1, "plinth: ");
-    sql("CREATE TABLE u AS SELECT a.id, b.id FROM t a JOIN t b ON a.id = b.id").fails(1, "plinth: ");
+    assert_eq!(
+        last("CREATE TABLE twice AS SELECT a.id, b.id FROM t a JOIN t b ON a.id = b.id; SELECT sum(id_1) FROM twice"),
+        "55"
+    );
+    std::fs::remove_file(db.join("twice.plinth")).unwrap();
     // A failing query leaves no table.
     sql("CREATE TABLE u AS SELECT 1 / (id - 5) AS a FROM t").fails(1, "plinth: division by zero");
 

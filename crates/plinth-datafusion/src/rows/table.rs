@@ -1,5 +1,6 @@
 //! A table that can be written to, as the engine reads it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ pub struct StoreTable {
     schema: SchemaRef,
     /// The columns of its key; none if its rows are numbered.
     key: Vec<String>,
+    /// The texts that are kept beside its columns.
+    notes: Arc<BTreeMap<String, String>>,
 }
 
 impl StoreTable {
@@ -44,7 +47,8 @@ impl StoreTable {
         let schema = view.snapshot.schema();
         let numbered = schema.fields().len() < view.snapshot.stored_schema().fields().len();
         let key = if numbered { Vec::new() } else { view.snapshot.row_columns() };
-        Ok(Self { stores: Arc::clone(stores), folder, schema, key })
+        let notes = Arc::new(view.snapshot.notes().clone());
+        Ok(Self { stores: Arc::clone(stores), folder, schema, key, notes })
     }
 
     /// The same table with the column that tells its rows apart, though it is hidden.
@@ -58,7 +62,13 @@ impl StoreTable {
             folder: self.folder.clone(),
             schema: view.snapshot.stored_schema(),
             key: view.snapshot.row_columns(),
+            notes: Arc::clone(&self.notes),
         })
+    }
+
+    /// The texts that are kept beside its columns.
+    pub fn notes(&self) -> &BTreeMap<String, String> {
+        &self.notes
     }
 
     /// Where it is.

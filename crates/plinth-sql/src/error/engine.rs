@@ -302,6 +302,8 @@ const WORDS: &[(&str, &str)] = &[
     (r"^Error parsing timestamp from '(.*)': (.*)$", "'$1' is no timestamp: $2"),
     (r#"^Invalid input syntax for type interval: "(.*)"$"#, "'$1' is no interval"),
     (r"^Unable to cast to Date32 .*$", "a text is no date, such as 2024-12-31"),
+    // SIMILAR TO puts its pattern between these.
+    (r"^.*?regex parse error: \^\(\?:(.*)\)\$ \^+ error: ([^~]*).*$", "'$1' is no regular expression: $2"),
     (r"^.*?regex parse error: (.*?) \^+ error: ([^~]*).*$", "'$1' is no regular expression: $2"),
     // Names.
     (r#"^Unable to get field named "(.*)"\. Valid fields: \[(.*)\]$"#, r#"no column "$1"; there are $2"#),

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem};
 use super::known::{Column, Known, Stop};
 use super::scope::Scope;
 use super::{simple_name, templates};
-use crate::types::sql_name;
+use crate::types::type_name;
 
 /// A number in a batch.
 pub(super) fn number_at(batch: &RecordBatch, column: usize, row: usize) -> Option<u64> {
@@ -56,14 +56,14 @@ fn text(text: &str) -> String {
 fn described(columns: &[Column]) -> Result<Box<Query>> {
     let row = |column: &Column| {
         let nulls = if column.field.is_nullable() { "YES" } else { "NO" };
-        format!("({}, {}, '{nulls}')", text(column.name()), text(&sql_name(column.field.data_type())))
+        format!("({}, {}, '{nulls}')", text(column.name()), text(&type_name(column.field.data_type())))
     };
     values(columns.iter().map(row), "column_name, data_type, is_nullable")
 }
 
 fn table_info(columns: &[Column]) -> Result<Box<Query>> {
     let row = |(at, column): (usize, &Column)| {
-        let kind = text(&sql_name(column.field.data_type()));
+        let kind = text(&type_name(column.field.data_type()));
         format!("({at}, {}, {kind}, {})", text(column.name()), !column.field.is_nullable())
     };
     values(columns.iter().enumerate().map(row), "cid, name, type, \"notnull\"")
@@ -92,7 +92,7 @@ fn summarized(select: &Select, columns: &[Column]) -> Result<Box<Query>> {
         let number = kind.is_numeric();
         let ordered = !kind.is_nested() && !matches!(kind, DataType::Null);
         put("column_name", text(column.name()));
-        put("column_type", text(&sql_name(kind)));
+        put("column_type", text(&type_name(kind)));
         put("min", if ordered { as_text(format!("min({name})")) } else { null() });
         put("max", if ordered { as_text(format!("max({name})")) } else { null() });
         let sketched =

@@ -13,7 +13,7 @@ use plinth_datafusion::json_members;
 use super::known::{Known, Stop};
 use super::scope::Scope;
 use super::{option, parquet, samples, simple_name, templates, text_of};
-use crate::types::sql_name;
+use crate::types::type_name;
 
 /// Most files of a table whose files are told apart.
 const MOST_FILES: usize = 1000;
@@ -276,7 +276,7 @@ fn copied(args: &[FunctionArg], known: &Known, scope: &Scope) -> Result<Box<Quer
     let columns = known.columns(*query)?;
     let declared: Vec<String> = columns
         .iter()
-        .map(|column| format!("\"{}\" {}", column.name().replace('"', "\"\""), sql_name(column.field.data_type())))
+        .map(|column| format!("\"{}\" {}", column.name().replace('"', "\"\""), type_name(column.field.data_type())))
         .collect();
     let schema = text(&declared.join(", "));
     let others: String = options.iter().map(|arg| format!(", {arg}")).collect();

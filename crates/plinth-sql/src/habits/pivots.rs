@@ -19,11 +19,14 @@ use crate::names::normal;
 /// Most values that become columns.
 const MOST_VALUES: usize = 1000;
 
+/// What a PIVOT is on: an expression, and of its values those that are wanted with their names.
+type On = (Expr, Option<Vec<(Expr, String)>>);
+
 /// What is to be said of a PIVOT.
 struct Pivot {
     from: Vec<TableWithJoins>,
     /// Expressions whose values become columns, and these if they are given.
-    on: Vec<(Expr, Option<Vec<(Expr, String)>>)>,
+    on: Vec<On>,
     using: Vec<(Expr, Option<String>)>,
     /// What rows are put together by; without, all columns that are not mentioned.
     group: Option<Vec<Expr>>,
@@ -147,7 +150,7 @@ fn named(expr: Expr) -> (Expr, Option<String>) {
 }
 
 /// `expr IN (values)`, or an expression with all of its values.
-fn given(expr: Expr) -> Result<(Expr, Option<Vec<(Expr, String)>>)> {
+fn given(expr: Expr) -> Result<On> {
     match expr {
         Expr::InList { expr, list, negated: false } => {
             let values = list.into_iter().map(|value| (value.clone(), label(&value))).collect();

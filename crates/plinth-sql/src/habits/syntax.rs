@@ -17,7 +17,7 @@ use tokens::{close, find, is, sql, word};
 const DEEPEST: usize = 200;
 
 /// Words of which one is in each form that is rewritten here, beside signs.
-const WORDS: [&str; 30] = [
+const WORDS: [&str; 32] = [
     "summarize",
     "describe",
     "desc",
@@ -27,6 +27,8 @@ const WORDS: [&str; 30] = [
     "pragma",
     "all",
     "checkpoint",
+    "export",
+    "import",
     "install",
     "load",
     "variable",
@@ -106,6 +108,11 @@ fn of_statement(tokens: &[TokenWithSpan]) -> Result<Vec<TokenWithSpan>> {
         "checkpoint" if rest.is_empty() => plan_err!(
             "CHECKPOINT: nothing waits to be written, what a statement changed is on the disk when it returns; VACUUM merges \
              what a table keeps"
+        ),
+        "export" | "import" if rest.first().is_some_and(|token| is(token, "database")) => plan_err!(
+            "{} DATABASE: a folder with its files is the database and can be copied as it is; COPY table TO 'file' writes one \
+             table",
+            word(first).to_uppercase()
         ),
         "install" | "load" => plan_err!(
             "{} {}: there are no extensions; Parquet, CSV, JSON and Plinth files are read without one",

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::query::{alone, assigned, column, named, select};
 use super::returning::done;
-use super::write::{Changes, keys_of, rows_of};
+use super::write::{Changes, keys_of};
 use super::{Done, Target, refuse};
 use crate::{Params, Session};
 
@@ -53,9 +53,9 @@ impl Session {
         let stream = self.query(select(items, from, selection)?, &types, params).await?;
         let gathered = self.gather(stream).await?;
         drop(scratch);
-        let (rows, count, schema, statement) = (gathered.rows, old.len(), target.schema(), statement.to_owned());
+        let (rows, count, rules, statement) = (gathered.rows, old.len(), target.rules.clone(), statement.to_owned());
         let new = || {
-            let rows = |batch: &RecordBatch| rows_of(&statement, batch, count..batch.num_columns(), &schema);
+            let rows = |batch: &RecordBatch| rules.rows_of(&statement, batch, count..batch.num_columns());
             gathered.batches.iter().map(rows).collect()
         };
         let answer = self.returned(&target, alias, returning, new, params).await?;
@@ -63,7 +63,7 @@ impl Session {
             let mut changes = Changes { once: true, ..Changes::default() };
             for batch in batches {
                 changes.gone.push(keys_of(&batch, count)?);
-                changes.come.push(rows_of(&statement, &batch, count..batch.num_columns(), &schema)?);
+                changes.come.push(rules.rows_of(&statement, &batch, count..batch.num_columns())?);
             }
             changes.apply(&statement, transaction)?;
             Ok(rows)
@@ -95,9 +95,9 @@ impl Session {
         let stream = self.query(query, &types, params).await?;
         let gathered = self.gather(stream).await?;
         drop(scratch);
-        let (count, schema) = (old.len(), target.schema());
+        let (count, rules) = (old.len(), target.rules.clone());
         let gone = || {
-            let rows = |batch: &RecordBatch| rows_of(&statement, batch, count..batch.num_columns(), &schema);
+            let rows = |batch: &RecordBatch| rules.rows_of(&statement, batch, count..batch.num_columns());
             gathered.batches.iter().map(rows).collect()
         };
         let answer = self.returned(&target, &alias, delete.returning, gone, params).await?;

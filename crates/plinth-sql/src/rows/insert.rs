@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use super::query::{all, alone, assigned, binary, column, named, quoted, select};
 use super::returning::done;
-use super::write::{Changes, Gathered, blocking, explain, keys_of, rows_of};
+use super::write::{Changes, Gathered, blocking, explain, keys_of};
 use super::{Done, Target, refuse};
 use crate::names::normal;
 use crate::{Params, Session};
@@ -55,6 +55,7 @@ impl Session {
         let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         let columns = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let columns = self.scratch(Arc::new(EmptyTable::new(columns)))?;
+        target.fill(&statement, &mut insert)?;
         insert.table = TableObject::TableName(columns.name());
         let plan = Statement::Statement(Box::new(ast::Statement::Insert(insert)));
         let LogicalPlan::Dml(plan) = self.context.state().statement_to_plan(plan).await? else {
@@ -65,8 +66,8 @@ impl Session {
         match conflict {
             None if returning.is_none() => self.insert_all(statement, target, writing, stream).await.map(Done::Rows),
             None => {
-                let (gathered, schema) = (self.gather(stream).await?, target.schema());
-                let rows = |batch: &RecordBatch| rows_of(&statement, batch, 0..batch.num_columns(), &schema);
+                let (gathered, rules) = (self.gather(stream).await?, target.rules.clone());
+                let rows = |batch: &RecordBatch| rules.rows_of(&statement, batch, 0..batch.num_columns());
                 let come = gathered.batches.iter().map(rows).collect::<Result<Vec<_>>>()?;
                 let answer = self.returned(&target, &alias, returning, || Ok(come.clone()), params).await?;
                 let inserted = self.apply(writing, gathered, move |batches, transaction| {
@@ -82,11 +83,11 @@ impl Session {
                     returning.is_some(),
                     "RETURNING beside DO NOTHING (which rows are new shows as they are written)",
                 )?;
-                let (gathered, schema) = (self.gather(stream).await?, target.schema());
+                let (gathered, rules) = (self.gather(stream).await?, target.rules.clone());
                 self.apply(writing, gathered, move |batches, transaction| {
                     let mut inserted = 0;
                     for batch in batches {
-                        let rows = rows_of(&statement, &batch, 0..batch.num_columns(), &schema)?;
+                        let rows = rules.rows_of(&statement, &batch, 0..batch.num_columns())?;
                         let added = transaction.insert_new(&rows).map_err(|error| explain(&statement, error))?;
                         inserted += added.into_iter().map(u64::from).sum::<u64>();
                     }
@@ -116,9 +117,9 @@ impl Session {
                 return self.import(statement, target, gathered, stream).await;
             }
         }
-        let (rows, schema) = (gathered.rows, target.schema());
+        let (rows, rules) = (gathered.rows, target.rules.clone());
         self.apply(writing, gathered, move |batches, transaction| {
-            let come = batches.iter().map(|batch| rows_of(&statement, batch, 0..batch.num_columns(), &schema));
+            let come = batches.iter().map(|batch| rules.rows_of(&statement, batch, 0..batch.num_columns()));
             let changes = Changes { come: come.collect::<Result<_>>()?, ..Changes::default() };
             changes.apply(&statement, transaction)?;
             Ok(rows)
@@ -134,7 +135,7 @@ impl Session {
         gathered: Gathered,
         mut stream: SendableRecordBatchStream,
     ) -> Result<u64> {
-        let (table, schema) = (self.stores.writer(target.table.folder())?, target.schema());
+        let (table, rules) = (self.stores.writer(target.table.folder())?, target.rules.clone());
         let (sender, mut batches) = mpsc::channel::<Option<RecordBatch>>(IN_FLIGHT);
         let importing = blocking(move || {
             let Gathered { batches: first, memory, .. } = gathered;
@@ -146,7 +147,7 @@ impl Session {
                 None => Some(Err(DataFusionError::Execution(format!("{statement}: given up")))),
             });
             let rows = first.into_iter().map(Ok).chain(rest).map(|batch| {
-                let rows = batch.and_then(|batch| rows_of(&statement, &batch, 0..batch.num_columns(), &schema));
+                let rows = batch.and_then(|batch| rules.rows_of(&statement, &batch, 0..batch.num_columns()));
                 rows.map_err(|error| {
                     problem = Some(error);
                     TableError::ReadOnly
@@ -189,8 +190,8 @@ impl Session {
         params: &Params,
     ) -> Result<Done> {
         let gathered = self.gather(stream).await?;
-        let schema = target.schema();
-        let whole = gathered.batches.iter().map(|batch| rows_of(&statement, batch, 0..batch.num_columns(), &schema));
+        let (schema, rules) = (target.schema(), target.rules.clone());
+        let whole = gathered.batches.iter().map(|batch| rules.rows_of(&statement, batch, 0..batch.num_columns()));
         let whole = concat_batches(&schema, whole.collect::<Result<Vec<_>>>()?.iter())?;
         let key = target.table.key().to_vec();
         let positions = key.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
@@ -232,7 +233,7 @@ impl Session {
         let rows = updated.rows + new.num_rows() as u64;
         let count = key.len();
         let all = || {
-            let rows = |batch: &RecordBatch| rows_of(&statement, batch, count..batch.num_columns(), &schema);
+            let rows = |batch: &RecordBatch| rules.rows_of(&statement, batch, count..batch.num_columns());
             updated.batches.iter().map(rows).chain([Ok(new.clone())]).collect()
         };
         let answer = self.returned(&target, alias, returning, all, params).await?;
@@ -240,7 +241,7 @@ impl Session {
             let mut changes = Changes { once: true, ..Changes::default() };
             for batch in batches {
                 changes.gone.push(keys_of(&batch, count)?);
-                changes.come.push(rows_of(&statement, &batch, count..batch.num_columns(), &schema)?);
+                changes.come.push(rules.rows_of(&statement, &batch, count..batch.num_columns())?);
             }
             changes.come.push(new);
             changes.apply(&statement, transaction)?;

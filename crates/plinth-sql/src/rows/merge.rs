@@ -11,8 +11,9 @@ use datafusion::sql::sqlparser::ast::{
     MergeInsertKind, TableFactor,
 };
 
+use super::defaults::is_default;
 use super::query::{all, assigned, binary, case, column, joined, last, marked, named, null, number, quoted, select};
-use super::write::{Changes, keys_of, rows_of};
+use super::write::{Changes, keys_of};
 use super::{Target, refuse};
 use crate::{Params, Session};
 
@@ -91,7 +92,7 @@ impl Session {
         let gathered = self.gather(stream).await?;
         drop(scratch);
 
-        let (schema, keys) = (target.schema(), old.len());
+        let (rules, keys) = (target.rules.clone(), old.len());
         self.apply(writing, gathered, move |batches, transaction| {
             let mut changes = Changes { once: true, ..Changes::default() };
             let mut changed = 0;
@@ -110,8 +111,8 @@ impl Session {
                         changes.gone.push(keys_of(&rows, keys)?);
                     }
                     if !matches!(action, Action::Delete) {
-                        let end = column + schema.fields().len();
-                        changes.come.push(rows_of(&statement, &rows, column..end, &schema)?);
+                        let end = column + rules.schema().fields().len();
+                        changes.come.push(rules.rows_of(&statement, &rows, column..end)?);
                         column = end;
                     }
                 }
@@ -160,7 +161,10 @@ impl Target {
                 let mut given: Vec<(String, Expr)> = names.into_iter().zip(row).collect();
                 let values = schema.fields().iter().map(|field| {
                     let at = given.iter().position(|(name, _)| name == field.name());
-                    at.map_or_else(null, |at| given.swap_remove(at).1)
+                    match at.map(|at| given.swap_remove(at).1) {
+                        Some(value) if !is_default(&value) => value,
+                        _ => self.default_of(field.name()),
+                    }
                 });
                 let values = values.collect();
                 if let Some((name, _)) = given.first() {

@@ -59,6 +59,16 @@ pub(super) fn marked(source: TableFactor, mark: &str, alias: &Ident) -> Result<T
     Ok(table)
 }
 
+/// `(query) AS alias`.
+pub(super) fn derived(query: Query, alias: &Ident) -> Result<TableFactor> {
+    let mut table = from("SELECT 1 FROM (SELECT 1) AS y")?;
+    if let TableFactor::Derived { subquery, alias: Some(its_alias), .. } = &mut table {
+        its_alias.name = alias.clone();
+        **subquery = query;
+    }
+    Ok(table)
+}
+
 /// A table that is joined with none.
 pub(super) fn alone(relation: TableFactor) -> TableWithJoins {
     TableWithJoins { relation, joins: Vec::new() }

@@ -1,5 +1,6 @@
 //! CREATE, DROP, TRUNCATE and VACUUM of writable tables.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,6 +23,16 @@ pub(crate) struct Created {
     pub(crate) unique: Vec<Vec<String>>,
     /// The columns that rows are ordered by.
     pub(crate) cluster: Vec<String>,
+    /// Its defaults and conditions.
+    pub(crate) notes: BTreeMap<String, String>,
+}
+
+impl Created {
+    /// Whether only a writable table keeps it.
+    pub(crate) fn needs_a_store(&self) -> bool {
+        let Self { key, unique, cluster, notes } = self;
+        !(key.is_empty() && unique.is_empty() && cluster.is_empty() && notes.is_empty())
+    }
 }
 
 /// What a statement's constraints say.
@@ -50,8 +61,11 @@ impl Session {
         input: LogicalPlan,
     ) -> Result<Option<u64>> {
         let schema = input.schema().as_arrow().clone();
-        let Created { key, unique, cluster } = created;
-        let (options, place) = (TableOptions { cluster, ..self.stores.options().clone() }, folder.to_path_buf());
+        let Created { key, unique, cluster, notes } = created;
+        let statement = format!("CREATE TABLE {}", name.table);
+        let rules = self.rules(Arc::new(schema.clone()), &notes).await?;
+        self.try_rules(&statement, &rules).await?;
+        let (options, place) = (TableOptions { cluster, notes, ..self.stores.options().clone() }, folder.to_path_buf());
         let stem = name.table.to_string();
         let create = move || {
             fn all(columns: &[String]) -> Vec<&str> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DataFusionError, Result, exec_err};
 use datafusion::dataframe::DataFrame;
@@ -151,23 +151,6 @@ impl Gathered {
     pub(super) fn bytes(&self) -> usize {
         self.memory.size()
     }
-}
-
-/// Some columns of a batch as rows of a table: a column that may not be null is not.
-pub(super) fn rows_of(
-    statement: &str,
-    batch: &RecordBatch,
-    columns: std::ops::Range<usize>,
-    schema: &SchemaRef,
-) -> Result<RecordBatch> {
-    let columns: Vec<ArrayRef> = batch.columns().get(columns).unwrap_or_default().to_vec();
-    for (column, field) in columns.iter().zip(schema.fields()) {
-        if !field.is_nullable() && column.logical_null_count() > 0 {
-            return exec_err!("{statement}: column {:?} can't be NULL", field.name());
-        }
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
 /// The columns of a batch that tell rows apart.

@@ -4,7 +4,7 @@ use super::Db;
 use crate::runtime::STACK;
 
 /// Work on a thread with the stack that statements have.
-fn on_its_stack(work: impl FnOnce() + Send) {
+pub(super) fn on_its_stack(work: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work).unwrap();
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -160,9 +160,10 @@ fn what_is_too_deep_is_said() {
         // Views add up.
         db.rows("CREATE VIEW v0 AS SELECT 1 AS x");
         let failed = (1..400).find_map(|i| {
-            let within = format!("{}v{}{}", "(SELECT x FROM ".repeat(15), i - 1, ")".repeat(15));
+            let within = format!("{}v{}{}", "(SELECT x FROM ".repeat(24), i - 1, ")".repeat(45));
             db.run(&format!("CREATE VIEW v{i} AS SELECT x FROM {within}")).err()
         });
-        assert!(failed.unwrap().contains("steps deep"));
+        let failed = failed.unwrap();
+        assert!(failed.contains("steps deep"), "{failed}");
     });
 }

@@ -1,5 +1,6 @@
 //! Views and schemas that a folder keeps, and what lasts as long as a session.
 
+use super::deep::on_its_stack;
 use super::{Db, people};
 
 #[test]
@@ -109,16 +110,18 @@ fn a_view_means_what_it_meant_when_it_was_made() {
 
 #[test]
 fn views_that_read_themselves_are_refused() {
-    let (_dir, db) = people();
-    db.fails("CREATE VIEW v AS SELECT * FROM v", "v");
-    db.rows("CREATE VIEW a AS SELECT 1 AS x; CREATE VIEW b AS SELECT x + 1 AS x FROM a");
-    db.fails("CREATE OR REPLACE VIEW a AS SELECT x FROM b", "can't read itself: a reads b reads a");
-    assert_eq!(db.rows("SELECT x FROM b"), ["2"]);
-    db.rows("CREATE VIEW v0 AS SELECT 1 AS x");
-    let chain = (1..100).map(|i| db.run(&format!("CREATE VIEW v{i} AS SELECT x + 1 AS x FROM v{}", i - 1)));
-    let made = chain.take_while(|made| made.is_ok()).count();
-    assert_eq!(db.rows(&format!("SELECT x FROM v{made}")), [(made + 1).to_string()]);
-    db.fails(&format!("CREATE VIEW v{} AS SELECT x FROM v{made}", made + 1), "read one another in a row");
+    on_its_stack(|| {
+        let (_dir, db) = people();
+        db.fails("CREATE VIEW v AS SELECT * FROM v", "v");
+        db.rows("CREATE VIEW a AS SELECT 1 AS x; CREATE VIEW b AS SELECT x + 1 AS x FROM a");
+        db.fails("CREATE OR REPLACE VIEW a AS SELECT x FROM b", "can't read itself: a reads b reads a");
+        assert_eq!(db.rows("SELECT x FROM b"), ["2"]);
+        db.rows("CREATE VIEW v0 AS SELECT 1 AS x");
+        let chain = (1..100).map(|i| db.run(&format!("CREATE VIEW v{i} AS SELECT x + 1 AS x FROM v{}", i - 1)));
+        let made = chain.take_while(|made| made.is_ok()).count();
+        assert_eq!(db.rows(&format!("SELECT x FROM v{made}")), [(made + 1).to_string()]);
+        db.fails(&format!("CREATE VIEW v{} AS SELECT x FROM v{made}", made + 1), "read one another in a row");
+    });
 }
 
 #[test]
@@ -135,7 +138,8 @@ fn views_keep_the_digits_and_the_habits_of_their_text() {
     });
     db.fails("CREATE VIEW p AS SELECT $1 AS x", "takes no parameters");
     db.fails("CREATE TEMP VIEW p AS SELECT id FROM t WHERE id = $id", "takes no parameters");
-    db.fails("CREATE VIEW twice AS SELECT id, id FROM t", "id");
+    db.rows("CREATE VIEW twice AS SELECT id, id FROM t");
+    assert_eq!(db.rows("SELECT id_1 - id FROM twice LIMIT 1"), ["0"]);
 }
 
 #[test]

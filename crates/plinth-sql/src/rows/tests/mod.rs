@@ -24,6 +24,7 @@ mod order;
 mod planning;
 mod random;
 mod returning;
+mod rules;
 
 /// A session of a folder, and a thread to run it.
 struct Db {
