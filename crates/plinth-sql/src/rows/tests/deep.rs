@@ -160,8 +160,9 @@ fn what_is_too_deep_is_said() {
         // Views add up.
         db.rows("CREATE VIEW v0 AS SELECT 1 AS x");
         let failed = (1..400).find_map(|i| {
-            let within = format!("{}v{}{}", "(SELECT x FROM ".repeat(24), i - 1, ")".repeat(45));
-            db.run(&format!("CREATE VIEW v{i} AS SELECT x FROM {within}")).err()
+            let ctes = chain(60, |j| format!("c{} AS (SELECT x FROM c{j})", j + 1), ", ");
+            db.run(&format!("CREATE VIEW v{i} AS WITH c0 AS (SELECT x FROM v{}), {ctes} SELECT x FROM c60", i - 1))
+                .err()
         });
         let failed = failed.unwrap();
         assert!(failed.contains("steps deep"), "{failed}");
