@@ -317,9 +317,66 @@ pub fn sync_folder(_folder: impl AsRef<Path>) -> Result<()> {
     Ok(())
 }
 
+/// Exchanges two folders that lie side by side, durably: at once where the system can, else by a third name, under which a crash may
+/// leave the first.
+///
+/// # Errors
+/// If the system refuses: then both are as they were.
+pub fn swap_folders(one: &Path, other: &Path) -> Result<()> {
+    let failed = |e| IoError::os(one, "exchange", e);
+    if !exchange(one, other).map_err(failed)? {
+        let aside = one.with_file_name(temporary_name(one.file_name().unwrap_or_default()));
+        let steps = [(one, aside.as_path()), (other, one), (&aside, other)];
+        for (done, (from, to)) in steps.iter().enumerate() {
+            if let Err(e) = std::fs::rename(from, to) {
+                for (from, to) in steps.iter().take(done).rev() {
+                    let _ = std::fs::rename(to, from);
+                }
+                return Err(failed(e));
+            }
+        }
+    }
+    sync_folder(folder_of(one))
+}
+
+/// Whether the system could exchange them at once.
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+fn exchange(one: &Path, other: &Path) -> std::io::Result<bool> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(true),
+        // Network file systems, for one.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+#[allow(clippy::unnecessary_wraps, reason = "elsewhere it fails")]
+fn exchange(_: &Path, _: &Path) -> std::io::Result<bool> {
+    Ok(false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_change_places() {
+        let dir = tempfile::tempdir().unwrap();
+        let [one, other, third] = ["one", "other", "third"].map(|name| dir.path().join(name));
+        for folder in [&one, &other] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("name"), folder.file_name().unwrap().as_encoded_bytes()).unwrap();
+        }
+        swap_folders(&one, &other).unwrap();
+        assert_eq!(std::fs::read_to_string(one.join("name")).unwrap(), "other");
+        assert_eq!(std::fs::read_to_string(other.join("name")).unwrap(), "one");
+        assert!(swap_folders(&one, &third).is_err());
+        assert_eq!(std::fs::read_to_string(one.join("name")).unwrap(), "other");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
 
     fn names(dir: &Path) -> Vec<String> {
         std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect()

@@ -30,7 +30,7 @@ mod storage;
 mod workers;
 
 pub use arena::{Held, Priority};
-pub use atomic::{AtomicFile, TEMPORARY_SUFFIX, remove_leftovers, sync_folder};
+pub use atomic::{AtomicFile, TEMPORARY_SUFFIX, remove_leftovers, swap_folders, sync_folder};
 pub use budget::{MemoryBudget, OutOfMemory, Reclaim, Reservation, Usage, Zeroed};
 pub use cache::{BlockCache, BlockKey};
 pub use descriptors::Identity;

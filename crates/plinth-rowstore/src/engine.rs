@@ -28,7 +28,7 @@ use crate::version::{Place, Version};
 pub(crate) struct Shared {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) codec: RowCodec,
-    pub(crate) notes: BTreeMap<String, String>,
+    notes: RwLock<Arc<BTreeMap<String, String>>>,
     pub(crate) columns: KeyColumns,
     /// Whether the last column is hidden: the number of each row, which is its key.
     pub(crate) numbered: bool,
@@ -60,7 +60,7 @@ impl Shared {
         Self {
             storage,
             codec,
-            notes,
+            notes: RwLock::new(Arc::new(notes)),
             columns,
             numbered,
             blocks,
@@ -80,6 +80,15 @@ impl Shared {
 
     pub(crate) fn replace(&self, version: Version) {
         *write(&self.current) = Arc::new(version);
+    }
+
+    /// The texts beside the columns.
+    pub(crate) fn notes(&self) -> Arc<BTreeMap<String, String>> {
+        Arc::clone(&read(&self.notes))
+    }
+
+    pub(crate) fn set_notes(&self, notes: Arc<BTreeMap<String, String>>) {
+        *write(&self.notes) = notes;
     }
 
     fn active(&self) -> MutexGuard<'_, BTreeMap<u64, usize>> {

@@ -38,6 +38,7 @@ mod numbering;
 mod open;
 mod options;
 mod position;
+mod replace;
 mod segment;
 mod snapshot;
 mod table;

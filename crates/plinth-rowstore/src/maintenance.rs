@@ -1,5 +1,6 @@
 //! What a table does by itself: rows in memory become segments, segments become fewer, logs become durable and go.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -195,7 +196,7 @@ impl Inner {
         let number = self.shared.new_file();
         let manifest = Manifest {
             codec: self.shared.codec.clone(),
-            notes: self.shared.notes.clone(),
+            notes: self.shared.notes().as_ref().clone(),
             key: self.shared.columns.positions().collect(),
             numbered: self.shared.numbered,
             next_row: self.shared.next_row.load(Ordering::Relaxed),
@@ -244,7 +245,7 @@ impl Inner {
             .try_for_each(|live| self.shared.indexes.build(&self.shared.storage, &live.segment, &index));
         let created = created.and_then(|()| lock(&writer.engine).add_index(&index));
         let created = created.and_then(|version| if unique { index.check_all(&version, schema) } else { Ok(()) });
-        if let Err(error) = created.and_then(|()| self.store_indexes(writer, &mut merging)) {
+        if let Err(error) = created.and_then(|()| self.store_definitions(writer, &mut merging)) {
             lock(&writer.engine).remove_index(number);
             return Err(error);
         }
@@ -258,18 +259,28 @@ impl Inner {
         let index = self.shared.indexes.named(name)?;
         lock(&writer.engine).check()?;
         self.shared.indexes.remove(index.number);
-        self.store_indexes(writer, &mut merging).inspect_err(|_| self.shared.indexes.add(&index))?;
+        self.store_definitions(writer, &mut merging).inspect_err(|_| self.shared.indexes.add(&index))?;
         lock(&writer.engine).remove_index(index.number);
         Ok(())
     }
 
-    /// Writes the manifest again, with the indexes as they are now.
-    fn store_indexes(&self, writer: &Writer, merging: &mut Merging) -> Result<()> {
+    /// Puts other texts beside the columns.
+    pub(crate) fn set_notes(&self, notes: BTreeMap<String, String>) -> Result<()> {
+        let Some(writer) = &self.writer else { return Err(TableError::ReadOnly) };
+        let mut merging = lock(&writer.merging);
+        lock(&writer.engine).check()?;
+        let before = self.shared.notes();
+        self.shared.set_notes(Arc::new(notes));
+        self.store_definitions(writer, &mut merging).inspect_err(|_| self.shared.set_notes(before))
+    }
+
+    /// Writes the manifest again, with the indexes and notes as they are now.
+    fn store_definitions(&self, writer: &Writer, merging: &mut Merging) -> Result<()> {
         let storage = &*self.shared.storage;
         let (last, _, known) = Manifest::load(storage)?.ok_or_else(|| manifest::missing(storage))?;
         let number = self.shared.new_file();
-        let indexes = self.shared.indexes.definitions();
-        let manifest = Manifest { next_file: number + 1, indexes, ..last };
+        let (indexes, notes) = (self.shared.indexes.definitions(), self.shared.notes().as_ref().clone());
+        let manifest = Manifest { next_file: number + 1, indexes, notes, ..last };
         if let Err(error) = manifest.prepare(storage, number)?.publish(storage, known) {
             return Err(lock(&writer.engine).stop(error));
         }

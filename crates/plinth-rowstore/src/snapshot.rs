@@ -72,8 +72,8 @@ impl Snapshot {
     }
 
     /// The texts beside the columns.
-    pub fn notes(&self) -> &BTreeMap<String, String> {
-        &self.shared.notes
+    pub fn notes(&self) -> Arc<BTreeMap<String, String>> {
+        self.shared.notes()
     }
 
     /// The columns as they are stored: with the hidden number last if the table has no key.

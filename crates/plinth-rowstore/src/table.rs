@@ -239,8 +239,16 @@ impl Table {
     }
 
     /// The texts beside its columns.
-    pub fn notes(&self) -> &BTreeMap<String, String> {
-        &self.inner.shared.notes
+    pub fn notes(&self) -> Arc<BTreeMap<String, String>> {
+        self.inner.shared.notes()
+    }
+
+    /// Puts other texts beside its columns, durably.
+    ///
+    /// # Errors
+    /// [`TableError::ReadOnly`] if it is not open for writing; if the manifest can't be written.
+    pub fn set_notes(&self, notes: BTreeMap<String, String>) -> Result<()> {
+        self.inner.set_notes(notes)
     }
 
     /// The columns of its key; none of a table whose rows have numbers instead.

@@ -106,6 +106,15 @@ impl Database {
         Ok(Self::of(PUBLIC, folder, catalog, shared))
     }
 
+    /// The tables of another folder, opened as these are.
+    pub(crate) fn beside(&self, folder: &Path, plan_view: PlanView) -> Result<Self, SqlError> {
+        let shared = Shared::new(self.shared.options.clone(), Arc::clone(&self.shared.stores));
+        if let Some(tables) = self.shared.path_tables.get() {
+            shared.complete(Arc::clone(tables), plan_view);
+        }
+        Self::new(Some(folder), Arc::new(shared))
+    }
+
     /// Makes a file or a folder a table of this name, whose rows are read as they are when a statement begins.
     pub(crate) fn name_path(&self, name: String, path: &Path) -> Result<()> {
         let entry = if path.is_dir() && Table::is_table(path) {

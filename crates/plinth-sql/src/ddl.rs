@@ -3,6 +3,7 @@
 //! What a folder (`--db`) has is kept in it: schemas are its subfolders that its catalog names, views are texts in the catalog.
 //! Without a folder both last as long as the session, as what is TEMP does.
 
+mod attach;
 mod paths;
 mod schema;
 mod show;
@@ -60,6 +61,11 @@ impl Session {
                     }
                 }
             }
+            ast::Statement::AttachDatabase { schema_name, database_file_name, .. } => {
+                self.refuse_within_a_transaction("ATTACH")?;
+                self.attach(database_file_name, schema_name)?;
+            }
+            ast::Statement::Use(what) => self.use_schema(what)?,
             ast::Statement::ShowCreate { obj_type, obj_name } => {
                 return self.show_create(*obj_type, obj_name).await.map(|text| Some(Defined::Text(text)));
             }
@@ -85,10 +91,12 @@ impl Session {
 
     /// The schema of a folder that a table is in, or would be. None if it is one of the session, or there is none.
     pub(crate) fn database_of(&self, name: &ResolvedTableReference) -> Result<Option<Arc<Database>>> {
-        if name.catalog.as_ref() != CATALOG {
-            return Ok(None);
-        }
-        Ok(self.schemas.database(&name.schema)?.filter(|database| database.folder().is_some()))
+        let schemas = match name.catalog.as_ref() {
+            CATALOG => Some(Arc::clone(&self.schemas)),
+            attached => self.schemas.attached(attached),
+        };
+        let Some(schemas) = schemas else { return Ok(None) };
+        Ok(schemas.database(&name.schema)?.filter(|database| database.folder().is_some()))
     }
 
     async fn create_view(&self, mut create: CreateView) -> Result<()> {
@@ -149,16 +157,24 @@ impl Session {
                 "{statement}: the query can't be kept as a text; CREATE TEMP VIEW makes one for this session"
             );
         }
-        let search = self.context.state_ref().read().config_options().catalog.default_schema.clone();
+        // What is kept in a folder names what is in that folder.
+        let catalog_of = match self.schemas.attached(&name.schema) {
+            Some(_) if name.catalog.as_ref() == CATALOG => name.schema.to_string(),
+            _ => name.catalog.to_string(),
+        };
+        let search = match catalog_of.as_str() {
+            CATALOG => self.context.state_ref().read().config_options().catalog.default_schema.clone(),
+            _ => database.name().to_owned(),
+        };
         let view = View { search, sql };
         let shown = shown(&database, &name.table);
-        let planned = views::plan(self.rewriter(), shown, view.clone()).await;
+        let planned = views::plan(self.rewriter().of(catalog_of), shown, view.clone()).await;
         let planned = planned.map_err(|error| naming(&statement, error))?;
         check_columns(&statement, &planned)?;
         let Some(catalog) = database.catalog() else { return Ok(()) };
-        let key = (name.schema.to_string(), name.table.to_string());
+        let (schema, key) = (database.name(), (database.name().to_owned(), name.table.to_string()));
         let changed = catalog.change(|contents| {
-            if name.schema.as_ref() != crate::database::PUBLIC && !contents.schemas.contains(name.schema.as_ref()) {
+            if schema != crate::database::PUBLIC && !contents.schemas.contains(schema) {
                 return Err(SqlError::new(format!("{statement}: the schema is gone")));
             }
             if contents.views.contains_key(&key) && !or_replace {
@@ -210,8 +226,9 @@ impl Session {
         let found = match self.database_of(&name)? {
             Some(database) => database.catalog().map(|catalog| {
                 let removed = catalog.change(|contents| {
-                    let key = contents.view(&name.schema, &name.table).map(|(known, _)| known.clone());
-                    Ok(key.and_then(|key| contents.views.remove(&(name.schema.to_string(), key))).is_some())
+                    let schema = database.name();
+                    let key = contents.view(schema, &name.table).map(|(known, _)| known.clone());
+                    Ok(key.and_then(|key| contents.views.remove(&(schema.to_owned(), key))).is_some())
                 });
                 Ok::<_, SqlError>((removed?, database.find(&name.table)?.is_some()))
             }),

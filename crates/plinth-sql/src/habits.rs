@@ -15,6 +15,7 @@ mod macros;
 mod names;
 mod parquet;
 mod pivots;
+mod same_tables;
 mod samples;
 mod scope;
 pub(crate) mod syntax;
@@ -97,7 +98,7 @@ impl VisitorMut for Habits<'_> {
         self.scope.enter(query);
         order_by_all(query);
         order_by_items(query);
-        ControlFlow::Continue(())
+        stop(same_tables::tell_apart(query).map_err(Stop::Error))
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<Stop>> {

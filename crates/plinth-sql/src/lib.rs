@@ -17,6 +17,7 @@
 //! The engine below is DataFusion; [`Session::context`] gives what it knows. What SQL means where the engine answers otherwise is a
 //! matter of rules here (`meaning`, `numbers`; docs/design/sql-exactness.md).
 
+mod by_path;
 mod catalog;
 mod cut;
 mod database;

@@ -18,6 +18,7 @@ use crate::habits::{self, Answer, Column, Known, Question, Stop};
 use crate::kept::Kept;
 use crate::meaning::{check_using, resolve_windows};
 use crate::numbers::keep_digits;
+use crate::schemas::CATALOG;
 use crate::{Session, depth, planning, show};
 
 /// Most questions about one statement.
@@ -36,13 +37,19 @@ pub(crate) struct Rewriter {
     /// The engine's: tables and functions.
     state: Arc<RwLock<SessionState>>,
     kept: Arc<Kept>,
-    /// The schema of names without one, if not that of the session.
+    /// The catalog and the schema of names without them, if not those of the session.
+    catalog: String,
     search: Option<String>,
 }
 
 impl Rewriter {
     pub(crate) fn new(state: Arc<RwLock<SessionState>>, kept: Arc<Kept>) -> Self {
-        Self { state, kept, search: None }
+        Self { state, kept, catalog: CATALOG.to_owned(), search: None }
+    }
+
+    /// Of the views of a catalog.
+    pub(crate) fn of(self, catalog: String) -> Self {
+        Self { catalog, ..self }
     }
 
     /// With the schema of names that have none.
@@ -52,7 +59,7 @@ impl Rewriter {
 
     /// The plan of a statement of rows. Names that no column has may be aliases, or differ in case.
     pub(crate) async fn planned(&self, mut statement: Statement) -> Result<(SessionState, LogicalPlan)> {
-        show::rewrite(&mut statement)?;
+        show::rewrite(&mut statement, &self.state.read().config_options().catalog)?;
         check_using(&statement)?;
         let written = may_be_lenient(&statement).then(|| statement.clone());
         match (Box::pin(self.plan(statement, false)).await, written) {
@@ -159,6 +166,7 @@ impl Rewriter {
             options.execution.target_partitions = 1;
         }
         if let Some(search) = &self.search {
+            options.catalog.default_catalog.clone_from(&self.catalog);
             options.catalog.default_schema.clone_from(search);
         }
         state

@@ -5,6 +5,7 @@
 //! the table. DataFusion's own hooks are not used: it hands them an empty filter where the optimizer made the filter into
 //! something else, and that would mean all rows.
 
+mod alter;
 mod change;
 mod created;
 mod defaults;
@@ -107,6 +108,7 @@ impl Session {
             ast::Statement::Drop { object_type: ast::ObjectType::Index, names, if_exists, table, .. } => {
                 return self.drop_index(statement, names, table.as_ref(), *if_exists).await;
             }
+            ast::Statement::AlterTable(alter) => return self.alter(statement, alter).await,
             ast::Statement::CreateTable(_) | ast::Statement::Drop { .. } => {
                 return self.not_within_a_transaction(statement);
             }
@@ -124,6 +126,7 @@ impl Session {
             ast::Statement::Insert(_) => "INSERT into a table that is no writable table",
             ast::Statement::CreateTable(_) => "CREATE TABLE",
             ast::Statement::CreateIndex(_) => "CREATE INDEX",
+            ast::Statement::AlterTable(_) => "ALTER TABLE",
             ast::Statement::Drop { .. } => "DROP",
             ast::Statement::Vacuum(_) => "VACUUM",
             _ => "this",

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use datafusion::catalog::{CatalogProvider, SchemaProvider};
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider};
 use datafusion::common::{Result, exec_err};
 use plinth_core::sync::lock;
 
@@ -25,12 +25,14 @@ pub(crate) struct Schemas {
     kept: Mutex<HashMap<String, Arc<Database>>>,
     /// Those of the session.
     own: Mutex<BTreeMap<String, Arc<dyn SchemaProvider>>>,
+    /// Other folders, whose `public` is a schema here, too.
+    attached: Mutex<BTreeMap<String, Arc<Schemas>>>,
 }
 
 impl Schemas {
     /// With one schema.
     pub(crate) fn new(public: Arc<Database>) -> Self {
-        Self { public, kept: Mutex::default(), own: Mutex::default() }
+        Self { public, kept: Mutex::default(), own: Mutex::default(), attached: Mutex::default() }
     }
 
     /// A schema of a folder.
@@ -40,6 +42,9 @@ impl Schemas {
     pub(crate) fn database(&self, name: &str) -> Result<Option<Arc<Database>>, SqlError> {
         if name == PUBLIC {
             return Ok(Some(Arc::clone(&self.public)));
+        }
+        if let Some(attached) = self.attached(name) {
+            return Ok(Some(Arc::clone(&attached.public)));
         }
         let Some(catalog) = self.public.catalog() else { return Ok(None) };
         let mut kept = lock(&self.kept);
@@ -53,6 +58,30 @@ impl Schemas {
         let Some(opened) = self.public.schema(name).map(Arc::new) else { return Ok(None) };
         kept.insert(name.to_owned(), Arc::clone(&opened));
         Ok(Some(opened))
+    }
+
+    /// The schema of the folder itself.
+    pub(crate) fn public(&self) -> &Arc<Database> {
+        &self.public
+    }
+
+    /// A folder that was attached under a name.
+    pub(crate) fn attached(&self, name: &str) -> Option<Arc<Schemas>> {
+        lock(&self.attached).get(name).map(Arc::clone)
+    }
+
+    /// Attaches a folder under a name, or takes it away again: what had the name before.
+    pub(crate) fn attach(&self, name: &str, schemas: Option<Arc<Schemas>>) -> Option<Arc<Schemas>> {
+        let mut attached = lock(&self.attached);
+        match schemas {
+            Some(schemas) => attached.insert(name.to_owned(), schemas),
+            None => attached.remove(name),
+        }
+    }
+
+    /// Whether there is a schema of a name, or a folder attached under it.
+    pub(crate) fn has(&self, name: &str) -> Result<bool, SqlError> {
+        Ok(self.database(name)?.is_some() || lock(&self.own).contains_key(name))
     }
 
     /// All schemas of the folder.
@@ -73,6 +102,27 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
         return exec_err!("CREATE SCHEMA {name:?}: the name is taken, or can't be that of a folder");
     }
     Ok(())
+}
+
+/// The catalogs of a session: its own, and the folders that are attached.
+#[derive(Debug)]
+pub(crate) struct Catalogs(pub(crate) Arc<Schemas>);
+
+impl CatalogProviderList for Catalogs {
+    fn register_catalog(&self, _: String, _: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        std::iter::once(CATALOG.to_owned()).chain(lock(&self.0.attached).keys().cloned()).collect()
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        match name {
+            CATALOG => Some(Arc::clone(&self.0) as _),
+            _ => self.0.attached(name).map(|attached| attached as _),
+        }
+    }
 }
 
 impl CatalogProvider for Schemas {

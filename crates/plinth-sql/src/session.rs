@@ -4,11 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use datafusion::catalog::{
-    CatalogProvider, CatalogProviderList, DynamicFileCatalog, MemoryCatalogProviderList, MemorySchemaProvider,
-    UrlTableFactory,
-};
-use datafusion::common::exec_err;
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemorySchemaProvider, UrlTableFactory};
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::provider::DefaultTableFactory;
 use datafusion::execution::FunctionRegistry;
@@ -31,13 +27,13 @@ use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
 use plinth_io::{Io, IoOptions, MemoryBudget};
 
+use crate::by_path::ByPath;
 use crate::database::{Database, PUBLIC, Shared};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::kept::{Kept, Variable};
 use crate::profiles::Profiles;
-use crate::rewriter::Rewriter;
-use crate::schemas::{CATALOG, Schemas};
+use crate::schemas::{CATALOG, Catalogs, Schemas};
 use crate::watch::{Done, Watch};
 use crate::{cut, dense, engine, joins, meaning, names, numbers, overflow, read, types, views};
 
@@ -151,15 +147,14 @@ impl Session {
         let schemas = Arc::new(Schemas::new(Arc::clone(&database)));
         let scratch = Arc::new(MemorySchemaProvider::new());
         schemas.register_schema(names::SCRATCH, Arc::clone(&scratch) as _)?;
-        let catalogs = MemoryCatalogProviderList::new();
-        catalogs.register_catalog(CATALOG.to_owned(), Arc::clone(&schemas) as _);
+        let catalogs = Catalogs(Arc::clone(&schemas));
         let by_path = Arc::new(DynamicListTableFactory::new(SessionStore::new()));
         let ahead_bytes = usize::try_from(options.memory / 8).unwrap_or(usize::MAX).min(AHEAD);
         let reader = read::ReadFunctions { threads: options.threads, ahead_bytes };
         let text = reader.within(SourceOptions::default());
         let tables: Arc<dyn UrlTableFactory> =
             engine::path_tables(Arc::new(engine::Naming(Arc::clone(&by_path) as _)), files.clone(), text, &stores);
-        let catalogs = Arc::new(DynamicFileCatalog::new(Arc::new(catalogs), Arc::clone(&tables)));
+        let catalogs = Arc::new(ByPath::new(Arc::new(catalogs) as Arc<dyn CatalogProviderList>, Arc::clone(&tables)));
 
         // What each sort sets aside for merging must leave room to sort in: several run side by side.
         let merging = usize::try_from(options.memory / 64).unwrap_or(usize::MAX) / options.threads.max(1);
@@ -251,15 +246,7 @@ impl Session {
         state.table_factories_mut().insert("PLINTH".to_owned(), Arc::new(DefaultTableFactory::new()));
         let context = SessionContext::new_with_state(state);
         by_path.session_store().with_state(context.state_weak_ref());
-        let (state, kept_too) = (context.state_weak_ref(), Arc::clone(&kept));
-        let plan_view = move |shown, view| -> futures::future::BoxFuture<'static, _> {
-            let rewriter = state.upgrade().map(|state| Rewriter::new(state, Arc::clone(&kept_too)));
-            Box::pin(async move {
-                let Some(rewriter) = rewriter else { return exec_err!("the session is over") };
-                views::plan(rewriter, shown, view).await
-            })
-        };
-        shared.complete(tables, Arc::new(plan_view));
+        shared.complete(tables, views::plan_views(context.state_weak_ref(), Arc::clone(&kept), CATALOG.to_owned()));
         let profiles = Arc::<Profiles>::default();
         context.register_udtf("plinth_profile", Arc::clone(&profiles) as _);
         let (prepared, threads, interrupt) = (Mutex::default(), options.threads, options.interrupt.clone());

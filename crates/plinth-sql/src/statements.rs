@@ -134,7 +134,7 @@ impl Session {
                 Defined::Text(texts) => text_stream(texts)?,
             }));
         }
-        show::rewrite(&mut statement)?;
+        show::rewrite(&mut statement, &self.context.state_ref().read().config_options().catalog)?;
         check_using(&statement)?;
         if self.keep(&statement).await? {
             return Ok(Planned::Done(count_stream(None)?));
@@ -384,7 +384,7 @@ fn settings(statement: &mut Statement) -> Result<(), DataFusionError> {
 }
 
 /// The file of a new table. A name that leads elsewhere, or that a listing would hide, has none.
-fn file_of(folder: &Path, name: &str) -> Option<PathBuf> {
+pub(crate) fn file_of(folder: &Path, name: &str) -> Option<PathBuf> {
     let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
     plain.then(|| folder.join(format!("{name}.plinth")))
 }

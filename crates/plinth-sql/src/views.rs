@@ -4,18 +4,23 @@
 //! names mean what a folder keeps: tables of the session do not stand in the place of those that the view was made over.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use datafusion::common::{Result, exec_err};
 use datafusion::datasource::ViewTable;
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 
+use parking_lot::RwLock;
 use plinth_core::sync::lock;
 
 use crate::catalog::View;
+use crate::database::PlanView;
 use crate::depth;
 use crate::error::SqlError;
+use crate::kept::Kept;
 use crate::rewriter::Rewriter;
+use crate::schemas::CATALOG;
 
 /// Most views that read one another in a row.
 const MOST: usize = 64;
@@ -36,6 +41,20 @@ tokio::task_local! {
 /// Whether what is planned now is the text of a view.
 pub(crate) fn is_planning() -> bool {
     OPEN.try_with(|_| ()).is_ok()
+}
+
+/// Plans the views of a session's folder, or of one that is attached: by the name of its catalog.
+pub(crate) fn plan_views(state: Weak<RwLock<SessionState>>, kept: Arc<Kept>, catalog: String) -> PlanView {
+    Arc::new(move |shown, view| {
+        let rewriter = state.upgrade().map(|state| Rewriter::new(state, Arc::clone(&kept)).of(catalog.clone()));
+        let shown = if catalog == CATALOG { shown } else { format!("{catalog}.{shown}") };
+        Box::pin(async move {
+            match rewriter {
+                Some(rewriter) => plan(rewriter, shown, view).await,
+                None => exec_err!("the session is over"),
+            }
+        })
+    })
 }
 
 /// The rows of a view. `shown` is its name with all of its parts.

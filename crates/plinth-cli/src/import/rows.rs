@@ -34,7 +34,7 @@ impl RowImport {
             let (folder, name) = (folder.display(), other.name());
             return Err(Failure::new(format!("{folder}: the table has no column {name:?}")));
         }
-        if !takes_rows_as_they_are(table.notes(), columns) {
+        if !takes_rows_as_they_are(&table.notes(), columns) {
             return Err(Failure::new(format!(
                 "{0}: the table has DEFAULT or CHECK, which an import does not heed; plinth sql does: INSERT INTO {1} SELECT * FROM \
                  'file'",

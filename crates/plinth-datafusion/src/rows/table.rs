@@ -47,7 +47,7 @@ impl StoreTable {
         let schema = view.snapshot.schema();
         let numbered = schema.fields().len() < view.snapshot.stored_schema().fields().len();
         let key = if numbered { Vec::new() } else { view.snapshot.row_columns() };
-        let notes = Arc::new(view.snapshot.notes().clone());
+        let notes = view.snapshot.notes();
         Ok(Self { stores: Arc::clone(stores), folder, schema, key, notes })
     }
 

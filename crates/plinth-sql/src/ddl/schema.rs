@@ -25,6 +25,9 @@ impl Session {
         }
         let name = schema_of(written)?;
         check_name(&name)?;
+        if self.schemas.attached(&name).is_some() {
+            return exec_err!("CREATE SCHEMA {name}: a folder is attached under this name; DETACH {name} first");
+        }
         let (Some(folder), Some(catalog)) = (self.database.folder(), self.database.catalog()) else { return Ok(false) };
         if catalog.read()?.schemas.contains(&name) {
             if *if_not_exists {
@@ -51,6 +54,9 @@ impl Session {
         let (Some(_), Some(catalog)) = (self.database.folder(), self.database.catalog()) else { return Ok(false) };
         if name == PUBLIC {
             return exec_err!("DROP SCHEMA {name}: is the folder itself");
+        }
+        if self.schemas.attached(&name).is_some() {
+            return exec_err!("DROP SCHEMA {name}: is a folder that is attached; DETACH {name} lets go of it");
         }
         let Some(database) = self.schemas.database(&name)? else {
             if if_exists {

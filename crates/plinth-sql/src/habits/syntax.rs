@@ -3,6 +3,7 @@
 //! The tokens of a text are rewritten before it is parsed. What a form means is said later, where the parsed statement and its
 //! tables are known ([`super::expand`]): here `SUMMARIZE t` becomes `SELECT plinth_summarize() FROM t`.
 
+mod attach;
 mod clauses;
 mod copies;
 mod pivots;
@@ -17,7 +18,7 @@ use tokens::{close, find, is, sql, word};
 const DEEPEST: usize = 200;
 
 /// Words of which one is in each form that is rewritten here, beside signs.
-const WORDS: [&str; 32] = [
+const WORDS: [&str; 34] = [
     "summarize",
     "describe",
     "desc",
@@ -28,6 +29,8 @@ const WORDS: [&str; 32] = [
     "all",
     "checkpoint",
     "export",
+    "attach",
+    "detach",
     "import",
     "install",
     "load",
@@ -114,6 +117,8 @@ fn of_statement(tokens: &[TokenWithSpan]) -> Result<Vec<TokenWithSpan>> {
              table",
             word(first).to_uppercase()
         ),
+        "attach" => attach::attach(tokens),
+        "detach" => attach::detach(tokens),
         "install" | "load" => plan_err!(
             "{} {}: there are no extensions; Parquet, CSV, JSON and Plinth files are read without one",
             word(first).to_uppercase(),

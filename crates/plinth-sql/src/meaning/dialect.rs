@@ -125,6 +125,10 @@ impl Dialect for PlinthDialect {
         true
     }
 
+    fn supports_alter_column_type_using(&self) -> bool {
+        true
+    }
+
     fn supports_order_by_all(&self) -> bool {
         true
     }

@@ -17,7 +17,9 @@ use datafusion::logical_expr::{LogicalPlan, Projection};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{self, ColumnDef, ColumnOption, Expr, SelectItem, SetExpr, TableConstraint};
+use datafusion::sql::sqlparser::ast::{
+    self, CheckConstraint, ColumnDef, ColumnOption, Expr, Ident, SelectItem, SetExpr, TableConstraint,
+};
 use futures::TryStreamExt;
 
 use super::query::{alone, named, null, quoted, select};
@@ -28,6 +30,9 @@ use crate::{Params, Session, depth};
 /// What the names of a table's notes begin with; the name of the column, or of the condition, follows.
 pub(crate) const DEFAULT: &str = "default.";
 pub(crate) const CHECK: &str = "check.";
+
+/// The texts that a table keeps, by their names.
+pub(super) type Notes = BTreeMap<String, String>;
 
 /// What rows of a table are.
 #[derive(Clone, Debug)]
@@ -49,7 +54,7 @@ struct Check {
 }
 
 /// Takes DEFAULT and CHECK out of a CREATE TABLE, as notes of the table.
-pub(crate) fn take(create: &mut ast::CreateTable) -> Result<BTreeMap<String, String>> {
+pub(crate) fn take(create: &mut ast::CreateTable) -> Result<Notes> {
     let statement = format!("CREATE TABLE {}", create.name);
     let table = super::last(&create.name)?.value;
     let mut notes = BTreeMap::new();
@@ -85,23 +90,88 @@ pub(crate) fn take(create: &mut ast::CreateTable) -> Result<BTreeMap<String, Str
         })
         .collect();
     for (named, usual, check) in conditions {
-        if check.enforced == Some(false) {
-            return exec_err!("{statement}: CHECK ... NOT ENFORCED is not supported: a condition holds of all rows");
-        }
-        let key = match &named {
-            Some(name) => format!("{CHECK}{}", normal(name)),
-            None => free(&notes, &format!("{CHECK}{usual}")),
-        };
-        let condition = text_of(&format!("{statement}: CHECK"), &check.expr)?;
-        if notes.insert(key, condition).is_some() {
-            return exec_err!("{statement}: two constraints have the name {}", named.unwrap_or_else(|| quoted("")));
-        }
+        add_check(&mut notes, &statement, named.as_ref(), &usual, &check)?;
     }
     Ok(notes)
 }
 
+/// The name of the note of a column's default.
+pub(super) fn default_of(column: &str) -> String {
+    format!("{DEFAULT}{column}")
+}
+
+/// Adds a condition under its name, or under the usual one of those that have none.
+pub(super) fn add_check(
+    notes: &mut Notes,
+    statement: &str,
+    named: Option<&Ident>,
+    usual: &str,
+    check: &CheckConstraint,
+) -> Result<()> {
+    if check.enforced == Some(false) {
+        return exec_err!("{statement}: CHECK ... NOT ENFORCED is not supported: a condition holds of all rows");
+    }
+    let key = match named {
+        Some(name) => format!("{CHECK}{}", normal(name)),
+        None => free(notes, &format!("{CHECK}{usual}")),
+    };
+    let condition = text_of(&format!("{statement}: CHECK"), &check.expr)?;
+    match (notes.insert(key, condition), named) {
+        (Some(_), Some(name)) => exec_err!("{statement}: two constraints have the name {name}"),
+        _ => Ok(()),
+    }
+}
+
+/// Whether there was a condition of a name, which is there no more.
+pub(super) fn remove_check(notes: &mut Notes, name: &str) -> bool {
+    notes.remove(&format!("{CHECK}{name}")).is_some()
+}
+
+/// The conditions that name a column: their names and texts.
+pub(super) fn checks_of(notes: &Notes, column: &str) -> Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    for (name, text) in notes.iter().filter_map(|(name, text)| Some((name.strip_prefix(CHECK)?, text))) {
+        let mut condition = expressions(text)?.pop().unwrap_or_else(null);
+        if rename_within(&mut condition, column, column) {
+            found.push((name.to_owned(), text.clone()));
+        }
+    }
+    Ok(found)
+}
+
+/// Gives a column another name in all rules.
+pub(super) fn rename(notes: &mut Notes, statement: &str, old: &str, new: &str) -> Result<()> {
+    for (name, text) in checks_of(notes, old)? {
+        let mut condition = expressions(&text)?.pop().unwrap_or_else(null);
+        rename_within(&mut condition, old, new);
+        notes.insert(format!("{CHECK}{name}"), text_of(statement, &condition)?);
+    }
+    if let Some(default) = notes.remove(&default_of(old)) {
+        notes.insert(default_of(new), default);
+    }
+    Ok(())
+}
+
+/// Whether an expression names a column, which gets another name.
+fn rename_within(expr: &mut Expr, old: &str, new: &str) -> bool {
+    let mut found = false;
+    let _: ControlFlow<()> = ast::visit_expressions_mut(expr, |expr| {
+        let name = match expr {
+            Expr::Identifier(name) => Some(name),
+            Expr::CompoundIdentifier(names) => names.last_mut(),
+            _ => None,
+        };
+        if let Some(name) = name.filter(|name| normal(name) == old) {
+            *name = quoted(new);
+            found = true;
+        }
+        ControlFlow::Continue(())
+    });
+    found
+}
+
 /// Whether rows of these columns may be put into a table as they are: it has no conditions, nor defaults of other columns.
-pub fn takes_rows_as_they_are(notes: &BTreeMap<String, String>, given: &Schema) -> bool {
+pub fn takes_rows_as_they_are(notes: &Notes, given: &Schema) -> bool {
     let allowed = |name: &String| match name.strip_prefix(DEFAULT) {
         Some(column) => given.index_of(column).is_ok(),
         None => !name.starts_with(CHECK),
@@ -110,14 +180,14 @@ pub fn takes_rows_as_they_are(notes: &BTreeMap<String, String>, given: &Schema) 
 }
 
 /// A name that no note has.
-fn free(notes: &BTreeMap<String, String>, usual: &str) -> String {
+fn free(notes: &Notes, usual: &str) -> String {
     let others = (1_usize..).map(|number| format!("{usual}{number}"));
     let mut names = std::iter::once(usual.to_owned()).chain(others);
     names.find(|name| !notes.contains_key(name)).unwrap_or_default()
 }
 
 /// What is kept of an expression: a text that means the same.
-fn text_of(what: &str, expr: &Expr) -> Result<String> {
+pub(super) fn text_of(what: &str, expr: &Expr) -> Result<String> {
     let within = ast::visit_expressions(expr, |expr| match expr {
         Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } => ControlFlow::Break("a subquery"),
         Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(_), .. }) => ControlFlow::Break("a parameter"),
@@ -152,7 +222,7 @@ fn of_select(statement: Statement) -> Vec<Expr> {
 
 impl Session {
     /// The rules of a table with these columns and notes.
-    pub(super) async fn rules(&self, schema: SchemaRef, notes: &BTreeMap<String, String>) -> Result<Rules> {
+    pub(super) async fn rules(&self, schema: SchemaRef, notes: &Notes) -> Result<Rules> {
         let of = |kind: &'static str| {
             notes.iter().filter_map(move |(name, text)| Some((name.strip_prefix(kind)?, text.as_str())))
         };

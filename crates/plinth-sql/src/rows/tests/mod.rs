@@ -10,6 +10,8 @@ use futures::StreamExt;
 use crate::runtime::STACK;
 use crate::{Params, Session, SessionOptions, parse};
 
+mod alter;
+mod attach;
 mod created;
 mod deep;
 mod definitions;
