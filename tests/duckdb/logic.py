@@ -13,14 +13,14 @@ import csv
 import io
 import math
 import random
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import duckdb
 
-MARK = "end of answer "
+from program import answer_all, plinth
+
 INTS, FLOATS, TEXTS = ["a", "b"], ["f", "r"], ["s"]
 
 
@@ -169,34 +169,6 @@ class Questions:
         return [f"SELECT {values} FROM t{group}"] * 2
 
 
-def plinth(program, folder, questions):
-    """Texts that answer questions, or what the program said."""
-    statements = ";\n".join(f"{q};\nSELECT '{MARK}{i}' AS mark" for i, q in enumerate(questions))
-    done = subprocess.run(
-        [program, "sql", "--db", folder, "--format", "csv"], input=statements, capture_output=True, text=True, timeout=600
-    )
-    if done.returncode != 0:
-        return done.stderr.strip() or f"ended with {done.returncode}"
-    answers, rest = [], done.stdout
-    for i in range(len(questions)):
-        answer, _, rest = rest.partition(f"mark\n{MARK}{i}\n")
-        answers.append(answer)
-    return answers
-
-
-def answer_all(program, folder, questions):
-    """For each question its answer's text in a list, or the error: many by one process, as long as none fails."""
-    if not questions:
-        return []
-    answers = plinth(program, folder, questions)
-    if isinstance(answers, list):
-        return [[answer] for answer in answers]
-    if len(questions) == 1:
-        return [answers]
-    half = len(questions) // 2
-    return answer_all(program, folder, questions[:half]) + answer_all(program, folder, questions[half:])
-
-
 def cell(value):
     if value is None or value == "":
         return ""
@@ -230,14 +202,14 @@ def main():
         tables = questions.tables()
         wanted = [questions.question() for _ in range(min(60, args.questions - asked))]
         with tempfile.TemporaryDirectory(dir=args.work, prefix="logic-") as folder:
-            made = plinth(program, folder, tables)
+            made = plinth(program, folder, tables, "csv")
             if isinstance(made, str):
                 print(f"seed {seed}: {made}")
                 return 1
             connection = duckdb.connect(config={"threads": 1})
             for statement in tables:
                 connection.execute(statement)
-            answers = answer_all(program, folder, [ours for ours, _ in wanted])
+            answers = answer_all(program, folder, [ours for ours, _ in wanted], "csv")
             for i, (ours, theirs) in enumerate(wanted):
                 asked += 1
                 try:

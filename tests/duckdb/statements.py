@@ -14,14 +14,14 @@ import decimal
 import json
 import math
 import random
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import duckdb
 
-MARK = "end of answer "
+from program import answer_all, plinth
+
 TEXTS = ["", "a", "hello world", "ABC", "%_", "naïve", "日本語", "🦆🦆x", "a,b,,c", "line\nbreak", "x'y", 'q"q', "12", "-3.5"]
 DOUBLES = ["0.0", "1.5", "-2.25", "'nan'", "'inf'", "'-inf'", "1e300", "-1e-300", "3.0"]
 DATES = ["2024-02-29", "1999-12-31", "1970-01-01", "2000-01-01", "1900-03-01", "2024-01-07"]
@@ -159,32 +159,6 @@ class Statements:
         )()
 
 
-def plinth(program, folder, statements):
-    """Texts that answer statements, or what the program said."""
-    text = ";\n".join(f"{q};\nSELECT '{MARK}{i}' AS mark" for i, q in enumerate(statements))
-    done = subprocess.run([program, "sql", "--db", folder, "--format", "json"], input=text, capture_output=True, text=True, timeout=600)
-    if done.returncode != 0:
-        return done.stderr.strip() or f"ended with {done.returncode}"
-    answers, rest = [], done.stdout
-    for i in range(len(statements)):
-        answer, _, rest = rest.partition(f'{{"mark":"{MARK}{i}"}}\n')
-        answers.append(answer)
-    return answers
-
-
-def answer_all(program, folder, statements):
-    """For each statement a list of its answer's text, or the error: many by one process, as long as none fails."""
-    if not statements:
-        return []
-    answers = plinth(program, folder, statements)
-    if isinstance(answers, list):
-        return [[answer] for answer in answers]
-    if len(statements) == 1:
-        return [answers]
-    half = len(statements) // 2
-    return answer_all(program, folder, statements[:half]) + answer_all(program, folder, statements[half:])
-
-
 def as_number(text):
     try:
         return float(text)
@@ -251,7 +225,7 @@ def main():
         table = statements.table()
         wanted = [statements.statement() for _ in range(min(100, args.questions - asked))]
         with tempfile.TemporaryDirectory(dir=args.work, prefix="statements-") as folder:
-            made = plinth(program, folder, table)
+            made = plinth(program, folder, table, "json")
             if isinstance(made, str):
                 print(f"seed {seed}: {made}")
                 return 1
@@ -259,7 +233,7 @@ def main():
             connection.execute("SET TimeZone = 'UTC'")
             for statement in table:
                 connection.execute(statement)
-            for statement, answer in zip(wanted, answer_all(program, folder, wanted)):
+            for statement, answer in zip(wanted, answer_all(program, folder, wanted, "json")):
                 asked += 1
                 try:
                     expected = [[plain(v) for v in row] for row in connection.sql(statement).fetchall()]
