@@ -22,6 +22,8 @@ use plinth_io::{MemoryBudget, OutOfMemory, Reservation};
 #[derive(Debug)]
 pub struct BudgetPool {
     budget: Arc<MemoryBudget>,
+    /// Bytes that those that can spill leave to those that can't.
+    reserve: u64,
     state: Mutex<State>,
 }
 
@@ -33,8 +35,9 @@ struct State {
     groups: HashMap<usize, Members>,
     /// Sorts whose merge has not come yet, by partition. It comes at once, from the same thread.
     unpaired: HashMap<String, Vec<usize>>,
-    /// Bytes that all groups hold.
+    /// Bytes that all groups hold, and those that can't spill.
     held: u64,
+    plain: u64,
     /// Parts of all groups.
     parts: u64,
 }
@@ -93,7 +96,11 @@ impl State {
     }
 
     fn leave(&mut self, id: usize) {
-        let Some(Consumer { group: Some(group), held, .. }) = self.consumers.remove(&id) else { return };
+        let Some(Consumer { group, held, .. }) = self.consumers.remove(&id) else { return };
+        let Some(group) = group else {
+            self.plain -= held.bytes();
+            return;
+        };
         let Some(members) = self.groups.get_mut(&group) else { return };
         members.count -= 1;
         members.held -= held.bytes();
@@ -118,9 +125,12 @@ impl State {
         hold(&mut consumer.held, counted)?;
         consumer.asked = asked;
         let after = consumer.held.bytes();
-        if let Some(members) = consumer.group.and_then(|group| self.groups.get_mut(&group)) {
-            members.held = members.held + after - before;
-            self.held = self.held + after - before;
+        match consumer.group.and_then(|group| self.groups.get_mut(&group)) {
+            Some(members) => {
+                members.held = members.held + after - before;
+                self.held = self.held + after - before;
+            }
+            None => self.plain = self.plain + after - before,
         }
         Ok(())
     }
@@ -130,12 +140,15 @@ impl State {
 /// allocator keeps between pieces. Sorts and joins of tables many times the limit were seen to hold half as much again, groups
 /// by text up to twice as much: what they spill is sorted first, and is there twice meanwhile. Aggregates without groups
 /// hold sets (for `count(DISTINCT x)`) that double their tables first and ask for the memory afterwards, when they have
-/// the old and the new one.
+/// the old and the new one. Merges ask for all that they hold, the rows as keys too, and what they lack the sort before them, which
+/// was counted as more, can't write to disk any more.
 fn weight(operator: &str) -> u64 {
     if operator.starts_with("AggregateStream") {
         30
     } else if operator.contains("Aggregate") {
         20
+    } else if operator.starts_with("ExternalSorterMerge") {
+        10
     } else {
         15
     }
@@ -150,21 +163,28 @@ fn parts(operator: &str) -> u64 {
 }
 
 /// Of the limit, what an operator that can spill may always hold: the least that it can get on with, such as a batch and the
-/// batches it is merged with.
+/// batches it is merged with; so may the merge of partitions, whose sorts have taken all there is.
 const LEAST: u64 = 16;
+/// The same of all others, for the value of a lone group and such.
+const LITTLE: u64 = 256;
+/// Of the limit, what operators that can spill leave to those that can't and come when these have gathered all they may: what
+/// writes a file of sorted rows.
+const RESERVE: u64 = 8;
 /// Of the limit, what all of them together may hold above it for that.
 const ABOVE: u64 = 8;
 
 impl BudgetPool {
     /// A pool over a budget.
     pub fn new(budget: Arc<MemoryBudget>) -> Self {
-        Self { budget, state: Mutex::default() }
+        let reserve = budget.limit() / RESERVE;
+        Self { budget, reserve, state: Mutex::default() }
     }
 
     /// What a group of so many parts may hold.
     fn share(&self, state: &State, parts: u64) -> u64 {
         let others = self.budget.in_use().saturating_sub(state.held);
-        let left = self.budget.limit().saturating_sub(others);
+        let reserve = self.reserve.saturating_sub(state.plain);
+        let left = self.budget.limit().saturating_sub(others).saturating_sub(reserve);
         left.saturating_mul(parts) / state.parts.max(1)
     }
 
@@ -179,10 +199,10 @@ impl BudgetPool {
         self.share(state, parts)
     }
 
-    /// Whether a group may hold so many bytes, whatever others do: it could not get on otherwise.
-    fn needs(&self, after: u64, more: u64) -> bool {
+    /// Whether someone may hold so many bytes, a part of the limit, whatever others do: they could not get on otherwise.
+    fn needs(&self, after: u64, more: u64, part: u64) -> bool {
         let limit = self.budget.limit();
-        after <= limit / LEAST && self.budget.in_use().saturating_add(more) <= limit.saturating_add(limit / ABOVE)
+        after <= limit / part && self.budget.in_use().saturating_add(more) <= limit.saturating_add(limit / ABOVE)
     }
 
     /// What this locks is whole at any moment.
@@ -231,16 +251,24 @@ impl MemoryPool for BudgetPool {
         let Some(consumer) = state.consumers.get(&id) else { return Ok(()) };
         let asked = consumer.asked.saturating_add(additional);
         let hold = |held: &mut Reservation, counted: u64| held.try_grow(counted.saturating_sub(held.bytes()));
-        let Some(members) = consumer.group.and_then(|group| state.groups.get(&group)) else {
-            return state.change(id, |_| asked, hold).map_err(|error| refused(false, &error));
-        };
         let more = consumer.counted(asked).saturating_sub(consumer.held.bytes());
+        let Some(members) = consumer.group.and_then(|group| state.groups.get(&group)) else {
+            let after = consumer.held.bytes().saturating_add(more);
+            let merges = reservation.consumer().name().starts_with("SortPreservingMerge");
+            return match state.change(id, |_| asked, hold) {
+                Err(_) if self.needs(after, more, if merges { LEAST } else { LITTLE }) => {
+                    let _ = state.change(id, |_| asked, charge);
+                    Ok(())
+                }
+                result => result.map_err(|error| refused(false, &error)),
+            };
+        };
         let after = members.held.saturating_add(more);
         let share = self.share_for(&state, members.parts, after);
         let left = share.saturating_sub(members.held);
         let refusal = (after > share).then(|| OutOfMemory { left, ..consumer.held.refusal(more) });
         match refusal.map_or_else(|| state.change(id, |_| asked, hold), Err) {
-            Err(_) if self.needs(after, more) => {
+            Err(_) if self.needs(after, more, LEAST) => {
                 let _ = state.change(id, |_| asked, charge);
                 Ok(())
             }

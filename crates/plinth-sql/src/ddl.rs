@@ -61,9 +61,23 @@ impl Session {
                     }
                 }
             }
+            ast::Statement::AlterTable(alter) => self.alter(statement, alter).await?,
             ast::Statement::AttachDatabase { schema_name, database_file_name, .. } => {
                 self.refuse_within_a_transaction("ATTACH")?;
                 self.attach(database_file_name, schema_name)?;
+            }
+            ast::Statement::CreateSequence { name, .. } => {
+                return exec_err!(
+                    "CREATE SEQUENCE {name}: there are no sequences; DEFAULT uuid() gives keys, and a table without a key numbers its rows"
+                );
+            }
+            ast::Statement::CreateType { name, .. } => {
+                return exec_err!(
+                    "CREATE TYPE {name}: there are no types of one's own; TEXT CHECK (c IN ('a', 'b')) takes certain values only"
+                );
+            }
+            ast::Statement::Comment { object_type, object_name, .. } => {
+                return exec_err!("COMMENT ON {object_type} {object_name}: comments are not kept");
             }
             ast::Statement::Use(what) => self.use_schema(what)?,
             ast::Statement::ShowCreate { obj_type, obj_name } => {
@@ -201,7 +215,7 @@ impl Session {
     }
 
     /// A table that lasts as long as the session.
-    async fn session_table(&self, name: &ResolvedTableReference) -> Result<Option<Arc<dyn TableProvider>>> {
+    pub(crate) async fn session_table(&self, name: &ResolvedTableReference) -> Result<Option<Arc<dyn TableProvider>>> {
         if self.database_of(name)?.is_some_and(|database| !database.is_registered(&name.table)) {
             return Ok(None);
         }

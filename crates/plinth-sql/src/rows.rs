@@ -108,7 +108,6 @@ impl Session {
             ast::Statement::Drop { object_type: ast::ObjectType::Index, names, if_exists, table, .. } => {
                 return self.drop_index(statement, names, table.as_ref(), *if_exists).await;
             }
-            ast::Statement::AlterTable(alter) => return self.alter(statement, alter).await,
             ast::Statement::CreateTable(_) | ast::Statement::Drop { .. } => {
                 return self.not_within_a_transaction(statement);
             }

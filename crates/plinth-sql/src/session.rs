@@ -40,6 +40,12 @@ use crate::{cut, dense, engine, joins, meaning, names, numbers, overflow, read, 
 /// Most bytes that a sort sets aside for merging what it spilled.
 const SORT_MERGING: usize = 10 << 20;
 
+/// Most rows of a row group of Parquet, which its writer keeps in memory: as many as the engine makes where there is room, else what
+/// wide rows have room for.
+fn row_group_rows(memory: u64) -> usize {
+    usize::try_from(memory >> 11).unwrap_or(usize::MAX).clamp(8 << 10, 1 << 20)
+}
+
 /// Bytes after which an exchange between threads closes a file that it spills to: each batch has its own. Two files that are written
 /// to at a time are read one after the other, so a reader may wait for the next batch of one while its batch lies in the
 /// other, and the writers wait for the reader: the engine then waits for ever.
@@ -164,6 +170,7 @@ impl Session {
             // It ends in a panic where a key is NaN, which it does not find again.
             .set_bool("datafusion.optimizer.enable_topk_aggregation", false)
             .with_sort_spill_reservation_bytes(merging.min(SORT_MERGING))
+            .set_usize("datafusion.execution.parquet.max_row_group_size", row_group_rows(options.memory))
             .set_usize("datafusion.execution.max_spill_file_size_bytes", EXCHANGE_FILE)
             .with_target_partitions(options.threads)
             .with_batch_size(batch_rows(options))

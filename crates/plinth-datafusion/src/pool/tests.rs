@@ -8,7 +8,7 @@ use plinth_io::Reclaim;
 
 fn pool(limit: u64) -> (Arc<MemoryBudget>, Arc<dyn MemoryPool>) {
     let budget = MemoryBudget::new(limit);
-    (Arc::clone(&budget), Arc::new(BudgetPool::new(budget)))
+    (Arc::clone(&budget), Arc::new(BudgetPool { reserve: 0, ..BudgetPool::new(budget) }))
 }
 
 #[test]
@@ -80,11 +80,11 @@ fn a_sort_and_its_merge_have_one_share() {
     let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
     sort.try_grow(500).unwrap();
     assert!(merge.try_grow(2).is_err());
-    // As rows go from one to the other.
+    // As rows go from one to the other, whose requests are counted as they are.
     sort.shrink(200);
-    merge.try_grow(100).unwrap();
+    merge.try_grow(150).unwrap();
     sort.free();
-    merge.try_grow(400).unwrap();
+    merge.try_grow(600).unwrap();
     assert!(merge.try_grow(2).is_err());
     other.try_grow(500).unwrap();
     assert_eq!(budget.used(), 1500);
@@ -96,13 +96,13 @@ fn a_sort_and_its_merge_have_one_share() {
     sort.try_grow(333).unwrap();
     assert!(sort.try_grow(3).is_err());
     second.try_grow(300).unwrap();
-    second_merge.try_grow(33).unwrap();
+    second_merge.try_grow(50).unwrap();
     assert!(second_merge.try_grow(3).is_err());
     other.try_grow(333).unwrap();
     drop((sort, second));
-    merge.try_grow(333).unwrap();
+    merge.try_grow(500).unwrap();
     assert!(merge.try_grow(3).is_err());
-    second_merge.try_grow(300).unwrap();
+    second_merge.try_grow(450).unwrap();
     drop((merge, second_merge, other));
     assert_eq!((budget.used(), pool.reserved()), (0, 0));
 }
@@ -131,15 +131,48 @@ fn an_operator_that_can_spill_gets_the_least_it_needs_whatever_others_hold() {
     let sort = MemoryConsumer::new("ExternalSorter[0]").with_can_spill(true).register(&pool);
     let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
     let join = MemoryConsumer::new("HashJoinInput").register(&pool);
-    assert!(join.try_grow(1).is_err());
+    assert!(join.try_grow(10).is_err());
+    join.try_grow(4).unwrap();
+    join.free();
     sort.try_grow(30).unwrap();
-    merge.try_grow(36).unwrap();
+    merge.try_grow(54).unwrap();
     assert!(sort.try_grow(2).is_err() && merge.try_grow(2).is_err());
     // All of them together do not get more than an eighth.
     let second = MemoryConsumer::new("ExternalSorter[1]").with_can_spill(true).register(&pool);
     second.try_grow(66).unwrap();
     let third = MemoryConsumer::new("ExternalSorter[2]").with_can_spill(true).register(&pool);
     assert!(third.try_grow(2).is_err());
+}
+
+#[test]
+fn those_that_can_spill_leave_some_to_those_that_can_not() {
+    let budget = MemoryBudget::new(1600);
+    let pool: Arc<dyn MemoryPool> = Arc::new(BudgetPool::new(Arc::clone(&budget)));
+    let sort = MemoryConsumer::new("TopK[0]").with_can_spill(true).register(&pool);
+    assert!(sort.try_grow(934).is_err(), "of 1600 it gets 1400");
+    sort.try_grow(933).unwrap();
+    let writer = MemoryConsumer::new("ParquetSink").register(&pool);
+    writer.try_grow(60).unwrap();
+    // What is kept for them, they hold themselves now.
+    sort.shrink(533);
+    sort.try_grow(533).unwrap();
+    writer.try_grow(70).unwrap();
+    assert!(writer.try_grow(100).is_err() && sort.try_grow(2).is_err());
+    drop((sort, writer));
+    assert_eq!((budget.used(), pool.reserved()), (0, 0));
+}
+
+#[test]
+fn a_merge_of_what_was_sorted_gets_the_least_it_needs() {
+    let (budget, pool) = pool(1600);
+    let sort = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
+    sort.try_grow(1600).unwrap();
+    let merge = MemoryConsumer::new("SortPreservingMergeExec[0]").register(&pool);
+    merge.try_grow(60).unwrap();
+    assert_eq!(budget.used(), 1690);
+    assert!(merge.try_grow(10).is_err(), "more than a sixteenth of the limit");
+    drop((sort, merge));
+    assert_eq!(budget.used(), 0);
 }
 
 #[test]
