@@ -38,7 +38,7 @@ pub(super) fn expand(
     for (at, item) in select.projection.iter().enumerate() {
         let heading = headings.get(at).cloned().flatten();
         match item {
-            SelectItem::Wildcard(options) if options.opt_rename.is_some() => {
+            SelectItem::Wildcard(options) if is_changed(options) => {
                 for (item, name) in renamed(options, &all()?, None)? {
                     items.push(item);
                     names.push(name);
@@ -46,7 +46,7 @@ pub(super) fn expand(
             }
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
                 let is_table = names_table(select, name);
-                if is_table && options.opt_rename.is_none() {
+                if is_table && !is_changed(options) {
                     items.push(item.clone());
                     names.push(None);
                 } else if is_table {
@@ -192,9 +192,11 @@ pub(super) fn renamed(
     };
     let replaced = options.opt_replace.as_ref().map(|replace| replace.items.as_slice()).unwrap_or_default();
     let of_table = |column: &&Column| table.is_none_or(|table| column.table.last().is_some_and(|name| name == table));
-    for rename in &renames {
-        if !columns.iter().filter(of_table).any(|column| column.name() == normal(&rename.ident)) {
-            return plan_err!("RENAME: there is no column {}", rename.ident);
+    let named = renames.iter().map(|rename| ("RENAME", normal(&rename.ident)));
+    let named = named.chain(replaced.iter().map(|item| ("REPLACE", normal(&item.column_name))));
+    for (what, name) in named.chain(left_out.iter().map(|name| ("EXCLUDE", name.clone()))) {
+        if !columns.iter().filter(of_table).any(|column| column.name() == name) {
+            return plan_err!("{what}: there is no column {name}");
         }
     }
     let mut items = Vec::new();
@@ -206,6 +208,11 @@ pub(super) fn renamed(
         items.push((SelectItem::ExprWithAlias { expr, alias: quoted(&name) }, None));
     }
     Ok(items)
+}
+
+/// Whether columns of `*` get other names or values. (Of a value for a column that is not there the engine says nothing.)
+fn is_changed(options: &WildcardAdditionalOptions) -> bool {
+    options.opt_rename.is_some() || options.opt_replace.is_some()
 }
 
 /// The names that EXCLUDE and EXCEPT leave out.
