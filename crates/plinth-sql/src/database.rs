@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use datafusion::catalog::{SchemaProvider, TableProvider, UrlTableFactory};
 use datafusion::common::{DataFusionError, Result, exec_err};
 use datafusion::datasource::TableType;
-use datafusion::datasource::ViewTable;
 use futures::future::BoxFuture;
 use plinth_datafusion::{FileOptions, PlinthTable, StoreTable, Stores, from_format};
 use plinth_rowstore::Table;
@@ -16,6 +15,7 @@ use plinth_table::TableFolder;
 use super::{engine, views};
 use crate::catalog::{Catalog, NAME, View};
 use crate::error::SqlError;
+use crate::views::PlanView;
 use plinth_core::sync::lock;
 use plinth_io::regular::kind_of;
 
@@ -24,9 +24,6 @@ const OTHER_EXTENSIONS: [&str; 3] = ["parquet", "csv", "json"];
 
 /// The schema of a folder that is given by `--db`, and of none.
 pub(crate) const PUBLIC: &str = "public";
-
-/// Plans a view: its name with that of its schema, and the view.
-pub(crate) type PlanView = Arc<dyn Fn(String, View) -> BoxFuture<'static, Result<Arc<ViewTable>>> + Send + Sync>;
 
 /// What schemas of a session share.
 pub(crate) struct Shared {
@@ -296,6 +293,12 @@ impl Database {
         lock(&self.open).insert(name.to_owned(), Arc::clone(&table));
         Ok(Some(table))
     }
+}
+
+/// The file of a new table. A name that leads elsewhere, or that a listing would hide, has none.
+pub(crate) fn file_of(folder: &Path, name: &str) -> Option<PathBuf> {
+    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
+    plain.then(|| folder.join(format!("{name}.plinth")))
 }
 
 /// An error if a path is not that of a folder, which says what it is.

@@ -24,7 +24,7 @@ use crate::catalog::View;
 use crate::database::{Database, Entry};
 use crate::error::SqlError;
 use crate::schemas::CATALOG;
-use crate::{Session, depth, views};
+use crate::{Session, depth, view_plans, views};
 
 /// What a statement has become.
 pub(crate) enum Defined {
@@ -182,7 +182,7 @@ impl Session {
         };
         let view = View { search, sql };
         let shown = shown(&database, &name.table);
-        let planned = views::plan(self.rewriter().of(catalog_of), shown, view.clone()).await;
+        let planned = view_plans::plan(self.rewriter().of(catalog_of), shown, view.clone()).await;
         let planned = planned.map_err(|error| naming(&statement, error))?;
         check_columns(&statement, &planned)?;
         let Some(catalog) = database.catalog() else { return Ok(()) };

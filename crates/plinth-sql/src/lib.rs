@@ -22,6 +22,7 @@ mod catalog;
 mod cut;
 mod database;
 mod ddl;
+mod definitions;
 mod dense;
 mod depth;
 mod each;
@@ -53,6 +54,7 @@ mod source;
 mod statements;
 mod stop;
 mod types;
+mod view_plans;
 mod views;
 mod watch;
 

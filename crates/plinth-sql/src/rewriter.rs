@@ -19,7 +19,7 @@ use crate::kept::Kept;
 use crate::meaning::{check_using, resolve_windows};
 use crate::numbers::keep_digits;
 use crate::schemas::CATALOG;
-use crate::{Session, depth, planning, show};
+use crate::{depth, planning, show};
 
 /// Most questions about one statement.
 const MOST_QUESTIONS: usize = 10_000;
@@ -170,13 +170,6 @@ impl Rewriter {
             options.catalog.default_schema.clone_from(search);
         }
         state
-    }
-}
-
-impl Session {
-    /// What rewrites its statements.
-    pub(crate) fn rewriter(&self) -> Rewriter {
-        Rewriter::new(self.context.state_ref(), Arc::clone(&self.kept))
     }
 }
 

@@ -33,9 +33,10 @@ use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::kept::{Kept, Variable};
 use crate::profiles::Profiles;
+use crate::rewriter::Rewriter;
 use crate::schemas::{CATALOG, Catalogs, Schemas};
 use crate::watch::{Done, Watch};
-use crate::{cut, dense, engine, joins, meaning, names, numbers, overflow, read, types, views};
+use crate::{cut, dense, engine, joins, meaning, names, numbers, overflow, read, types, view_plans};
 
 /// Most bytes that a sort sets aside for merging what it spilled.
 const SORT_MERGING: usize = 10 << 20;
@@ -253,7 +254,8 @@ impl Session {
         state.table_factories_mut().insert("PLINTH".to_owned(), Arc::new(DefaultTableFactory::new()));
         let context = SessionContext::new_with_state(state);
         by_path.session_store().with_state(context.state_weak_ref());
-        shared.complete(tables, views::plan_views(context.state_weak_ref(), Arc::clone(&kept), CATALOG.to_owned()));
+        shared
+            .complete(tables, view_plans::plan_views(context.state_weak_ref(), Arc::clone(&kept), CATALOG.to_owned()));
         let profiles = Arc::<Profiles>::default();
         context.register_udtf("plinth_profile", Arc::clone(&profiles) as _);
         let (prepared, threads, interrupt) = (Mutex::default(), options.threads, options.interrupt.clone());
@@ -271,6 +273,11 @@ impl Session {
             threads,
             interrupt,
         })
+    }
+
+    /// What rewrites its statements.
+    pub(crate) fn rewriter(&self) -> Rewriter {
+        Rewriter::new(self.context.state_ref(), Arc::clone(&self.kept))
     }
 
     /// The engine's session: its tables and functions.

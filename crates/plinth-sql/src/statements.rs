@@ -25,7 +25,7 @@ use plinth_format::WriterOptions;
 use plinth_io::regular;
 
 use super::catalog::Catalog;
-use super::database::{Database, Entry, PUBLIC};
+use super::database::{Database, Entry, PUBLIC, file_of};
 use super::ddl::{Defined, refuse_constraints};
 use super::meaning::{check_using, resolve_windows};
 use super::names::normal;
@@ -381,12 +381,6 @@ fn settings(statement: &mut Statement) -> Result<(), DataFusionError> {
         ),
         _ => Ok(()),
     }
-}
-
-/// The file of a new table. A name that leads elsewhere, or that a listing would hide, has none.
-pub(crate) fn file_of(folder: &Path, name: &str) -> Option<PathBuf> {
-    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
-    plain.then(|| folder.join(format!("{name}.plinth")))
 }
 
 /// Whether a plan is one of rows, which need no more than planning.

@@ -10,7 +10,7 @@ use crate::Session;
 use crate::database::PUBLIC;
 use crate::names::normal;
 use crate::schemas::{CATALOG, Schemas, check_name};
-use crate::views::plan_views;
+use crate::view_plans::plan_views;
 
 impl Session {
     /// `ATTACH 'folder' AS name`: its tables are `name.table`, those of its schemas `name.schema.table`. `ATTACH NULL AS name` takes

@@ -25,7 +25,7 @@ use super::query::{alone, cast, named, null, select};
 use super::write::{blocking, with_types};
 use super::{Done, Target, refuse};
 use crate::Session;
-use crate::database::{Entry, PUBLIC};
+use crate::database::{Entry, PUBLIC, file_of};
 use crate::names::normal;
 use shape::{Column, Index, Shape};
 
@@ -202,7 +202,7 @@ impl Session {
         if database.catalog().map(is_schema).transpose()?.unwrap_or_default() {
             return exec_err!("{statement}: there is a schema of this name, whose folder it would be");
         }
-        let Some(file) = crate::statements::file_of(root, to) else {
+        let Some(file) = file_of(root, to) else {
             return exec_err!("{statement}: the name can't be that of a folder");
         };
         self.stores.close(&place.canonicalize()?)?;
