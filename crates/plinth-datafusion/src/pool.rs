@@ -140,19 +140,19 @@ impl State {
 /// allocator keeps between pieces. Sorts and joins of tables many times the limit were seen to hold half as much again, groups
 /// by text up to twice as much: what they spill is sorted first, and is there twice meanwhile. Aggregates without groups
 /// hold sets (for `count(DISTINCT x)`) that double their tables first and ask for the memory afterwards, when they have
-/// the old and the new one.
+/// the old and the new one. Merges ask for all that they hold, the rows as keys too, and what they lack the sort before them, which
+/// was counted as more, can't write to disk any more.
 fn weight(operator: &str) -> u64 {
     if operator.starts_with("AggregateStream") {
         30
     } else if operator.contains("Aggregate") {
         20
+    } else if operator.starts_with("ExternalSorterMerge") {
+        10
     } else {
-        MOSTLY
+        15
     }
 }
-
-/// Tenths of what most operators ask for.
-const MOSTLY: u64 = 15;
 
 /// What an operator that can spill gets, compared with others. Aggregates before an exchange and the exchange itself pass rows
 /// on when they have no more room; all others write what they hold to disk, sorted, and merge it later: the less they have,
@@ -205,12 +205,6 @@ impl BudgetPool {
         after <= limit / part && self.budget.in_use().saturating_add(more) <= limit.saturating_add(limit / ABOVE)
     }
 
-    /// Whether a merge may hold so many bytes though they are counted as too many: the sorts before it, which were counted as more
-    /// than they asked for, can't write to disk any more what they have handed over.
-    fn is_bearable(&self, after: u64, most: u64) -> bool {
-        after <= most && self.budget.check_held("merge").is_ok()
-    }
-
     /// What this locks is whole at any moment.
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
@@ -252,7 +246,7 @@ impl MemoryPool for BudgetPool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        let (id, additional, limit) = (reservation.consumer().id(), additional as u64, self.budget.limit());
+        let (id, additional) = (reservation.consumer().id(), additional as u64);
         let mut state = self.state();
         let Some(consumer) = state.consumers.get(&id) else { return Ok(()) };
         let asked = consumer.asked.saturating_add(additional);
@@ -261,9 +255,8 @@ impl MemoryPool for BudgetPool {
         let Some(members) = consumer.group.and_then(|group| state.groups.get(&group)) else {
             let after = consumer.held.bytes().saturating_add(more);
             let merges = reservation.consumer().name().starts_with("SortPreservingMerge");
-            let part = if merges { LEAST } else { LITTLE };
             return match state.change(id, |_| asked, hold) {
-                Err(_) if self.needs(after, more, part) || merges && self.is_bearable(after, limit / LEAST) => {
+                Err(_) if self.needs(after, more, if merges { LEAST } else { LITTLE }) => {
                     let _ = state.change(id, |_| asked, charge);
                     Ok(())
                 }
@@ -271,12 +264,11 @@ impl MemoryPool for BudgetPool {
             };
         };
         let after = members.held.saturating_add(more);
-        let merges = reservation.consumer().name().starts_with("ExternalSorterMerge");
         let share = self.share_for(&state, members.parts, after);
         let left = share.saturating_sub(members.held);
         let refusal = (after > share).then(|| OutOfMemory { left, ..consumer.held.refusal(more) });
         match refusal.map_or_else(|| state.change(id, |_| asked, hold), Err) {
-            Err(_) if self.needs(after, more, LEAST) || merges && self.is_bearable(after * 10 / MOSTLY, share) => {
+            Err(_) if self.needs(after, more, LEAST) => {
                 let _ = state.change(id, |_| asked, charge);
                 Ok(())
             }
