@@ -28,7 +28,9 @@ impl Table {
         drop(storage);
         swap_folders(place, with)?;
         drop(locks);
-        Self::destroy(with)
+        // It is done: what can't be removed now, the next to replace the table removes.
+        let _ = Self::destroy(with);
+        Ok(())
     }
 
     /// Gives a table's folder another name, which nothing has.
