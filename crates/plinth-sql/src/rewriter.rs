@@ -52,6 +52,11 @@ impl Rewriter {
         Self { catalog, ..self }
     }
 
+    /// A name within its catalog, with that of the catalog if it is none of the session's own.
+    pub(crate) fn shown(&self, name: String) -> String {
+        if self.catalog == CATALOG { name } else { format!("{}.{name}", self.catalog) }
+    }
+
     /// With the schema of names that have none.
     pub(crate) fn within(self, search: String) -> Self {
         Self { search: Some(search), ..self }

@@ -15,7 +15,6 @@ use crate::catalog::View;
 use crate::depth;
 use crate::kept::Kept;
 use crate::rewriter::Rewriter;
-use crate::schemas::CATALOG;
 use crate::views::{OPEN, PlanView};
 
 /// Most views that read one another in a row.
@@ -25,7 +24,6 @@ const MOST: usize = 64;
 pub(crate) fn plan_views(state: Weak<RwLock<SessionState>>, kept: Arc<Kept>, catalog: String) -> PlanView {
     Arc::new(move |shown, view| {
         let rewriter = state.upgrade().map(|state| Rewriter::new(state, Arc::clone(&kept)).of(catalog.clone()));
-        let shown = if catalog == CATALOG { shown } else { format!("{catalog}.{shown}") };
         Box::pin(async move {
             match rewriter {
                 Some(rewriter) => plan(rewriter, shown, view).await,
@@ -35,8 +33,9 @@ pub(crate) fn plan_views(state: Weak<RwLock<SessionState>>, kept: Arc<Kept>, cat
     })
 }
 
-/// The rows of a view. `shown` is its name with all of its parts.
+/// The rows of a view. `shown` is its name, with that of its schema, within the catalog of the rewriter.
 pub(crate) async fn plan(rewriter: Rewriter, shown: String, view: View) -> Result<Arc<ViewTable>> {
+    let shown = rewriter.shown(shown);
     let mut open = OPEN.try_with(Clone::clone).unwrap_or_default();
     if let Some(planned) = lock(&open.planned).get(&shown) {
         return Ok(Arc::clone(planned));

@@ -26,7 +26,9 @@ fn folders_are_read_and_written_beside_one_another() {
     // A view of the folder itself may name it; it means something as long as that is attached.
     db.rows("CREATE VIEW both AS SELECT t.id, o.t.a FROM t JOIN o.t ON t.id = o.t.id");
     assert_eq!(db.rows("SELECT a FROM both ORDER BY id"), ["11", "5"]);
-    db.rows("USE o");
+    db.rows("CREATE VIEW o.a AS SELECT 1 AS x; CREATE VIEW o.b AS SELECT x FROM a");
+    db.fails("CREATE OR REPLACE VIEW o.a AS SELECT x FROM b", "can't read itself: o.a reads o.b reads o.a");
+    db.rows("DROP VIEW o.b, o.a; USE o");
     assert_eq!(db.rows("SELECT * FROM t ORDER BY id"), ["1 11", "2 5"]);
     assert_eq!(db.rows("SHOW TABLES"), ["k", "m", "t", "v", "w"]);
     db.rows("CREATE TABLE made (x INT); USE o.s");
