@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_schema::DataType;
-use datafusion::common::{Result, exec_err};
+use datafusion::common::{ResolvedTableReference, Result, exec_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::parser::Statement;
@@ -182,12 +182,9 @@ impl Session {
     /// `ALTER TABLE name RENAME TO other`, within its schema.
     async fn rename_table(&self, statement: &str, name: &ObjectName, to: &ObjectName) -> Result<()> {
         let name = self.resolved(object_name_to_table_reference(name.clone(), true)?);
-        let wanted = object_name_to_table_reference(to.clone(), true)?;
-        if wanted.schema().is_some_and(|schema| schema != name.schema.as_ref()) {
-            return exec_err!("{statement}: RENAME TO {to}: a table stays in its schema");
-        }
         let statement = format!("{statement}: RENAME TO {to}");
-        let (Some(database), to) = (self.database_of(&name)?, wanted.table()) else {
+        let to = beside(&statement, &name, to)?;
+        let (Some(database), to) = (self.database_of(&name)?, to.table.as_ref()) else {
             return exec_err!("{statement}: the table is in no folder");
         };
         let (Some(Entry::Store(place)), Some(root)) = (database.find(&name.table)?, database.folder()) else {
@@ -214,6 +211,15 @@ impl Session {
 fn new_name(name: &RenameTableNameKind) -> &ObjectName {
     let (RenameTableNameKind::As(to) | RenameTableNameKind::To(to)) = name;
     to
+}
+
+/// The whole name that a table gets: it stays in its schema.
+fn beside(statement: &str, name: &ResolvedTableReference, to: &ObjectName) -> Result<ResolvedTableReference> {
+    let wanted = object_name_to_table_reference(to.clone(), true)?.resolve(&name.catalog, &name.schema);
+    if (&wanted.catalog, &wanted.schema) != (&name.catalog, &name.schema) {
+        return exec_err!("{statement}: a table stays in its schema");
+    }
+    Ok(wanted)
 }
 
 /// Removes a table that was not finished.

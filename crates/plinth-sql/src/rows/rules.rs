@@ -60,7 +60,6 @@ pub(crate) fn take(create: &mut ast::CreateTable) -> Result<Notes> {
     let mut notes = BTreeMap::new();
     let mut conditions = Vec::new();
     for ColumnDef { name, options, .. } in &mut create.columns {
-        let mut constraint = None;
         let mut kept = Vec::new();
         for option in std::mem::take(options) {
             match option.option {
@@ -74,7 +73,7 @@ pub(crate) fn take(create: &mut ast::CreateTable) -> Result<Notes> {
                     let named = option.name.or(check.name.clone());
                     conditions.push((named, format!("{table}_{}_check", normal(name)), check));
                 }
-                other => kept.push(ast::ColumnOptionDef { name: option.name.or(constraint.take()), option: other }),
+                other => kept.push(ast::ColumnOptionDef { name: option.name, option: other }),
             }
         }
         *options = kept;

@@ -4,16 +4,24 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::common::{Result, exec_err};
+use datafusion::common::{Result, TableReference, exec_err};
 use datafusion::datasource::MemTable;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{AlterTableOperation, ObjectName};
 use futures::StreamExt;
 
 use super::super::query::{last, table};
-use super::new_name;
+use super::super::rules::{DEFAULT, default_of};
 use super::shape::Shape;
+use super::{beside, new_name};
 use crate::Session;
+
+/// What the text of a default that the engine has planned begins with: no statement's does.
+const PLANNED: char = '\0';
+
+fn refused<T>(statement: &str) -> Result<T> {
+    exec_err!("{statement}: new DEFAULT, CHECK and UNIQUE are kept by tables of a folder (--db DIR)")
+}
 
 impl Session {
     /// The same of a table in memory, which has columns alone.
@@ -25,7 +33,8 @@ impl Session {
         operations: &[AlterTableOperation],
     ) -> Result<()> {
         let reference = object_name_to_table_reference(name.clone(), true)?;
-        let known = self.session_table(&self.resolved(reference.clone())).await?;
+        let resolved = self.resolved(reference.clone());
+        let known = self.session_table(&resolved).await?;
         let Some(known) = known.filter(|known| (known.as_ref() as &dyn Any).is::<MemTable>()) else {
             if if_exists && !self.context.table_exist(reference)? {
                 return Ok(());
@@ -36,9 +45,10 @@ impl Session {
             );
         };
         if let [AlterTableOperation::RenameTable { table_name }] = operations {
-            let to = object_name_to_table_reference(new_name(table_name).clone(), true)?;
+            let statement = format!("{statement}: RENAME TO {}", new_name(table_name));
+            let to = TableReference::from(beside(&statement, &resolved, new_name(table_name))?);
             if self.context.table_exist(to.clone())? {
-                return exec_err!("{statement}: RENAME TO {}: there is a table of this name", new_name(table_name));
+                return exec_err!("{statement}: there is a table of this name");
             }
             self.context.deregister_table(reference)?;
             self.context.register_table(to, known)?;
@@ -46,20 +56,25 @@ impl Session {
         }
         let alias = last(name)?;
         let mut shape = Shape::of_columns(statement, &known.schema(), &alias);
+        // Defaults that the engine has planned go where their columns go, each by the name that its column had.
+        let had = shape.columns.iter().map(|column| column.field.name().clone());
+        let had = had.filter(|name| known.get_column_default(name).is_some());
+        shape.notes.extend(had.map(|name| (default_of(&name), format!("{PLANNED}{name}"))).collect::<Vec<_>>());
         for operation in operations {
             self.change(&mut shape, &alias, operation).await?;
         }
-        if !(shape.notes.is_empty() && shape.indexes.is_empty()) {
-            return exec_err!(
-                "{}: DEFAULT, CHECK and UNIQUE are kept by tables of a folder (--db DIR)",
-                shape.statement
-            );
+        let mut defaults = HashMap::new();
+        for (name, text) in std::mem::take(&mut shape.notes) {
+            let planned = text.strip_prefix(PLANNED).and_then(|old| known.get_column_default(old));
+            match (name.strip_prefix(DEFAULT), planned) {
+                (Some(column), Some(default)) => drop(defaults.insert(column.to_owned(), default.clone())),
+                _ => return refused(&shape.statement),
+            }
+        }
+        if !shape.indexes.is_empty() {
+            return refused(&shape.statement);
         }
         let rules = self.rules(shape.schema(), &shape.notes).await?;
-        let kept = shape.columns.iter().filter_map(|column| {
-            Some((column.field.name().clone(), known.get_column_default(column.field.name())?.clone()))
-        });
-        let defaults: HashMap<_, _> = kept.collect();
         let mut stream = self.columns_of(table(name.clone(), &alias)?, shape.columns).await?;
         let mut rows = Vec::new();
         while let Some(batch) = stream.next().await {

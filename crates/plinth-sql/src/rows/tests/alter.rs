@@ -105,6 +105,7 @@ fn tables_get_other_names() {
         ("s", "schema of this name"),
         ("s.x", "stays in its schema"),
         ("\"a/b\"", "that of a folder"),
+        ("other.public.x", "stays in its schema"),
     ] {
         db.fails(&format!("ALTER TABLE v RENAME TO {to}"), why);
     }
@@ -187,4 +188,17 @@ fn tables_in_memory_are_altered_too() {
     db.fails("ALTER TABLE n ALTER z SET DEFAULT 'x'", "--db DIR");
     db.fails("ALTER TABLE n RENAME TO t", "of this name");
     db.fails("SELECT * FROM m", "no table");
+}
+
+#[test]
+fn defaults_in_memory_go_with_their_columns() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let db = Db { runtime, session: crate::Session::new(&crate::SessionOptions::default()).unwrap() };
+    db.rows("CREATE TABLE m (id INT, a INT DEFAULT 5, b INT DEFAULT 6, c INT DEFAULT 7)");
+    db.rows("ALTER TABLE m RENAME COLUMN a TO z, ALTER b DROP DEFAULT, DROP COLUMN c; INSERT INTO m (id) VALUES (1)");
+    assert_eq!(db.rows("SELECT * FROM m"), ["1 5 -"]);
+    db.fails("ALTER TABLE m ALTER b SET DEFAULT 8", "--db DIR");
+    db.rows("CREATE SCHEMA s; CREATE TABLE s.m AS SELECT 1 AS x; ALTER TABLE s.m RENAME TO n");
+    assert_eq!(db.rows("SELECT x FROM s.n"), ["1"]);
+    db.fails("ALTER TABLE s.n RENAME TO public.k", "stays in its schema");
 }
