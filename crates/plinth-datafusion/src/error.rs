@@ -33,6 +33,7 @@ pub(crate) fn from_exec(error: ExecError) -> DataFusionError {
     match error {
         ExecError::Memory(error) => DataFusionError::ResourcesExhausted(error.to_string()),
         ExecError::Arrow(error) => DataFusionError::from(error),
+        ExecError::Io(error) => DataFusionError::External(Box::new(error)),
         ExecError::Internal(what) => DataFusionError::Internal(what),
         ExecError::Source(error) => match error.downcast::<DataFusionError>() {
             Ok(error) => *error,

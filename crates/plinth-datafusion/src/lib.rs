@@ -74,7 +74,7 @@ pub use functions::{Coordinate, distances};
 pub use functions::{JsonMember, aggregate_functions, json_members, scalar_functions, sql_type_name, text_slice};
 pub use guard::GuardMemory;
 pub use honest::honest_aggregates;
-pub use native::{NativeOperators, NativeSorts};
+pub use native::{ExternalSorts, NativeOperators, NativeSorts};
 pub use order::JoinOrder;
 pub use parquet::{ParquetScan, ParquetScans};
 pub use paths::PathTables;
@@ -88,7 +88,7 @@ pub use sink::{WriteExec, write_plan, write_streams};
 pub use source::PlinthSource;
 pub use spill::NamelessSpills;
 pub use table::PlinthTable;
-pub use windows::WindowsByPartition;
+pub use windows::{WindowsByPartition, WindowsOfText};
 
 /// How Plinth files are opened and written.
 #[derive(Clone, Debug, Default)]

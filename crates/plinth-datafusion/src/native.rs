@@ -3,7 +3,8 @@
 //! The rule [`NativeOperators`] replaces a pair of the engine's aggregates (partial and final) whose keys and functions it knows, whole or not
 //! at all; all around it sees an ordinary operator with the same schema. Its input is read as chunks if it is a scan of Plinth files,
 //! else as batches. A hash join whose keys are integers becomes one table for all
-//! threads. The rule [`NativeSorts`] replaces a sort with a limit over such a scan.
+//! threads. The rule [`NativeSorts`] replaces a sort with a limit over such a scan,
+//! [`ExternalSorts`] does the work of all others.
 
 mod aggregate;
 mod condition;
@@ -19,7 +20,9 @@ mod plan;
 mod reason;
 mod rule;
 mod run;
+mod sort;
 mod top;
 
 pub(crate) use reason::left_to_the_engine;
 pub use rule::{NativeOperators, NativeSorts};
+pub use sort::ExternalSorts;

@@ -141,13 +141,13 @@ impl State {
 /// by text up to twice as much: what they spill is sorted first, and is there twice meanwhile. Aggregates without groups
 /// hold sets (for `count(DISTINCT x)`) that double their tables first and ask for the memory afterwards, when they have
 /// the old and the new one. Merges ask for all that they hold, the rows as keys too, and what they lack the sort before them, which
-/// was counted as more, can't write to disk any more.
+/// was counted as more, can't write to disk any more. Own sorts count what they hold.
 fn weight(operator: &str) -> u64 {
     if operator.starts_with("AggregateStream") {
         30
     } else if operator.contains("Aggregate") {
         20
-    } else if operator.starts_with("ExternalSorterMerge") {
+    } else if operator.starts_with("ExternalSorterMerge") || operator.starts_with("Sorter") {
         10
     } else {
         15
@@ -314,7 +314,7 @@ pub(crate) fn operator(consumer: &str) -> String {
         "CrossJoinExec" => "cross join",
         "SymmetricHashJoinStream" => "symmetric hash join",
         "PiecewiseMergeJoinInput" => "piecewise merge join",
-        "ExternalSorter" | "SortExec" => "sort",
+        "ExternalSorter" | "SortExec" | "Sorter" => "sort",
         "ExternalSorterMerge" => "sort (merging)",
         "SortPreservingMergeExec" => "merge of sorted partitions",
         "RepartitionExec" => "repartitioning",

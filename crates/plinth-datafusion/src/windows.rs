@@ -4,6 +4,8 @@
 //! order of the partitions: here it is given some whole partitions after the other, and what they take is asked for. Without
 //! PARTITION BY there is one.
 
+mod text;
+
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -26,6 +28,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use plinth_core::sync::lock;
 
 use crate::around::{Around, AroundExec};
+
+pub use text::WindowsOfText;
 
 /// A window has its rows twice: as they came, and end to end.
 const COPIES: usize = 2;

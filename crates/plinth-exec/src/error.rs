@@ -1,7 +1,7 @@
-//! What can go wrong while rows are grouped.
+//! What can go wrong while rows are grouped, joined and sorted.
 
 use arrow_schema::ArrowError;
-use plinth_io::OutOfMemory;
+use plinth_io::{IoError, OutOfMemory};
 
 /// An error of execution.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +12,9 @@ pub enum ExecError {
     /// Arrays could not be made.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
+    /// A scratch file could not be written or read.
+    #[error(transparent)]
+    Io(#[from] IoError),
     /// What supplies values, or a function of the engine, failed.
     #[error(transparent)]
     Source(Box<dyn std::error::Error + Send + Sync>),

@@ -9,6 +9,7 @@
 //! - [`aggregate`]: what is kept of each group.
 //! - [`grouping`]: a thread's groups, and those of several threads merged.
 //! - [`join`]: the rows of one side of a join by their keys, where those of the other side find them.
+//! - [`sort`]: rows in an order, however many.
 //! - [`top`]: the first rows of an order.
 //!
 //! Everything here is synchronous and knows no engine: rows are pushed, groups come out.
@@ -24,6 +25,7 @@ pub mod layout;
 pub mod memo;
 pub mod numbers;
 pub mod rows;
+pub mod sort;
 pub mod top;
 pub mod vector;
 pub mod words;

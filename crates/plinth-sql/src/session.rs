@@ -19,9 +19,9 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
-    BudgetPool, FileOptions, GuardMemory, JoinOrder, NamelessSpills, NativeOperators, NativeSorts, OpenTables,
-    ParquetScans, PlinthConfig, ProfileOperators, Stores, WindowsByPartition, bounded_functions, checked_sum,
-    honest_aggregates, profile_tasks,
+    BudgetPool, ExternalSorts, FileOptions, GuardMemory, JoinOrder, NamelessSpills, NativeOperators, NativeSorts,
+    OpenTables, ParquetScans, PlinthConfig, ProfileOperators, Stores, WindowsByPartition, WindowsOfText,
+    bounded_functions, checked_sum, honest_aggregates, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
@@ -204,6 +204,8 @@ impl Session {
         rules.push(meaning::recursion_rule());
         rules.push(Arc::new(cut::CutBatches::within(options.memory)));
         rules.push(Arc::new(WindowsByPartition));
+        rules.push(Arc::new(WindowsOfText));
+        rules.push(Arc::new(ExternalSorts::new(options.memory, std::env::temp_dir())));
         rules.push(Arc::new(dense::DenseSorts));
         rules.push(Arc::clone(&watch) as _);
         rules.push(Arc::new(GuardMemory::new(Arc::clone(&budget))));

@@ -16,7 +16,7 @@ const COLUMNS: [&str; 16] =
     ["id", "s", "u", "i", "b", "f", "d", "m", "t", "ts", "n", "bin", "w", "i % 3", "upper(s)", "length(u)"];
 
 /// A question: its columns, of which the first are those of the order, and what follows the table.
-struct Question {
+pub(super) struct Question {
     columns: Vec<&'static str>,
     keys: usize,
     filter: &'static str,
@@ -26,7 +26,7 @@ struct Question {
     count: usize,
 }
 
-fn question(random: &mut Random) -> Question {
+pub(super) fn question(random: &mut Random) -> Question {
     let mut columns: Vec<&str> = Vec::new();
     let (keys, others) = (1 + random.index(3), random.index(4));
     while columns.len() < keys + others {
@@ -47,7 +47,7 @@ fn question(random: &mut Random) -> Question {
 }
 
 impl Question {
-    fn sql(&self, table: &str) -> String {
+    pub(super) fn sql(&self, table: &str) -> String {
         let named = self.columns.iter().enumerate().map(|(at, column)| format!("{column} AS c{at}"));
         let columns = named.collect::<Vec<_>>().join(", ");
         format!("SELECT {columns} FROM {table} {} ORDER BY {}", self.filter, self.order)
@@ -60,7 +60,7 @@ impl Question {
     }
 
     /// All rows of a table in this order, as the engine has them.
-    fn all(&self, db: &Db, table: &str) -> Expected {
+    pub(super) fn all(&self, db: &Db, table: &str) -> Expected {
         let batches = db.batches(&self.sql(table)).unwrap();
         let mut rows: HashMap<String, usize> = HashMap::new();
         Self::of(&batches, self.columns.len()).into_iter().for_each(|row| *rows.entry(row).or_default() += 1);
@@ -85,7 +85,8 @@ impl Question {
 }
 
 /// The rows of a question without a limit.
-struct Expected {
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Expected {
     /// Their values in the columns of the order, a text each.
     keys: Vec<String>,
     /// How often each row is there.

@@ -27,6 +27,7 @@ mod planning;
 mod random;
 mod returning;
 mod rules;
+mod sorts;
 
 /// A session of a folder, and a thread to run it.
 struct Db {
