@@ -3,6 +3,7 @@
 //! docs/design/sql-exactness.md lists what is mended here, and what is refused.
 
 mod access;
+mod clauses;
 mod dates;
 mod dialect;
 mod expressions;
@@ -27,6 +28,7 @@ use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
+pub(crate) use clauses::keep_clauses;
 pub(crate) use dialect::PlinthDialect;
 pub(crate) use same_names::filters_by_column;
 pub(crate) use using::check as check_using;

@@ -16,7 +16,7 @@ use plinth_core::sync::lock;
 
 use crate::habits::{self, Answer, Column, Known, Question, Stop};
 use crate::kept::Kept;
-use crate::meaning::{check_using, resolve_windows};
+use crate::meaning::{check_using, keep_clauses, resolve_windows};
 use crate::numbers::keep_digits;
 use crate::schemas::CATALOG;
 use crate::{depth, planning, show};
@@ -78,6 +78,7 @@ impl Rewriter {
     pub(crate) async fn plan(&self, statement: Statement, lenient: bool) -> Result<(SessionState, LogicalPlan)> {
         let Rewritten { mut statement, in_order } = self.rewritten(statement, lenient).await?;
         keep_digits(&mut statement);
+        keep_clauses(&mut statement)?;
         resolve_windows(&mut statement)?;
         let mut state = self.state_in(in_order);
         let plan = match &self.search {

@@ -211,10 +211,12 @@ impl Session {
                 None => value,
             })
         };
+        let mut known = 0;
         let replaced = ast::visit_expressions_mut(&mut statement, |expr| {
             let Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(place), .. }) = expr else {
                 return ControlFlow::Continue(());
             };
+            known = known.max(place.strip_prefix('$').and_then(|at| at.parse::<usize>().ok()).unwrap_or(0));
             match value(place) {
                 Some(value) => {
                     *expr = value;
@@ -224,6 +226,9 @@ impl Session {
             }
         });
         match replaced {
+            ControlFlow::Continue(()) if values.len() > known && data_types.is_empty() => {
+                exec_err!("EXECUTE {name}: takes {known} values, not {}", values.len())
+            }
             ControlFlow::Continue(()) => Ok(Some(Statement::Statement(statement))),
             ControlFlow::Break(place) => exec_err!("EXECUTE {name}: no value for {place}"),
         }

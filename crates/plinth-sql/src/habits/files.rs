@@ -56,7 +56,9 @@ pub(super) fn rewrite(table: &mut TableFactor, known: &Known, scope: &Scope) -> 
             Given::of(&function, &args.args)?.each()?
         }
         "glob" => {
-            let paths = Given::of(&function, &args.args)?.files()?;
+            let mut paths = Given::of(&function, &args.args)?.files()?;
+            // A name without a pattern is one of a file that may not be there.
+            paths.retain(|path| PathBuf::from(path).exists());
             let rows: Vec<String> = paths.iter().map(|path| format!("({})", text(path))).collect();
             match rows.is_empty() {
                 true => templates::query("SELECT * FROM (VALUES ('')) AS t(file) WHERE false")?,

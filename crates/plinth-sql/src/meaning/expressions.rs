@@ -1,14 +1,16 @@
 //! Expressions that the engine evaluates otherwise than SQL has it.
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, NullTreatment, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
+use plinth_datafusion::sql_type_name;
 
 use super::{lists, nearest, once};
 
@@ -35,13 +37,39 @@ fn mend_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })
 }
 
+/// The engine casts any value to a list that has it alone.
+fn check_list(expr: &Expr, schema: &DFSchema, to: &DataType) -> Result<()> {
+    if !is_list(to) {
+        return Ok(());
+    }
+    let from = expr.get_type(schema)?;
+    if is_list(&from) || from.is_null() {
+        return Ok(());
+    }
+    let (from, to) = (sql_type_name(&from), sql_type_name(to));
+    plan_err!("{expr}: {from} can't become {to}; write [value, ...], or string_to_array(text, ',') for text")
+}
+
+fn is_list(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::List(_)
+            | DataType::LargeList(_)
+            | DataType::FixedSizeList(..)
+            | DataType::ListView(_)
+            | DataType::LargeListView(_)
+    )
+}
+
 fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Cast(Cast { expr, field }) => {
+            check_list(&expr, schema, field.data_type())?;
             let rounded = nearest::rounded(*expr, schema, field.data_type())?;
             Ok(rounded.update_data(|expr| Expr::Cast(Cast { expr: Box::new(expr), field })))
         }
         Expr::TryCast(TryCast { expr, field }) => {
+            check_list(&expr, schema, field.data_type())?;
             let rounded = nearest::rounded(*expr, schema, field.data_type())?;
             Ok(rounded.update_data(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field })))
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::tokens::written;
 use super::{is, sql, word};
 
 /// `ATTACH [DATABASE] [IF NOT EXISTS] 'folder' [AS name] [(TYPE plinth)]`, with the name that is left out.
@@ -15,7 +16,7 @@ pub(super) fn attach(tokens: &[TokenWithSpan]) -> Result<Vec<TokenWithSpan>> {
         return plan_err!("ATTACH: the path of a folder is missing, as in ATTACH 'folder' AS name");
     };
     let (name, behind) = match behind {
-        [what, name, behind @ ..] if is(what, "as") => (name.token.to_string(), behind),
+        [what, name, behind @ ..] if is(what, "as") => (written(name), behind),
         _ => {
             let stem = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
             (format!("\"{}\"", stem.to_lowercase().replace('"', "\"\"")), behind)
@@ -33,7 +34,7 @@ pub(super) fn attach(tokens: &[TokenWithSpan]) -> Result<Vec<TokenWithSpan>> {
 pub(super) fn detach(tokens: &[TokenWithSpan]) -> Result<Vec<TokenWithSpan>> {
     let Some((first, rest)) = tokens.split_first() else { return Ok(Vec::new()) };
     match without(rest, &["database"]) {
-        [name] if !word(name).is_empty() => sql(&format!("ATTACH NULL AS {}", name.token), first),
+        [name] if !word(name).is_empty() => sql(&format!("ATTACH NULL AS {}", written(name)), first),
         _ => plan_err!("DETACH: write DETACH name"),
     }
 }

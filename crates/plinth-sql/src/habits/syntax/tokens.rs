@@ -114,5 +114,13 @@ pub(super) fn parts(tokens: &[TokenWithSpan]) -> Vec<&[TokenWithSpan]> {
 
 /// The text of tokens, as SQL that means the same.
 pub(super) fn text(tokens: &[TokenWithSpan]) -> String {
-    tokens.iter().map(|token| token.token.to_string()).collect::<Vec<_>>().join(" ")
+    tokens.iter().map(written).collect::<Vec<_>>().join(" ")
+}
+
+/// A token as it was written: quotes within a name are two.
+pub(super) fn written(token: &TokenWithSpan) -> String {
+    match &token.token {
+        Token::Word(name) if name.quote_style == Some('"') => format!("\"{}\"", name.value.replace('"', "\"\"")),
+        other => other.to_string(),
+    }
 }

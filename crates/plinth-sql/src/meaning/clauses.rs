@@ -1,0 +1,93 @@
+//! Clauses that the engine leaves out without a word: they are written as it knows them, or refused.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::{DataFusionError, Result, plan_datafusion_err};
+use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArgumentClause, FunctionArguments, GroupByExpr, OrderByExpr, Query, Select, VisitMut, VisitorMut,
+};
+
+/// `GROUP BY (a, b)` groups by both, an aggregate's order has each key once; `SELECT INTO` and locks are refused.
+pub(crate) fn keep_clauses(statement: &mut Statement) -> Result<()> {
+    let kept = match statement {
+        Statement::Statement(statement) => statement.visit(&mut Clauses),
+        Statement::CopyTo(copy) => match &mut copy.source {
+            CopyToSource::Query(query) => query.visit(&mut Clauses),
+            CopyToSource::Relation(_) => ControlFlow::Continue(()),
+        },
+        Statement::Explain(explain) => return keep_clauses(&mut explain.statement),
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => ControlFlow::Continue(()),
+    };
+    match kept {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(*error),
+    }
+}
+
+struct Clauses;
+
+fn refused(error: DataFusionError) -> ControlFlow<Box<DataFusionError>> {
+    ControlFlow::Break(Box::new(error))
+}
+
+impl VisitorMut for Clauses {
+    type Break = Box<DataFusionError>;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        match query.locks.first() {
+            None => ControlFlow::Continue(()),
+            Some(lock) => refused(plan_datafusion_err!(
+                "{lock}: rows are not locked; a transaction reads one version of all tables, and its COMMIT fails if another changed its rows meanwhile"
+            )),
+        }
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        if let Expr::Function(function) = expr
+            && let FunctionArguments::List(list) = &mut function.args
+        {
+            for clause in &mut list.clauses {
+                if let FunctionArgumentClause::OrderBy(order) = clause {
+                    once(order);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        if let Some(into) = &select.into {
+            return refused(plan_datafusion_err!(
+                "SELECT {into} is not supported; write CREATE TABLE {} AS SELECT ...",
+                into.name
+            ));
+        }
+        if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by
+            && exprs.iter().any(|expr| matches!(expr, Expr::Tuple(_)))
+        {
+            *exprs = std::mem::take(exprs).into_iter().flat_map(members).collect();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Leaves out what an order of rows has already: the engine counts it once, and is at a loss with the rest.
+fn once(order: &mut Vec<OrderByExpr>) {
+    let mut seen = Vec::new();
+    order.retain(|key| {
+        let new = !seen.contains(&key.expr);
+        if new {
+            seen.push(key.expr.clone());
+        }
+        new
+    });
+}
+
+/// What a list of expressions to group by has.
+fn members(expr: Expr) -> Vec<Expr> {
+    match expr {
+        Expr::Tuple(members) => members,
+        other => vec![other],
+    }
+}
