@@ -200,11 +200,16 @@ impl fmt::Display for Tree<'_> {
 
 /// What it is about: its files, and what it says of itself, without what only its makers understand.
 fn details(plan: &dyn ExecutionPlan) -> String {
+    // Values with their types in front.
+    static LITERAL: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\b(?:U?Int\d+|Float\d+|Utf8(?:View)?|Boolean)\(([^()]*)\)").ok());
     static COLUMN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"([\w)\]])@\d+").ok());
     const QUIET: [&str; 6] =
         ["limit=None", "format=", "file_groups=", "partition_count(in->out)=", "files=", "partitioning_scheme="];
     let text = Tree(plan).to_string();
     let text = COLUMN.as_ref().map_or(text.clone(), |column| column.replace_all(&text, "$1").into_owned());
+    let text = LITERAL.as_ref().map_or(text.clone(), |literal| literal.replace_all(&text, "$1").into_owned());
+    let text = text.replace("count(1)", "count(*)");
     let files = files(plan);
     let said = text
         .lines()

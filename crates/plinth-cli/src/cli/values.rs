@@ -1,6 +1,17 @@
 //! What arguments may say.
 
+use std::path::PathBuf;
+
 use plinth_format::sort::SortKey;
+
+/// The folder of a database: not what other programs call one in memory.
+pub(crate) fn parse_folder(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "" => Err("a folder is expected".to_owned()),
+        ":memory:" => Err("a folder is expected; without --db tables are in memory".to_owned()),
+        folder => Ok(PathBuf::from(folder)),
+    }
+}
 
 pub(crate) fn parse_param(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

@@ -30,7 +30,8 @@ fn is_a_sentence(message: &str, about: &str) {
 }
 
 /// Commands that fail, and what their messages name. `#` stands for a blank within an argument.
-const COMMANDS: [(&str, &str); 67] = [
+const COMMANDS: [(&str, &str); 68] = [
+    ("sql --db :memory: -c select#1", "without --db"),
     ("import missing.csv --to o.plinth", "missing.csv"),
     ("import t.csv --to o.csv", "o.csv"),
     ("import t.csv --to there.plinth", "there.plinth"),

@@ -116,6 +116,9 @@ fn changes(sql: &str) -> bool {
     }
 }
 
+/// The names by which scripts know the folder that they may write to.
+const FILES: [&str; 3] = ["__TEST_DIR__", "{TEST_DIR}", "{TEMP_DIR}"];
+
 fn run_script(text: &str, name: &str) -> Tally {
     let mut tally = Tally { scripts: 1, ..Tally::default() };
     let (steps, unfit) = script::parse(text);
@@ -126,11 +129,17 @@ fn run_script(text: &str, name: &str) -> Tally {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let runner = Runner::new(folder.path());
+    let tables = folder.path().join("tables");
+    std::fs::create_dir(&tables).unwrap();
+    let runner = Runner::new(&tables);
+    // How scripts name the folder that they may write to.
+    let files = folder.path().join("files").display().to_string();
+    std::fs::create_dir(&files).unwrap();
     let started = Instant::now();
     // Once a change was refused that the script counts on, or made that it does not, answers tell nothing.
     let mut adrift = false;
     for Step { line, sql, expect } in steps {
+        let sql = FILES.iter().fold(sql, |sql, name| sql.replace(name, &files));
         if started.elapsed() > SCRIPT {
             tally.skip("takes long");
             break;

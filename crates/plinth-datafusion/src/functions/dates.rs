@@ -8,7 +8,7 @@ use arrow_array::types::TimestampMicrosecondType;
 use arrow_array::{Array, ArrayRef, IntervalMonthDayNanoArray, TimestampMicrosecondArray};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use chrono::format::{Item, StrftimeItems};
-use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime};
 use datafusion_common::{Result, exec_err};
 use datafusion_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 
@@ -154,17 +154,19 @@ fn age(args: &[ArrayRef]) -> Result<ArrayRef> {
     Ok(Arc::new(IntervalMonthDayNanoArray::from(out)))
 }
 
-/// Whole months from a time to a later one, whole days from there, and the rest.
+/// The difference of each field of a time and a later one, as PostgreSQL has it: a month that is borrowed has the days of the
+/// earlier one's.
 fn between(from: NaiveDateTime, to: NaiveDateTime) -> Option<(i32, i32, i64)> {
-    let count = |time: NaiveDateTime| time.year() * 12 + time.month0().cast_signed();
-    let mut months = count(to) - count(from);
-    let later = |months: i32| from.checked_add_months(Months::new(u32::try_from(months).ok()?));
-    // The day of the month decides, also where a month is too short for it.
-    if (to.day(), to.time()) < (from.day(), from.time()) {
+    let months = |time: NaiveDateTime| time.year() * 12 + time.month0().cast_signed();
+    let (mut months, mut days) = (months(to) - months(from), to.day().cast_signed() - from.day().cast_signed());
+    let mut rest = to.time() - from.time();
+    if rest < chrono::Duration::zero() {
+        rest += chrono::Duration::days(1);
+        days -= 1;
+    }
+    while days < 0 {
+        days += i32::from(from.num_days_in_month());
         months -= 1;
     }
-    let rest = to - later(months)?;
-    let days = i32::try_from(rest.num_days()).ok()?;
-    let nanos = (rest - chrono::Duration::days(i64::from(days))).num_nanoseconds()?;
-    Some((months, days, nanos))
+    Some((months, days, rest.num_nanoseconds()?))
 }

@@ -12,6 +12,9 @@ use crate::names::normal;
 use crate::schemas::{CATALOG, Schemas, check_name};
 use crate::view_plans::plan_views;
 
+/// What other databases call one without a file.
+const IN_MEMORY: &str = ":memory:";
+
 impl Session {
     /// `ATTACH 'folder' AS name`: its tables are `name.table`, those of its schemas `name.schema.table`. `ATTACH NULL AS name` takes
     /// them away.
@@ -31,6 +34,9 @@ impl Session {
         let statement = format!("ATTACH '{}' AS {name}", path.display());
         if name == CATALOG || check_name(name).is_err() {
             return exec_err!("{statement}: the name is taken; write ATTACH '{}' AS other_name", path.display());
+        }
+        if path.as_os_str() == IN_MEMORY {
+            return exec_err!("{statement}: a database is a folder; tables in memory are made with CREATE TEMP TABLE");
         }
         if path.is_file() {
             return exec_err!(

@@ -57,6 +57,7 @@ fn what_can_not_be_attached_is_said() {
     assert!(other.path().join("new dir/t").is_dir());
     for (statement, why) in [
         (format!("ATTACH '{path}/f.db' AS d"), "is a file"),
+        ("ATTACH ':memory:' AS d".to_owned(), "CREATE TEMP TABLE"),
         (format!("ATTACH '{path}/new dir' AS o"), "another folder has the name"),
         (format!("ATTACH '{path}' AS s"), "schema of this name"),
         (format!("ATTACH '{path}' AS public"), "the name is taken"),
