@@ -23,7 +23,7 @@ use gathered::{Gathered, Part, Places};
 use merge::Merge;
 use run::{Run, Writer};
 
-/// What a sort holds, as whoever gives memory counts it.
+/// Memory as its source counts it.
 pub trait Memory: Send {
     /// Holds so many bytes from now on, if they may be had. Nothing has changed where not.
     fn try_resize(&mut self, bytes: usize) -> bool;
@@ -55,7 +55,7 @@ pub struct Sort {
     pub folder: PathBuf,
     /// How they are.
     pub compression: Option<arrow_ipc::CompressionType>,
-    /// Whether nobody wants the rows any more.
+    /// Whether the query was cancelled.
     pub cancelled: Arc<AtomicBool>,
 }
 

@@ -30,8 +30,7 @@ fn is_a_sentence(message: &str, about: &str) {
 }
 
 /// Commands that fail, and what their messages name. `#` stands for a blank within an argument.
-const COMMANDS: [(&str, &str); 68] = [
-    ("sql --db :memory: -c select#1", "without --db"),
+const COMMANDS: [(&str, &str); 67] = [
     ("import missing.csv --to o.plinth", "missing.csv"),
     ("import t.csv --to o.csv", "o.csv"),
     ("import t.csv --to there.plinth", "there.plinth"),
@@ -140,6 +139,16 @@ fn every_command_that_fails_says_what_where_and_what_to_do() {
         assert!(run.stderr.contains(named), "{about}: {named} in {}", run.stderr);
         assert_eq!(dir.entries(), before, "{about}");
     }
+}
+
+#[test]
+fn no_folder_is_made_of_what_others_call_a_database_in_memory() {
+    let dir = bench();
+    let before = dir.entries();
+    let run = with_input(&dir, &["sql", "--db", ":memory:", "-c", "SELECT 1"], "");
+    assert_eq!(run.code, Some(2));
+    assert!(run.stderr.contains("without --db tables are in memory"), "{}", run.stderr);
+    assert_eq!(dir.entries(), before);
 }
 
 #[test]

@@ -228,7 +228,7 @@ fn rows_that_keep_much_more_than_themselves_are_copied_before_any_are_written() 
 }
 
 #[test]
-fn a_sort_that_nobody_waits_for_ends() {
+fn a_cancelled_sort_ends() {
     let dir = tempfile::tempdir().unwrap();
     let sort = sort(false, [SortOptions::default(); 2], None, 600, dir.path().to_owned());
     let cancelled = Arc::clone(&sort.cancelled);

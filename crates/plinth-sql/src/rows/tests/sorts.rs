@@ -8,6 +8,9 @@ use super::native::tables;
 
 const QUESTIONS: usize = 16;
 
+/// Little enough memory for own sorts.
+const LITTLE: u64 = 512 << 20;
+
 #[test]
 fn rows_are_those_of_the_engine_in_its_order() {
     let rounds = plinth_core::random::trials("PLINTH_NATIVE_ROUNDS", 1);
@@ -15,7 +18,7 @@ fn rows_are_those_of_the_engine_in_its_order() {
     for seed in first..first + rounds {
         let random = &mut Random(seed);
         let folder = tempfile::tempdir().unwrap();
-        let db = Db::open(folder.path());
+        let db = Db::open_within(folder.path(), plinth_format::Access::default(), LITTLE);
         let tables = tables(&db, folder.path(), random);
         for _ in 0..QUESTIONS {
             let question = question(random);
@@ -60,5 +63,7 @@ fn no_sort_is_refused_and_its_rows_are_in_order() {
         assert_eq!(rows(&checked), whole, "{order}");
     }
     let first = rows("SELECT n FROM $t ORDER BY n LIMIT 50000");
-    assert_eq!(first, (1..=50_000).map(|n| n.to_string()).collect::<Vec<_>>());
+    let mut numbers: Vec<i64> = (1..=120_000).map(|value| value * 7919 % 120_011).collect();
+    numbers.sort_unstable();
+    assert!(first == numbers.iter().take(50_000).map(ToString::to_string).collect::<Vec<_>>());
 }
