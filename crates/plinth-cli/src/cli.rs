@@ -7,6 +7,7 @@ mod values;
 
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use plinth_core::text::nearest;
 use plinth_format::Access;
@@ -18,7 +19,7 @@ use crate::units::parse_bytes;
 pub(crate) use io::{IoArgs, device_of};
 pub(crate) use limits::{LimitArgs, ThreadArgs};
 pub(crate) use profile::{ProfileArgs, ProfileFormat};
-use values::{parse_folder, parse_param, parse_path, parse_sort_key};
+use values::{check_folder, parse_param, parse_path, parse_sort_key};
 
 /// Columnar tables on SSD, answered with SQL.
 #[derive(Debug, Parser)]
@@ -287,7 +288,7 @@ pub(crate) struct SqlArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// Folder whose files are tables named by their stems; CREATE TABLE writes into it; a new one is made
-    #[arg(long, value_name = "DIR", value_parser = parse_folder)]
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(check_folder))]
     pub(crate) db: Option<PathBuf>,
     /// Output format [default: by the extension of the output file, else table on a terminal, csv elsewhere]
     #[arg(long, value_name = "FORMAT")]

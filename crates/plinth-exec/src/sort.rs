@@ -3,7 +3,7 @@
 //! Keys are bytes that compare as the order has them ([`arrow_row`]); rows stay columns. What is held is counted before it is gathered:
 //! batches (a buffer that several share once), their keys, and the places that are sorted. A run is written in pieces of so many bytes,
 //! not rows, so that merging takes a known amount for each run; where there is room for few runs, they are merged in several passes.
-//! Thus an order needs little more than the largest row, and is never refused.
+//! Thus an order needs little more than the largest row: where memory is refused, it writes or takes what it can't do without.
 
 mod gathered;
 mod merge;
@@ -148,11 +148,6 @@ impl<M: Memory> Sorter<M> {
     pub fn new(sort: Arc<Sort>, memory: M) -> Result<Self> {
         let (keys, gathered) = (Keys::new(&sort)?, Gathered::default());
         Ok(Self { sort, keys, memory, gathered, runs: Vec::new(), written: Written::default() })
-    }
-
-    /// What was written so far.
-    pub fn written(&self) -> Written {
-        self.written
     }
 
     /// Takes rows as long as there is memory; gives back those for which [`Sorter::push`] would have to write some.

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use plinth_format::sort::SortKey;
 
 /// The folder of a database: not what other programs call one in memory.
-pub(crate) fn parse_folder(text: &str) -> Result<PathBuf, String> {
-    match text {
-        "" => Err("a folder is expected".to_owned()),
-        ":memory:" => Err("a folder is expected; without --db tables are in memory".to_owned()),
-        folder => Ok(PathBuf::from(folder)),
+pub(crate) fn check_folder(folder: PathBuf) -> Result<PathBuf, String> {
+    if folder.as_os_str() == ":memory:" {
+        return Err("a folder is expected; without --db tables are in memory".to_owned());
     }
+    Ok(folder)
 }
 
 pub(crate) fn parse_param(text: &str) -> Result<(String, String), String> {

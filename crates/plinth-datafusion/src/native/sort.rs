@@ -1,4 +1,5 @@
-//! The work of a sort of all rows, in the place of the engine's: what it holds is counted to the byte, and it is never refused.
+//! The work of a sort of all rows, in the place of the engine's: what it holds is counted to the byte, and a
+//! refusal has it write to disk. What is held beside that, such as decoded dictionaries, may still end a query.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use arrow_data::ArrayData;
 use arrow_row::Rows;
 use arrow_schema::DataType;
 use arrow_select::interleave::interleave;
+use plinth_encoding::text::{compact, compact_batch};
 
 use super::{Keys, Sort};
 use crate::error::{ExecError, Result};
@@ -66,20 +67,7 @@ impl Part {
 
 /// A batch whose text is in buffers of its own.
 fn compacted(batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().map(compact).collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
-}
-
-/// Text in a buffer of its own: what picked rows share with others is much more than they have.
-pub(super) fn compact(column: &ArrayRef) -> ArrayRef {
-    if let Some(text) = column.as_any().downcast_ref::<arrow_array::StringViewArray>() {
-        return Arc::new(text.gc());
-    }
-    match column.as_any().downcast_ref::<arrow_array::BinaryViewArray>() {
-        Some(binary) => Arc::new(binary.gc()),
-        None => Arc::clone(column),
-    }
+    compact_batch(batch, compact).map_err(ExecError::source)
 }
 
 /// Adds the buffers of an array that are not known, and says what they take.
