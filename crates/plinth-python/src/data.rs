@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result as EngineResult};
 use datafusion::datasource::TableType;
@@ -13,13 +13,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use futures::future::BoxFuture;
-use plinth_adbc::c_data::{CStream, Reader};
+use plinth_adbc::c_data::{CSchema, CStream, Reader};
 use plinth_core::sync::lock;
 use plinth_sql::{ErrorKind, SqlError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::error::{InterfaceError, ProgrammingError};
+use crate::error::{Failure, InterfaceError, ProgrammingError};
 
 /// Batches that wait for the query.
 const WAITING: usize = 2;
@@ -41,6 +41,15 @@ fn stream_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<CStream> {
     let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<CStream>();
     // SAFETY: a capsule of this name holds a stream, released or not, and only this thread has the interpreter.
     Ok(unsafe { std::ptr::replace(stream.as_ptr(), CStream::empty()) })
+}
+
+/// The schema of a capsule, which keeps it.
+#[allow(unsafe_code)]
+pub(crate) fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> {
+    let schema = capsule.pointer_checked(Some(c"arrow_schema"))?.cast::<CSchema>();
+    // SAFETY: a capsule of this name holds a schema, released or not, and only this thread has the interpreter.
+    let schema = unsafe { schema.as_ref() };
+    Ok(schema.to_schema().map_err(Failure::Data)?)
 }
 
 fn type_name(object: &Bound<'_, PyAny>) -> String {

@@ -2,14 +2,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, SchemaRef};
+use datafusion::arrow::compute::{CastOptions, cast_with_options, concat_batches};
 use plinth_adbc::c_data::{CSchema, export};
 use plinth_core::sync::lock;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 
+use crate::data::schema_of;
 use crate::error::Failure;
 use crate::inner::{Running, Source};
 use crate::values::tuples;
@@ -139,14 +142,30 @@ impl Rows {
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// All rows, from the first, as a capsule of Arrow's.
-    fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+    /// All rows, from the first, as a capsule of Arrow's: of the types that a schema asks for, and put together to batches of
+    /// about so many rows, or as they come.
+    #[pyo3(signature = (requested_schema=None, rows=1))]
+    fn stream<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyCapsule>>,
+        rows: usize,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = match requested_schema {
+            Some(requested) => Arc::new(schema_of(requested)?),
+            None => Arc::clone(self.source.schema()),
+        };
+        if schema.fields().len() != self.source.schema().fields().len() {
+            let what = "the schema that is asked for has another number of columns than the rows";
+            return Err(Failure::Data(what.to_owned()).into());
+        }
         // What has no counterpart in C is told before anything runs.
-        CSchema::of_schema(self.source.schema()).map_err(Failure::Data)?;
+        CSchema::of_schema(&schema).map_err(Failure::Data)?;
         let source = Arc::clone(&self.source);
-        let running = py.detach(|| source.open())?;
+        let mut pieces = Pieces::new(py.detach(|| source.open())?, rows);
+        let given = Arc::clone(&schema);
         let next = move || {
-            let next = without_lock(|| running.next());
+            let next = without_lock(|| pieces.next()?.map(|batches| as_one(&batches, &given)).transpose());
             next.map_err(|failure| {
                 source.fail(&failure);
                 let text = failure.to_string();
@@ -154,13 +173,14 @@ impl Rows {
                 text
             })
         };
-        let stream = export(Arc::clone(self.source.schema()), Box::new(next));
+        let stream = export(schema, Box::new(next));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
-    /// All rows, from the first, a batch at a time.
-    fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
-        Ok(Batches(py.detach(|| self.source.open())?))
+    /// All rows, from the first, about so many at a time.
+    #[pyo3(signature = (rows=1))]
+    fn batches(&self, py: Python<'_>, rows: usize) -> PyResult<Batches> {
+        Ok(Batches(Mutex::new(Pieces::new(py.detach(|| self.source.open())?, rows))))
     }
 
     /// Raises why the rows of the last stream ended, if that was an error.
@@ -191,10 +211,58 @@ fn resignal(failure: Failure) {
     }
 }
 
-/// A batch of rows, which every library that knows Arrow takes as it is.
+/// Batches that are handed over together: one at first, then more and more, so that the first rows come soon and what a call
+/// costs is shared by many.
+#[derive(Debug)]
+struct Pieces {
+    running: Arc<Running>,
+    rows: usize,
+    most: usize,
+}
+
+impl Pieces {
+    fn new(running: Arc<Running>, most: usize) -> Self {
+        Self { running, rows: 1, most }
+    }
+
+    fn next(&mut self) -> Result<Option<Vec<RecordBatch>>, Failure> {
+        let (mut batches, mut rows) = (Vec::new(), 0);
+        while rows < self.rows {
+            let Some(batch) = self.running.next()? else { break };
+            rows += batch.num_rows();
+            batches.push(batch);
+        }
+        self.rows = rows.saturating_mul(2).clamp(1, self.most.max(1));
+        Ok((!batches.is_empty()).then_some(batches))
+    }
+}
+
+/// Batches as one of a schema. Types that differ are cast.
+fn as_one(batches: &[RecordBatch], schema: &SchemaRef) -> Result<RecordBatch, Failure> {
+    let failed = |error: ArrowError| Failure::Data(error.to_string());
+    let batch = match batches {
+        [batch] => batch.clone(),
+        several => {
+            let first = several.first().map(RecordBatch::schema);
+            let first = first.ok_or_else(|| Failure::Data("rows of no batch were asked for".to_owned()))?;
+            concat_batches(&first, several).map_err(failed)?
+        }
+    };
+    let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
+        if column.data_type() == field.data_type() {
+            return Ok(Arc::clone(column));
+        }
+        cast_with_options(column, field.data_type(), &CastOptions { safe: false, ..CastOptions::default() })
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(failed)
+}
+
+/// Rows, which every library that knows Arrow takes as they are.
 #[pyclass(frozen, module = "plinth._native")]
 #[derive(Debug)]
-pub(crate) struct Batch(RecordBatch);
+pub(crate) struct Batch(Vec<RecordBatch>);
 
 #[pymethods]
 impl Batch {
@@ -206,20 +274,22 @@ impl Batch {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface lets a producer keep to its own schema.
         let _ = requested_schema;
-        let mut batch = Some(self.0.clone());
-        let stream = export(self.0.schema(), Box::new(move || Ok(batch.take())));
+        let schema = self.0.first().map(RecordBatch::schema);
+        let schema = schema.ok_or_else(|| Failure::Data("there is no batch".to_owned()))?;
+        let mut batches = self.0.clone().into_iter();
+        let stream = export(schema, Box::new(move || Ok(batches.next())));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
     fn __len__(&self) -> usize {
-        self.0.num_rows()
+        self.0.iter().map(RecordBatch::num_rows).sum()
     }
 }
 
 /// The batches of a result, one after the other.
 #[pyclass(frozen, module = "plinth._native")]
 #[derive(Debug)]
-pub(crate) struct Batches(Arc<Running>);
+pub(crate) struct Batches(Mutex<Pieces>);
 
 #[pymethods]
 impl Batches {
@@ -228,6 +298,6 @@ impl Batches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        Ok(py.detach(|| self.0.next())?.map(Batch))
+        Ok(py.detach(|| lock(&self.0).next())?.map(Batch))
     }
 }

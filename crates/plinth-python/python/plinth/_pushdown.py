@@ -1,7 +1,7 @@
 """Filters of other libraries as SQL, so that a scan passes over what they leave out.
 
-What is translated holds for every row that the filter holds for, and for others perhaps: the library's own filter goes over the rows
-once more. A part that has no counterpart is left out.
+What is translated holds for every row that the filter holds for. If it may hold for others, too, the library's own filter goes over
+the rows once more: where a part that has no counterpart was left out, and where values are not compared alike everywhere, as NaN.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import datetime
 import json
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: A condition in SQL with places for its values, whether it says exactly what the filter says, and the values.
+#: A condition in SQL with places for its values, and these.
 Condition = tuple[str, list[Any]]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -22,6 +22,20 @@ _COMPARISONS = {"equal": "=", "not_equal": "<>", "lt": "<", "lte": "<=", "gt": "
 
 class _Unknown(Exception):
     """A part that is not translated."""
+
+
+class Alike:
+    """Whether a condition holds for the rows of the filter and for no others."""
+
+    def __init__(self, kinds: Mapping[str, type]) -> None:
+        #: The type of a column's values, where all libraries compare these alike.
+        self.kinds = kinds
+        self.exact = True
+
+    def compare(self, column: str, *values: Any) -> None:
+        kind = self.kinds.get(column)
+        if kind is None or any(type(value) is not kind for value in values):
+            self.exact = False
 
 
 def quoted(name: str) -> str:
@@ -64,9 +78,10 @@ def _fields(message: bytes) -> dict[int, list[Any]]:
 class _Substrait:
     """An expression of Substrait, as pyarrow writes its own."""
 
-    def __init__(self, plan: bytes, names: Sequence[str]) -> None:
+    def __init__(self, plan: bytes, names: Sequence[str], alike: Alike) -> None:
         top = _fields(plan)
         self.names = names
+        self.alike = alike
         #: Columns that the expression mentions.
         self.columns: set[str] = set()
         self.functions: dict[int, str] = {}
@@ -113,7 +128,7 @@ class _Substrait:
         name, part = self._root(of[2][0])
         if part:
             raise _Unknown
-        return quoted(name)
+        return name
 
     def _value(self, expression: bytes) -> Any:
         of = _fields(expression)
@@ -146,12 +161,17 @@ class _Substrait:
             raise _Unknown
         return value
 
+    def _compared(self, expression: bytes, *values: Any) -> str:
+        name = self._column(expression)
+        self.alike.compare(name, *values)
+        return quoted(name)
+
     def condition(self, expression: bytes) -> Condition:
         of = _fields(expression)
         for one in of.get(8, []):
             parts = _fields(one)
             values = [self._value(value) for value in parts[2]]
-            return f"{self._column(parts[1][0])} IN ({', '.join('?' * len(values))})", values
+            return f"{self._compared(parts[1][0], *values)} IN ({', '.join('?' * len(values))})", values
         if 3 not in of:
             raise _Unknown
         function = _fields(of[3][0])
@@ -164,12 +184,14 @@ class _Substrait:
         if name in _COMPARISONS:
             left, right = arguments
             try:
-                return f"{self._column(left)} {_COMPARISONS[name]} ?", [self._value(right)]
+                value = self._value(right)
+                return f"{self._compared(left, value)} {_COMPARISONS[name]} ?", [value]
             except _Unknown:
-                return f"? {_COMPARISONS[name]} {self._column(right)}", [self._value(left)]
+                value = self._value(left)
+                return f"? {_COMPARISONS[name]} {self._compared(right, value)}", [value]
         if name in ("is_null", "is_not_null"):
             (column,) = arguments
-            return f"{self._column(column)} IS {'' if name == 'is_null' else 'NOT '}NULL", []
+            return f"{self._compared(column)} IS {'' if name == 'is_null' else 'NOT '}NULL", []
         raise _Unknown
 
     def _and(self, arguments: Sequence[bytes]) -> Condition:
@@ -178,16 +200,16 @@ class _Substrait:
             try:
                 parts.append(self.condition(argument))
             except _Unknown:
-                continue
+                self.alike.exact = False
         if not parts:
             raise _Unknown
         return _joined(parts, "AND")
 
 
-def of_pyarrow(expression: Any, schema: Any) -> tuple[Condition | None, set[str] | None]:
+def of_pyarrow(expression: Any, schema: Any, alike: Alike) -> tuple[Condition | None, set[str] | None]:
     """A filter of pyarrow: a condition if there is one, and the columns that it mentions if they are known."""
     try:
-        filter = _Substrait(bytes(expression.to_substrait(schema)), schema.names)
+        filter = _Substrait(bytes(expression.to_substrait(schema)), schema.names, alike)
     except Exception:
         # Whatever can't be read is no more than work for the library.
         return None, None
@@ -239,21 +261,24 @@ def _polars_list(node: Any) -> list[Any]:
 _BETWEEN = {"Both": (">=", "<="), "Left": (">=", "<"), "Right": (">", "<="), "None": (">", "<")}
 
 
-def _polars_function(node: Any) -> Condition:
+def _polars_function(node: Any, alike: Alike) -> Condition:
     function = node["function"]
     if not isinstance(function, dict) or "Boolean" not in function:
         raise _Unknown
     function = function["Boolean"]
     column = _polars_column(node["input"][0])
     if function in ("IsNull", "IsNotNull"):
-        return f"{column} IS {'' if function == 'IsNull' else 'NOT '}NULL", []
+        alike.compare(column)
+        return f"{quoted(column)} IS {'' if function == 'IsNull' else 'NOT '}NULL", []
     if "IsBetween" in function:
         low, high = map(_polars_value, node["input"][1:])
         above, below = _BETWEEN[function["IsBetween"]["closed"]]
-        return f"({column} {above} ? AND {column} {below} ?)", [low, high]
+        alike.compare(column, low, high)
+        return f"({quoted(column)} {above} ? AND {quoted(column)} {below} ?)", [low, high]
     if "IsIn" in function and function["IsIn"]["nulls_equal"] is False:
         values = _polars_list(node["input"][1])
-        return f"{column} IN ({', '.join('?' * len(values))})", values
+        alike.compare(column, *values)
+        return f"{quoted(column)} IN ({', '.join('?' * len(values))})", values
     raise _Unknown
 
 
@@ -261,12 +286,12 @@ def _polars_column(node: Any) -> str:
     name = node.get("Column")
     if not isinstance(name, str):
         raise _Unknown
-    return quoted(name)
+    return name
 
 
-def _polars(node: Any) -> Condition:
+def _polars(node: Any, alike: Alike) -> Condition:
     if isinstance(node, dict) and "Function" in node:
-        return _polars_function(node["Function"])
+        return _polars_function(node["Function"], alike)
     if not isinstance(node, dict) or "BinaryExpr" not in node:
         raise _Unknown
     binary = node["BinaryExpr"]
@@ -275,28 +300,29 @@ def _polars(node: Any) -> Condition:
         parts = []
         for side in (left, right):
             try:
-                parts.append(_polars(side))
+                parts.append(_polars(side, alike))
             except _Unknown:
-                continue
+                alike.exact = False
         if not parts:
             raise _Unknown
         return _joined(parts, "AND")
     if op in ("Or", "LogicalOr"):
-        return _joined([_polars(left), _polars(right)], "OR")
+        return _joined([_polars(left, alike), _polars(right, alike)], "OR")
     if op not in _OF_POLARS:
         raise _Unknown
-    if "Column" in left:
-        return f"{_polars_column(left)} {_OF_POLARS[op]} ?", [_polars_value(right)]
-    return f"? {_OF_POLARS[op]} {_polars_column(right)}", [_polars_value(left)]
+    first = "Column" in left
+    column, value = _polars_column(left if first else right), _polars_value(right if first else left)
+    alike.compare(column, value)
+    return f"{quoted(column)} {_OF_POLARS[op]} ?" if first else f"? {_OF_POLARS[op]} {quoted(column)}", [value]
 
 
-def of_polars(predicate: Any) -> Condition | None:
+def of_polars(predicate: Any, alike: Alike) -> Condition | None:
     """A predicate of Polars, as far as its written form, which changes between releases, is understood."""
     try:
         import warnings
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _polars(json.loads(predicate.meta.serialize(format="json")))
+            return _polars(json.loads(predicate.meta.serialize(format="json")), alike)
     except Exception:
         return None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plinth import _native
-from plinth._pushdown import of_polars, of_pyarrow, quoted
+from plinth._pushdown import Alike, Condition, of_polars, of_pyarrow, quoted
 
 if TYPE_CHECKING:
     import polars
@@ -34,17 +35,9 @@ class _Source:
             sql, values = f"{sql} WHERE {where[0]}", where[1]
         return self.connection.start(sql if limit is None else f"{sql} LIMIT {limit}", values)
 
-    def reader(self, columns: Sequence[str] | None, where: tuple[str, list[Any]] | None) -> pyarrow.RecordBatchReader:
-        import pyarrow
 
-        try:
-            rows = self.query(columns, where)
-        except _native.Error:
-            if where is None:
-                raise
-            # A value that the column's type is not compared with: the library filters all rows.
-            rows = self.query(columns, None)
-        return pyarrow.RecordBatchReader.from_stream(_Stream(rows))
+# Rows that are handed over at once, so that what a call costs is small beside what is done with them.
+_ROWS = 131_072
 
 
 class _Stream:
@@ -52,7 +45,7 @@ class _Stream:
         self._rows = rows
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self._rows.stream()
+        return self._rows.stream(requested_schema, _ROWS)
 
 
 def _plain(of: Any) -> Any:
@@ -118,32 +111,44 @@ def dataset(source: _Source) -> pyarrow.dataset.Dataset:
         def __init__(self) -> None:
             stored = pa.schema(_Schema(source.query(None, None)))
             self._schema = pa.schema([_plain_field(field) for field in stored], metadata=stored.metadata)
+            kinds = ((pa.types.is_integer, int), (pa.types.is_string, str), (pa.types.is_boolean, bool), (pa.types.is_date32, datetime.date))
+            self._kinds = {field.name: kind for field in self._schema for is_kind, kind in kinds if is_kind(field.type)}
 
         @property
         def schema(self) -> pa.Schema:
             return self._schema
 
         def scanner(self, columns: Any = None, filter: Any = None, batch_size: int = 131_072, **_: Any) -> ds.Scanner:
-            condition, mentioned = (None, set()) if filter is None else of_pyarrow(filter, self._schema)
-            wanted = self._schema.names
-            if isinstance(columns, (list, tuple)) and mentioned is not None:
-                named = {*columns, *mentioned}
-                wanted = [name for name in wanted if name in named]
-                if missing := named.difference(wanted):
-                    raise _native.ProgrammingError(f"no column {sorted(missing)[0]!r}; there are {', '.join(self._schema.names[:20])}")
-            if not wanted:
-                # Rows are counted by the first column.
-                wanted = self._schema.names[:1]
-            reader = source.reader(wanted, condition)
-            schema = pa.schema([self._schema.field(name) for name in wanted])
-
-            def batches() -> Iterator[pa.RecordBatch]:
-                for batch in reader:
-                    yield batch.cast(schema)
-
             columns = list(columns) if isinstance(columns, tuple) else columns
-            rows = pa.RecordBatchReader.from_batches(schema, batches())
-            return ds.Scanner.from_batches(rows, columns=columns, filter=filter, batch_size=batch_size)
+            named = set(columns) if isinstance(columns, list) else set(self._schema.names)
+            alike = Alike(self._kinds)
+            condition, mentioned = (None, set()) if filter is None else of_pyarrow(filter, self._schema, alike)
+            if condition is not None and alike.exact:
+                try:
+                    return self._scanner(columns, None, batch_size, *self._rows(named, condition))
+                except _native.ProgrammingError:
+                    # A value that the column's type is not compared with: the library filters all rows.
+                    condition = None
+            # What an unknown filter mentions may be any of the columns.
+            named |= set(self._schema.names) if mentioned is None else mentioned
+            try:
+                rows = self._rows(named, condition)
+            except _native.Error:
+                if condition is None:
+                    raise
+                rows = self._rows(named, None)
+            return self._scanner(columns, filter, batch_size, *rows)
+
+        def _rows(self, named: set[str], condition: Condition | None) -> tuple[_native.Rows, pa.Schema]:
+            # Rows of no column are counted by the first one.
+            wanted = [name for name in self._schema.names if name in named] or self._schema.names[:1]
+            if missing := named.difference(self._schema.names):
+                raise _native.ProgrammingError(f"no column {sorted(missing)[0]!r}; there are {', '.join(self._schema.names[:20])}")
+            return source.query(wanted, condition), pa.schema([self._schema.field(name) for name in wanted])
+
+        def _scanner(self, columns: Any, filter: Any, batch_size: int, rows: _native.Rows, schema: pa.Schema) -> ds.Scanner:
+            reader = pa.RecordBatchReader.from_stream(_Stream(rows), schema)
+            return ds.Scanner.from_batches(reader, columns=columns, filter=filter, batch_size=batch_size)
 
         def to_table(self, columns: Any = None, filter: Any = None, **kwargs: Any) -> pa.Table:
             return self.scanner(columns, filter, **kwargs).to_table()
@@ -157,7 +162,7 @@ def dataset(source: _Source) -> pyarrow.dataset.Dataset:
         def count_rows(self, filter: Any = None, **kwargs: Any) -> int:
             if filter is None:
                 return source.connection.start(f"SELECT count(*) FROM {source.what}").fetch()[0][0]
-            return self.scanner([], filter, **kwargs).count_rows()
+            return self.scanner(self._schema.names[:1], filter, **kwargs).count_rows()
 
         def get_fragments(self, filter: Any = None) -> Iterator[Any]:
             yield _Fragment(self, filter)
@@ -186,30 +191,39 @@ def lazy_frame(source: _Source) -> polars.LazyFrame:
 
     # Asked for now, so that a path that is none is told now.
     schema = pl.DataFrame(_Stream(source.query(None, None, limit=0))).schema
+    others = {pl.String: str, pl.Boolean: bool, pl.Date: datetime.date}
+    kinds = {name: int if of.is_integer() else others[type(of)] for name, of in schema.items() if of.is_integer() or type(of) in others}
 
     def rows(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
         where = None
         columns = with_columns
+        alike = Alike(kinds)
         if predicate is not None:
-            where = of_polars(predicate)
-            if columns is not None:
-                mentioned = set(columns) | set(predicate.meta.root_names())
-                columns = [name for name in schema if name in mentioned]
-        # Of rows that a predicate looks at, none can be left out beforehand.
+            where = of_polars(predicate, alike)
+        # What the scan has filtered needs no second look, and none of the columns that the predicate alone mentions.
+        filtered = where is not None and alike.exact and columns != []
+        if predicate is not None and not filtered and columns is not None:
+            mentioned = set(columns) | set(predicate.meta.root_names())
+            columns = [name for name in schema if name in mentioned]
+        # The first of the rows that pass are those of the file, which SQL with a LIMIT does not promise.
         limit = n_rows if predicate is None else None
         try:
             found = source.query(columns, where, limit)
         except _native.Error:
             if where is None:
                 raise
-            found = source.query(columns, None, limit)
+            filtered = False
+            if with_columns is not None:
+                mentioned = set(with_columns) | set(predicate.meta.root_names())
+                columns = [name for name in schema if name in mentioned]
+            found = source.query(columns, None)
         left = n_rows
         for batch in pl_batches(found):
-            if predicate is not None:
+            if predicate is not None and not filtered:
                 batch = batch.filter(predicate)
-            if with_columns is not None:
+            if with_columns is not None and columns != with_columns:
                 batch = batch.select(with_columns)
             if left is not None:
                 batch = batch.head(left)
@@ -219,7 +233,7 @@ def lazy_frame(source: _Source) -> polars.LazyFrame:
                 return
 
     def pl_batches(found: _native.Rows) -> Iterator[pl.DataFrame]:
-        for batch in found.batches():
+        for batch in found.batches(_ROWS):
             yield pl.DataFrame(batch)
 
     return register_io_source(rows, schema=schema)
