@@ -44,14 +44,41 @@ pub enum Which {
 /// # Errors
 /// If an expression has no type.
 pub fn checked_arithmetic(plan: LogicalPlan, which: Which) -> Result<Transformed<LogicalPlan>> {
+    with_operators(plan, &|expr| is_candidate(expr, which), &with_check)
+}
+
+/// A plan with some of its expressions rewritten, given what their columns are, and with the names that its columns had.
+///
+/// # Errors
+/// If an expression has no type.
+pub(crate) fn with_operators(
+    plan: LogicalPlan,
+    is_candidate: &dyn Fn(&Expr) -> bool,
+    rewrite: &dyn Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
     let mut any = false;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
-            any = any || expr.exists(|expr| Ok(is_candidate(expr, which)))?;
+            any = any || expr.exists(|expr| Ok(is_candidate(expr)))?;
             Ok(if any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })
     })?;
-    if any { plan.transform_up_with_subqueries(|node| with_checks(node, which)) } else { Ok(Transformed::no(plan)) }
+    if !any {
+        return Ok(Transformed::no(plan));
+    }
+    plan.transform_up_with_subqueries(|node| {
+        let mut schema = merge_schema(&node.inputs());
+        if let LogicalPlan::TableScan(scan) = &node {
+            schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+        }
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let one = |expr: Expr| if is_candidate(&expr) { rewrite(expr, &schema) } else { Ok(Transformed::no(expr)) };
+            let rewritten = expr.transform_up(one)?;
+            Ok(if rewritten.transformed { rewritten.update_data(|expr| name.restore(expr)) } else { rewritten })
+        })
+    })
 }
 
 fn is_candidate(expr: &Expr, which: Which) -> bool {
@@ -79,23 +106,7 @@ fn is_constant(expr: &Expr) -> bool {
     !expr.is_volatile() && expr.exists(|expr| Ok(varies(expr))).is_ok_and(|varies| !varies)
 }
 
-fn with_checks(node: LogicalPlan, which: Which) -> Result<Transformed<LogicalPlan>> {
-    let mut schema = merge_schema(&node.inputs());
-    if let LogicalPlan::TableScan(scan) = &node {
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-    }
-    let names = NamePreserver::new(&node);
-    node.map_expressions(|expr| {
-        let name = names.save(&expr);
-        let rewritten = expr.transform_up(|expr| with_check(expr, &schema, which))?;
-        Ok(if rewritten.transformed { rewritten.update_data(|expr| name.restore(expr)) } else { rewritten })
-    })
-}
-
-fn with_check(expr: Expr, schema: &DFSchema, which: Which) -> Result<Transformed<Expr>> {
-    if !is_candidate(&expr, which) {
-        return Ok(Transformed::no(expr));
-    }
+fn with_check(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let is_integer = |expr: &Expr| expr.get_type(schema).is_ok_and(|data_type| data_type.is_integer());
     let (arithmetic, args) = match expr {
         Expr::Negative(inner) if is_integer(&inner) => (Arithmetic::negation(), vec![*inner]),

@@ -2,7 +2,9 @@
 //!
 //! What an operator gathers it asks the pool for; what a function returns was there before anybody could be asked. Functions whose
 //! result may be much larger than what they are given are wrapped here: how large it can become is known from their arguments,
-//! row by row, and is held against the budget before the function is called.
+//! row by row, and is held against the budget before the function is called. The operator `||` is one of them.
+
+mod concatenation;
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -29,6 +31,8 @@ use datafusion_physical_expr::expressions::Literal;
 use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use plinth_io::MemoryBudget;
 
+pub use concatenation::bounded_concatenation;
+
 /// How large a result may become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
@@ -54,7 +58,7 @@ impl Growth {
             "array_resize" => Some(Self::Resized),
             "range" | "generate_series" => Some(Self::Range),
             "replace" | "regexp_replace" => Some(Self::Replaced),
-            "concat" | "concat_ws" | "overlay" | "array_to_string" | "array_append" | "array_prepend"
+            "||" | "concat" | "concat_ws" | "overlay" | "array_to_string" | "array_append" | "array_prepend"
             | "array_concat" | "make_array" => Some(Self::Joined),
             _ => None,
         }

@@ -65,7 +65,7 @@ mod windows;
 pub use checked::{Which as CheckedPart, checked_arithmetic, checked_sum};
 pub use config::{ParquetReader, PlinthConfig, Pushdown};
 pub use dense::dense;
-pub use enlarging::{bounded_functions, enlarges};
+pub use enlarging::{bounded_concatenation, bounded_functions, enlarges};
 pub use error::{from_format, from_table};
 pub use foreign::ForeignTable;
 pub use format::{PlinthFormat, PlinthFormatFactory};

@@ -1,9 +1,10 @@
-//! What a database folder keeps beside its tables: the names of its schemas, and its views.
+//! What a database folder keeps beside its tables: the names of its schemas, its views, and its sequences.
 //!
 //! It is in the file `_catalog`, one line of text each (FORMAT.md 17), which is replaced as a whole: what a reader finds is what one
 //! change left, and a crash leaves the file before or the one after. Changes wait for each other at `_catalog-lock`. Each statement
 //! reads the file anew, so that sessions see what others change.
 
+mod sequence;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,8 @@ use plinth_io::{AtomicFile, IoError, regular};
 
 use crate::error::{Result, SqlError};
 
+pub(crate) use sequence::Sequence;
+
 /// The file of the catalog.
 pub(crate) const NAME: &str = "_catalog";
 
@@ -25,7 +28,7 @@ const LOCK: &str = "_catalog-lock";
 /// Bytes of a catalog that is still read.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// A schema's name and that of one of its views.
+/// A schema's name and that of one of its views or sequences.
 pub(crate) type Name = (String, String);
 
 /// A view: the statement that makes it, and the schema that names without one are looked for in.
@@ -40,6 +43,7 @@ pub(crate) struct View {
 pub(crate) struct Contents {
     pub(crate) schemas: BTreeSet<String>,
     pub(crate) views: BTreeMap<Name, View>,
+    pub(crate) sequences: BTreeMap<Name, Sequence>,
 }
 
 impl Contents {

@@ -1,11 +1,13 @@
-//! Statements about schemas and views, and tables that last as long as the session.
+//! Statements about schemas, views and sequences, and tables that last as long as the session.
 //!
-//! What a folder (`--db`) has is kept in it: schemas are its subfolders that its catalog names, views are texts in the catalog.
+//! What a folder (`--db`) has is kept in it: schemas are its subfolders that its catalog names, views are texts in the catalog, and sequences
+//! are there, too.
 //! Without a folder both last as long as the session, as what is TEMP does.
 
 mod attach;
 mod paths;
 mod schema;
+mod sequence;
 mod show;
 
 use std::ops::ControlFlow;
@@ -66,10 +68,15 @@ impl Session {
                 self.refuse_within_a_transaction("ATTACH")?;
                 self.attach(database_file_name, schema_name)?;
             }
-            ast::Statement::CreateSequence { name, .. } => {
-                return exec_err!(
-                    "CREATE SEQUENCE {name}: there are no sequences; DEFAULT uuid() gives keys, and a table without a key numbers its rows"
-                );
+            ast::Statement::CreateSequence { .. } => {
+                self.refuse_within_a_transaction("CREATE SEQUENCE")?;
+                self.create_sequence(statement)?;
+            }
+            ast::Statement::Drop { object_type: ObjectType::Sequence, if_exists, names, .. } => {
+                self.refuse_within_a_transaction("DROP SEQUENCE")?;
+                for name in names {
+                    self.drop_sequence(name, *if_exists)?;
+                }
             }
             ast::Statement::CreateType { name, .. } => {
                 return exec_err!(
@@ -105,12 +112,7 @@ impl Session {
 
     /// The schema of a folder that a table is in, or would be. None if it is one of the session, or there is none.
     pub(crate) fn database_of(&self, name: &ResolvedTableReference) -> Result<Option<Arc<Database>>> {
-        let schemas = match name.catalog.as_ref() {
-            CATALOG => Some(Arc::clone(&self.schemas)),
-            attached => self.schemas.attached(attached),
-        };
-        let Some(schemas) = schemas else { return Ok(None) };
-        Ok(schemas.database(&name.schema)?.filter(|database| database.folder().is_some()))
+        self.schemas.of_folder(name)
     }
 
     async fn create_view(&self, mut create: CreateView) -> Result<()> {

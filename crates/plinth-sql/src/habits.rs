@@ -8,6 +8,7 @@ mod columns;
 mod files;
 mod functions;
 mod headings;
+mod information;
 mod joins;
 mod known;
 mod laterals;
@@ -144,7 +145,11 @@ impl VisitorMut for Habits<'_> {
     }
 
     fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Box<Stop>> {
-        stop(pivots::of_table(table, self.known, &self.scope))
+        stop(
+            information::of_table(table)
+                .map_err(Stop::Error)
+                .and_then(|()| pivots::of_table(table, self.known, &self.scope)),
+        )
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Box<Stop>> {

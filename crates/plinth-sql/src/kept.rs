@@ -1,4 +1,4 @@
-//! What a session keeps for its statements beside tables: macros and variables.
+//! What a session keeps for its statements beside tables: macros, variables and sequences.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -12,12 +12,21 @@ use datafusion::logical_expr::{
 use plinth_core::sync::lock;
 
 use crate::habits::Macros;
+use crate::sequences::Sequences;
 
 /// What a session keeps for its statements.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) macros: Mutex<Arc<Macros>>,
     pub(crate) variables: Arc<Variables>,
+    pub(crate) sequences: Arc<Sequences>,
+}
+
+impl Kept {
+    /// Nothing but the sequences of a session's folders.
+    pub(crate) fn with(sequences: Arc<Sequences>) -> Self {
+        Self { macros: Mutex::default(), variables: Arc::default(), sequences }
+    }
 }
 
 /// Values by the names that SET VARIABLE gave them.

@@ -48,6 +48,7 @@ mod rows;
 mod run;
 mod runtime;
 mod schemas;
+mod sequences;
 mod session;
 mod show;
 mod source;

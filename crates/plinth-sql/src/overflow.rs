@@ -12,11 +12,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_session::Session;
 use futures::future::BoxFuture;
-use plinth_datafusion::{CheckedPart, checked_arithmetic};
+use plinth_datafusion::{CheckedPart, bounded_concatenation, checked_arithmetic};
+use plinth_io::MemoryBudget;
 
-/// Plans operators of what the optimizer has left, with all integers looked at.
+/// Plans operators of what the optimizer has left, with all integers looked at and joined text held to a budget.
 #[derive(Debug)]
-pub(crate) struct CheckedPlanner;
+pub(crate) struct CheckedPlanner(pub(crate) Arc<MemoryBudget>);
 
 impl QueryPlanner for CheckedPlanner {
     fn create_physical_plan<'s: 'c, 'a: 'c, 'b: 'c, 'c>(
@@ -29,6 +30,7 @@ impl QueryPlanner for CheckedPlanner {
     {
         Box::pin(async move {
             let plan = checked_arithmetic(plan.clone(), CheckedPart::All)?.data;
+            let plan = bounded_concatenation(plan, &self.0)?;
             DefaultPhysicalPlanner::default().create_physical_plan(&plan, state).await
         })
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider};
-use datafusion::common::{Result, exec_err};
+use datafusion::common::{ResolvedTableReference, Result, exec_err};
 use plinth_core::sync::lock;
 
 use crate::database::{Database, PUBLIC};
@@ -58,6 +58,16 @@ impl Schemas {
         let Some(opened) = self.public.schema(name).map(Arc::new) else { return Ok(None) };
         kept.insert(name.to_owned(), Arc::clone(&opened));
         Ok(Some(opened))
+    }
+
+    /// The schema of a folder that something of this name is in, or would be. None if it is of the session, or there is none.
+    pub(crate) fn of_folder(self: &Arc<Self>, name: &ResolvedTableReference) -> Result<Option<Arc<Database>>> {
+        let schemas = match name.catalog.as_ref() {
+            CATALOG => Some(Arc::clone(self)),
+            attached => self.attached(attached),
+        };
+        let Some(schemas) = schemas else { return Ok(None) };
+        Ok(schemas.database(&name.schema)?.filter(|database| database.folder().is_some()))
     }
 
     /// The schema of the folder itself.

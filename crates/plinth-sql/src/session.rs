@@ -35,6 +35,7 @@ use crate::kept::{Kept, Variable};
 use crate::profiles::Profiles;
 use crate::rewriter::Rewriter;
 use crate::schemas::{CATALOG, Catalogs, Schemas};
+use crate::sequences::{self, Sequences};
 use crate::watch::{Done, Watch};
 use crate::{cut, dense, engine, joins, meaning, names, numbers, overflow, read, types, view_plans};
 
@@ -117,7 +118,7 @@ pub struct Session {
     pub(crate) scratch: Arc<MemorySchemaProvider>,
     /// Prepared statements, as they were written.
     pub(crate) prepared: Mutex<HashMap<String, ast::Statement>>,
-    /// Macros and variables.
+    /// Macros, variables and sequences.
     pub(crate) kept: Arc<Kept>,
     watch: Arc<Watch>,
     pub(crate) profiles: Arc<Profiles>,
@@ -223,7 +224,7 @@ impl Session {
             .with_analyzer_rules(analysis)
             .with_optimizer_rule(Arc::new(numbers::BothZeros))
             .with_optimizer_rule(Arc::new(overflow::CheckedConstants))
-            .with_query_planner(Arc::new(overflow::CheckedPlanner))
+            .with_query_planner(Arc::new(overflow::CheckedPlanner(Arc::clone(&budget))))
             .with_physical_optimizer_rules(rules)
             .with_type_planner(Arc::new(types::Types))
             .with_catalog_list(catalogs);
@@ -235,7 +236,10 @@ impl Session {
         meaning::register(&mut state)?;
         state.register_relation_planner(Arc::new(reader))?;
         state.register_udf(Arc::new(numbers::Number::default().into()))?;
-        let kept = Arc::<Kept>::default();
+        let kept = Arc::new(Kept::with(Arc::new(Sequences::of(&schemas))));
+        for function in sequences::functions(&kept.sequences) {
+            state.register_udf(Arc::new(function))?;
+        }
         state.register_udf(Arc::new(Variable::new(&kept.variables).into()))?;
         for function in plinth_datafusion::scalar_functions() {
             state.register_udf(Arc::new(function))?;

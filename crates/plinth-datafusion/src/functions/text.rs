@@ -1,22 +1,24 @@
 //! Functions of text: hashes, formats, splitting, lengths.
 
 mod format;
+mod length;
 
 use std::sync::Arc;
 
-use arrow_array::builder::{Int64Builder, ListBuilder, StringBuilder, UInt64Builder};
+use arrow_array::builder::{ListBuilder, StringBuilder, UInt64Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{DataType, Field};
-use datafusion_common::{DataFusionError, Result, exec_err, plan_err};
+use datafusion_common::{DataFusionError, Result, exec_err};
 use datafusion_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use md5::{Digest, Md5};
 use regex::Regex;
 use sha2::Sha256;
 
 use super::simple::Simple;
+use super::types::type_names;
 
 /// The functions.
 pub(super) fn functions() -> Vec<ScalarUDF> {
@@ -39,8 +41,9 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             .or("str_split_regex")
             .udf(),
         Simple::new("regexp_extract_all", texts(2), list, extract_all).udf(),
-        Simple::new("len", Signature::any(1, Volatility::Immutable), length_type, lengths).udf(),
+        length::Length::default().into(),
         Simple::new("plinth_uuid", texts(1), utf8, uuids).udf(),
+        Simple::new("plinth_type_name", texts(1), utf8, type_names).udf(),
     ]
 }
 
@@ -158,35 +161,6 @@ fn extract_all(args: &[ArrayRef]) -> Result<ArrayRef> {
         }
         out.append(found.is_some());
     })?;
-    Ok(Arc::new(out.finish()))
-}
-
-fn length_type(types: &[DataType]) -> Result<DataType> {
-    match types {
-        [of] if of.is_string() || of.is_null() => Ok(DataType::Int64),
-        [DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)] => Ok(DataType::Int64),
-        _ => plan_err!("len: takes a text or a list"),
-    }
-}
-
-/// The letters of texts, the elements of lists.
-fn lengths(args: &[ArrayRef]) -> Result<ArrayRef> {
-    let [values] = args else { return exec_err!("len: takes one value") };
-    let mut out = Int64Builder::new();
-    let whole = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
-    match values.data_type() {
-        DataType::List(_) => values.as_list::<i32>().iter().for_each(|l| out.append_option(l.map(|l| whole(l.len())))),
-        DataType::LargeList(_) => {
-            values.as_list::<i64>().iter().for_each(|l| out.append_option(l.map(|l| whole(l.len()))));
-        }
-        DataType::FixedSizeList(..) => {
-            values.as_fixed_size_list().iter().for_each(|l| out.append_option(l.map(|l| whole(l.len()))));
-        }
-        _ => {
-            let texts = arrow_cast::cast(values, &DataType::Utf8)?;
-            texts.as_string::<i32>().iter().for_each(|t| out.append_option(t.map(|t| whole(t.chars().count()))));
-        }
-    }
     Ok(Arc::new(out.finish()))
 }
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, StringArray};
 use arrow_schema::{DataType, TimeUnit};
-use datafusion_common::{Result, ScalarValue};
+use datafusion_common::{Result, ScalarValue, exec_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 
 /// The name that SQL has for a type.
@@ -70,6 +71,14 @@ pub fn sql_type_name(data_type: &DataType) -> String {
         DataType::RunEndEncoded(_, value) => sql_type_name(value.data_type()),
         other => other.to_string(),
     }
+}
+
+/// Types by the names that the engine has for them, as those of SQL. A name that says no type stays.
+pub(super) fn type_names(args: &[ArrayRef]) -> Result<ArrayRef> {
+    let [names] = args else { return exec_err!("names of types: takes one value") };
+    let name = |name: &str| name.parse().map_or_else(|_| name.to_owned(), |of: DataType| sql_type_name(&of));
+    let names: StringArray = names.as_string::<i32>().iter().map(|text| text.map(name)).collect();
+    Ok(Arc::new(names))
 }
 
 /// `typeof(x)`.

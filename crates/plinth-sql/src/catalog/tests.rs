@@ -69,7 +69,7 @@ fn a_damaged_a_foreign_and_a_later_file_are_errors_that_name_it() {
     }
     fails(b"", "damaged");
     fails(b"hello\n", "is no catalog");
-    fails(b"plinth-catalog\t2\nanything", "version 2");
+    fails(b"plinth-catalog\t3\nanything", "version 3");
     std::fs::write(&path, &good).unwrap();
     assert_eq!(catalog.read().unwrap().views.len(), 1);
 }
@@ -79,9 +79,19 @@ proptest! {
     fn any_names_and_texts_come_back(
         schemas in prop::collection::btree_set(".*", 0..4),
         views in prop::collection::btree_map((".*", ".*"), (".*", ".*"), 0..4),
+        sequences in prop::collection::btree_map(
+            (".*", ".*"),
+            (prop::option::of(-1000_i64..=1000), 1..9_i64, any::<bool>()),
+            0..4,
+        ),
     ) {
         let views = views.into_iter().map(|(name, (search, sql))| (name, View { search, sql })).collect();
-        let contents = Contents { schemas, views };
+        let sequences = sequences.into_iter().map(|(name, (next, step, cycles))| {
+            let next = next.map_or(String::new(), |next: i64| next.to_string());
+            let state = [next.as_str(), &step.to_string(), "-1000", "1000", if cycles { "cycle" } else { "once" }];
+            (name, Sequence::parse(&state).unwrap())
+        });
+        let contents = Contents { schemas, views, sequences: sequences.collect() };
         prop_assert_eq!(text::parse(text::write(&contents).as_bytes()).unwrap(), contents);
     }
 }

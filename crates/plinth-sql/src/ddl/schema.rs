@@ -65,7 +65,9 @@ impl Session {
             return exec_err!("DROP SCHEMA {name}: there is no such schema");
         };
         let entries = database.entries()?;
-        if let (Some(first), false) = (entries.keys().next(), cascade) {
+        let contents = catalog.read()?;
+        let sequence = contents.sequences.keys().find(|(schema, _)| *schema == name).map(|(_, name)| name);
+        if let (Some(first), false) = (entries.keys().next().or(sequence), cascade) {
             return exec_err!("DROP SCHEMA {name}: has {first:?}; DROP SCHEMA {name} CASCADE drops what is in it, too");
         }
         for (table, entry) in &entries {
@@ -80,6 +82,7 @@ impl Session {
         }
         catalog.change(|contents| {
             contents.views.retain(|(schema, _), _| *schema != name);
+            contents.sequences.retain(|(schema, _), _| *schema != name);
             Ok(contents.schemas.remove(&name))
         })?;
         // Of other files that are in it the folder stays, without being a schema.

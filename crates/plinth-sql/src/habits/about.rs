@@ -38,7 +38,7 @@ pub(super) fn statement(select: &mut Select, known: &Known, scope: &Scope) -> Re
         "plinth_all_tables" => templates::query(
             "SELECT table_catalog AS database, table_schema AS schema, table_name AS name, \
              array_agg(column_name ORDER BY ordinal_position) AS column_names, \
-             array_agg(data_type ORDER BY ordinal_position) AS column_types, false AS temporary \
+             array_agg(plinth_type_name(data_type) ORDER BY ordinal_position) AS column_types, false AS temporary \
              FROM information_schema.columns WHERE table_schema NOT IN ('information_schema', 'plinth_statement') \
              GROUP BY table_catalog, table_schema, table_name ORDER BY 1, 2, 3",
         )?,

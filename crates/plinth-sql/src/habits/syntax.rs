@@ -7,6 +7,7 @@ mod attach;
 mod clauses;
 mod copies;
 mod pivots;
+mod sequences;
 mod tokens;
 
 use datafusion::common::{Result, plan_err};
@@ -18,7 +19,7 @@ use tokens::{close, find, is, sql, word};
 const DEEPEST: usize = 200;
 
 /// Words of which one is in each form that is rewritten here, beside signs.
-const WORDS: [&str; 34] = [
+const WORDS: [&str; 35] = [
     "summarize",
     "describe",
     "desc",
@@ -53,6 +54,7 @@ const WORDS: [&str; 34] = [
     "reset",
     "not",
     "table",
+    "sequence",
 ];
 
 /// Rewrites the statements of a text.
@@ -231,6 +233,9 @@ fn variable(first: &TokenWithSpan, rest: &[TokenWithSpan]) -> Result<Vec<TokenWi
 /// CREATE: of a macro by its other name, or of what a form that is no SELECT answers.
 fn created(tokens: &[TokenWithSpan]) -> Result<Vec<TokenWithSpan>> {
     let forms = ["pivot", "pivot_wider", "unpivot", "summarize", "describe"];
+    if let Some(ordered) = sequences::ordered(tokens) {
+        return Ok(ordered);
+    }
     let mut tokens = tokens.to_vec();
     if let Some(at) = find(&tokens, 0, &["function"]).filter(|at| *at <= 4) {
         // Without RETURNS it is a macro.

@@ -2,11 +2,16 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::common::{DataFusionError, Result, plan_datafusion_err};
+use datafusion::common::{DataFusionError, Result, plan_datafusion_err, plan_err};
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArgumentClause, FunctionArguments, GroupByExpr, OrderByExpr, Query, Select, VisitMut, VisitorMut,
+    Cte, Expr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, ObjectNamePart, OrderByExpr, Query,
+    Select, SetExpr, TableFactor, VisitMut, VisitorMut, visit_relations,
 };
+use datafusion::sql::sqlparser::parser::Parser;
+
+use super::PlinthDialect;
+use crate::names::normal;
 
 /// `GROUP BY (a, b)` groups by both, an aggregate's order has each key once; `SELECT INTO` and locks are refused.
 pub(crate) fn keep_clauses(statement: &mut Statement) -> Result<()> {
@@ -35,6 +40,11 @@ impl VisitorMut for Clauses {
     type Break = Box<DataFusionError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        if let Some(with) = query.with.as_mut().filter(|with| with.recursive)
+            && let Err(error) = with.cte_tables.iter_mut().try_for_each(keep_order)
+        {
+            return refused(error);
+        }
         match query.locks.first() {
             None => ControlFlow::Continue(()),
             Some(lock) => refused(plan_datafusion_err!(
@@ -70,6 +80,39 @@ impl VisitorMut for Clauses {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Of what is behind WITH RECURSIVE the engine plans the sides of a UNION alone: what orders and limits them goes one query
+/// further out, unless it is that of a recursion.
+fn keep_order(table: &mut Cte) -> Result<()> {
+    let query = table.query.as_mut();
+    let is_union = matches!(query.body.as_ref(), SetExpr::SetOperation { .. });
+    if !is_union || (query.order_by.is_none() && query.limit_clause.is_none()) {
+        return Ok(());
+    }
+    if names(query, &table.alias.name) {
+        return plan_err!(
+            "WITH RECURSIVE {}: ORDER BY and LIMIT of a recursive query are not supported; write them where it is selected from",
+            table.alias.name
+        );
+    }
+    let mut outer = Parser::new(&PlinthDialect).try_with_sql("SELECT * FROM (SELECT 1) AS t")?.parse_query()?;
+    if let SetExpr::Select(select) = outer.body.as_mut()
+        && let Some(TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|from| &mut from.relation)
+    {
+        std::mem::swap(subquery.as_mut(), query);
+        *query = *outer;
+    }
+    Ok(())
+}
+
+/// Whether a query names a table.
+fn names(query: &Query, table: &Ident) -> bool {
+    let found = visit_relations(query, |name| match name.0.as_slice() {
+        [ObjectNamePart::Identifier(name)] if normal(name) == normal(table) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 /// Leaves out what an order of rows has already: the engine counts it once, and is at a loss with the rest.

@@ -5,10 +5,10 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, Cast, NullTreatment, TryCast};
+use datafusion::logical_expr::expr::{AggregateFunction, Cast, NullTreatment, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 use plinth_datafusion::sql_type_name;
 
@@ -61,6 +61,24 @@ fn is_list(data_type: &DataType) -> bool {
     )
 }
 
+/// Whether an expression is `date_part('epoch', interval)`.
+fn is_epoch_of_interval(part: &ScalarFunction, schema: &DFSchema) -> bool {
+    let [Expr::Literal(name, _), interval] = part.args.as_slice() else { return false };
+    let is_epoch = name.try_as_str().flatten().is_some_and(|name| name.eq_ignore_ascii_case("epoch"));
+    part.name() == "date_part" && is_epoch && matches!(interval.get_type(schema), Ok(DataType::Interval(_)))
+}
+
+/// Seconds of an interval: the engine takes twelve months for 360 days, a year has 365 and a quarter.
+fn whole_years(epoch: ScalarFunction) -> Result<Transformed<Expr>> {
+    const MISSING: f64 = 5.25 * 86_400.0;
+    let mut years = epoch.clone();
+    if let Some(part) = years.args.first_mut() {
+        *part = lit("year");
+    }
+    let years = cast(Expr::ScalarFunction(years), DataType::Float64);
+    Ok(Transformed::yes(Expr::ScalarFunction(epoch) + years * lit(MISSING)))
+}
+
 fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Cast(Cast { expr, field }) => {
@@ -73,6 +91,7 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let rounded = nearest::rounded(*expr, schema, field.data_type())?;
             Ok(rounded.update_data(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field })))
         }
+        Expr::ScalarFunction(part) if is_epoch_of_interval(&part, schema) => whole_years(part),
         // The engine writes its operand down twice.
         Expr::Between(between) if between.expr.is_volatile() => Ok(Transformed::yes(once::between(between))),
         Expr::AggregateFunction(AggregateFunction { func, mut params })

@@ -37,7 +37,10 @@ pub(crate) fn refuse_options(statement: &Statement) -> Result<()> {
 }
 
 fn check_column(statement: &str, column: &ColumnDef) -> Result<()> {
-    let ColumnDef { name, options, .. } = column;
+    let ColumnDef { name, options, data_type, .. } = column;
+    if *data_type == ast::DataType::Uuid {
+        return exec_err!("{statement}: column {name}: UUID is kept by a table of a folder (--db DIR); write TEXT");
+    }
     for option in options {
         let what = match &option.option {
             ColumnOption::Null | ColumnOption::NotNull | ColumnOption::Default(_) => continue,
@@ -59,9 +62,11 @@ fn check_column(statement: &str, column: &ColumnDef) -> Result<()> {
             ColumnOption::Comment(_) => "COMMENT",
             ColumnOption::OnUpdate(_) => "ON UPDATE",
             ColumnOption::Generated { generation_expr: Some(_), .. } => "GENERATED (a view computes columns)",
-            ColumnOption::Generated { .. } => "GENERATED AS IDENTITY",
+            ColumnOption::Generated { .. } => {
+                "GENERATED AS IDENTITY (CREATE SEQUENCE s and DEFAULT nextval('s') number rows)"
+            }
             ColumnOption::Options(_) => "OPTIONS",
-            ColumnOption::Identity(_) => "IDENTITY",
+            ColumnOption::Identity(_) => "IDENTITY (CREATE SEQUENCE s and DEFAULT nextval('s') number rows)",
             ColumnOption::OnConflict(_) => "ON CONFLICT (INSERT says that)",
             ColumnOption::Policy(ColumnPolicy::MaskingPolicy(_)) => "MASKING POLICY",
             ColumnOption::Policy(ColumnPolicy::ProjectionPolicy(_)) => "PROJECTION POLICY",
@@ -70,7 +75,13 @@ fn check_column(statement: &str, column: &ColumnDef) -> Result<()> {
             ColumnOption::Invisible => "INVISIBLE",
             ColumnOption::DialectSpecific(tokens) => {
                 let words: Vec<String> = tokens.iter().map(ToString::to_string).collect();
-                return exec_err!("{statement}: column {name}: {} is not supported", words.join(" "));
+                let words = words.join(" ");
+                let hint = if words.to_ascii_uppercase().starts_with("AUTO") {
+                    " (CREATE SEQUENCE s and DEFAULT nextval('s') number rows)"
+                } else {
+                    ""
+                };
+                return exec_err!("{statement}: column {name}: {words}{hint} is not supported");
             }
         };
         return exec_err!("{statement}: column {name}: {what} is not supported");

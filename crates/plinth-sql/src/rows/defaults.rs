@@ -17,8 +17,8 @@ impl Target {
         self.rules.default(column).cloned().unwrap_or_else(null)
     }
 
-    /// Puts defaults in the places of DEFAULT and of columns that an INSERT does not name.
-    pub(super) fn fill(&self, statement: &str, insert: &mut Insert) -> Result<()> {
+    /// Puts defaults in the places of DEFAULT and of columns that an INSERT does not name. Answers how many rows are written out.
+    pub(super) fn fill(&self, statement: &str, insert: &mut Insert) -> Result<usize> {
         let schema = self.schema();
         let Some(query) = insert.source.as_mut() else {
             if !insert.columns.is_empty() || !insert.assignments.is_empty() || insert.format_clause.is_some() {
@@ -27,7 +27,7 @@ impl Target {
             // INSERT INTO t DEFAULT VALUES
             let row = schema.fields().iter().map(|field| SelectItem::UnnamedExpr(self.default_of(field.name())));
             insert.source = Some(Box::new(select(row.collect(), Vec::new(), None)?));
-            return Ok(());
+            return Ok(1);
         };
         let named = insert.columns.iter().map(|name| Ok(last(name)?.value)).collect::<Result<Vec<_>>>()?;
         let missing: Vec<&String> = match named.is_empty() {
@@ -41,7 +41,9 @@ impl Target {
             true => schema.fields().iter().map(|field| field.name().clone()).collect(),
             false => named,
         };
+        let mut count = 0;
         if let Some(rows) = values_of(query) {
+            count = rows.len();
             if !missing.is_empty() && rows.iter().any(|row| row.content.len() != given.len()) {
                 return exec_err!(
                     "{statement}: a row has not as many values as there are names of columns, {}",
@@ -63,7 +65,7 @@ impl Target {
             **query = select(items, vec![alone(derived(inner, &quoted("given"))?)], None)?;
         }
         insert.columns.extend(missing.into_iter().map(|column| ObjectName::from(vec![quoted(column)])));
-        Ok(())
+        Ok(count)
     }
 }
 

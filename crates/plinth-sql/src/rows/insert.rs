@@ -55,7 +55,8 @@ impl Session {
         let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         let columns = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let columns = self.scratch(Arc::new(EmptyTable::new(columns)))?;
-        target.fill(&statement, &mut insert)?;
+        let rows = target.fill(&statement, &mut insert)?;
+        let _numbers = self.kept.sequences.for_rows(rows);
         insert.table = TableObject::TableName(columns.name());
         let plan = Statement::Statement(Box::new(ast::Statement::Insert(insert)));
         let LogicalPlan::Dml(plan) = self.context.state().statement_to_plan(plan).await? else {

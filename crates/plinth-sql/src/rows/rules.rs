@@ -11,20 +11,22 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Schema, SchemaRef};
 use datafusion::arrow::util::display::array_value_to_string;
-use datafusion::common::{Result, exec_err};
+use datafusion::common::{Result, TableReference, exec_err};
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::logical_expr::{LogicalPlan, Projection};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, CheckConstraint, ColumnDef, ColumnOption, Expr, Ident, SelectItem, SetExpr, TableConstraint,
+    self, CheckConstraint, ColumnDef, ColumnOption, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    SelectItem, SetExpr, TableConstraint,
 };
 use futures::TryStreamExt;
 
 use super::query::{alone, named, null, quoted, select};
 use crate::names::normal;
 use crate::numbers::keep_digits;
+use crate::sequences::{NEXTVAL, missing};
 use crate::{Params, Session, depth};
 
 /// What the names of a table's notes begin with; the name of the column, or of the condition, follows.
@@ -59,8 +61,14 @@ pub(crate) fn take(create: &mut ast::CreateTable) -> Result<Notes> {
     let table = super::last(&create.name)?.value;
     let mut notes = BTreeMap::new();
     let mut conditions = Vec::new();
-    for ColumnDef { name, options, .. } in &mut create.columns {
+    for ColumnDef { name, options, data_type, .. } in &mut create.columns {
         let mut kept = Vec::new();
+        if *data_type == ast::DataType::Uuid {
+            // A text, which the condition has in one form.
+            *data_type = ast::DataType::Text;
+            let condition = format!("{name} = CAST({name} AS UUID)");
+            add_check_of(&mut notes, &statement, &format!("{table}_{}_uuid", normal(name)), &condition)?;
+        }
         for option in std::mem::take(options) {
             match option.option {
                 ColumnOption::Default(value) => {
@@ -119,6 +127,14 @@ pub(super) fn add_check(
         (Some(_), Some(name)) => exec_err!("{statement}: two constraints have the name {name}"),
         _ => Ok(()),
     }
+}
+
+/// Adds a condition that is written down here.
+fn add_check_of(notes: &mut Notes, statement: &str, usual: &str, condition: &str) -> Result<()> {
+    let Some(expr) = expressions(condition)?.pop().map(Box::new) else {
+        return exec_err!("{statement}: {condition}: is no condition");
+    };
+    add_check(notes, statement, None, usual, &CheckConstraint { name: None, expr, enforced: None })
 }
 
 /// Whether there was a condition of a name, which is there no more.
@@ -202,6 +218,22 @@ pub(super) fn text_of(what: &str, expr: &Expr) -> Result<String> {
     }
 }
 
+/// The names of the sequences that an expression takes numbers from.
+fn sequences_in(expr: &Expr) -> Vec<String> {
+    let mut names = Vec::new();
+    let _: ControlFlow<()> = ast::visit_expressions(expr, |expr| {
+        if let Expr::Function(function) = expr
+            && function.name.to_string().eq_ignore_ascii_case(NEXTVAL)
+            && let FunctionArguments::List(list) = &function.args
+            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(name)))] = list.args.as_slice()
+        {
+            names.extend(name.clone().into_string());
+        }
+        ControlFlow::Continue(())
+    });
+    names
+}
+
 /// The expressions of a list.
 fn expressions(list: &str) -> Result<Vec<Expr>> {
     let statement = depth::parse(&format!("SELECT {list}"))?.pop();
@@ -275,7 +307,16 @@ impl Session {
     pub(super) async fn try_rules(&self, statement: &str, rules: &Rules) -> Result<()> {
         for field in rules.schema.fields() {
             let Some(value) = rules.defaults.get(field.name()) else { continue };
-            let query = select(vec![named(value.clone(), field.name())], Vec::new(), None)?;
+            // A number of a sequence would be gone; of no row, the types are looked at.
+            let sequences = sequences_in(value);
+            for name in &sequences {
+                let name = self.resolved(TableReference::parse_str(name));
+                if !self.kept.sequences.has(&name)? {
+                    return exec_err!("{statement}: column {:?}: DEFAULT: {}", field.name(), missing(&name));
+                }
+            }
+            let none = (!sequences.is_empty()).then(|| Expr::Value(ast::Value::Boolean(false).into()));
+            let query = select(vec![named(value.clone(), field.name())], Vec::new(), none)?;
             let tried = async {
                 let stream = self.query(query, &[field.data_type().clone()], &Params::default()).await?;
                 stream.try_collect::<Vec<_>>().await

@@ -27,6 +27,7 @@ mod planning;
 mod random;
 mod returning;
 mod rules;
+mod sequences;
 mod sorts;
 
 /// A session of a folder, and a thread to run it.
