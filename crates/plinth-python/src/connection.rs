@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
+use datafusion_ffi::table_provider::FFI_TableProvider;
 use plinth_adbc::c_data::export;
 use plinth_adbc::number_places;
 use plinth_core::units::parse_bytes;
@@ -11,7 +12,7 @@ use plinth_sql::{Params, SessionOptions, SqlError, Statement, parse};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::data::{PythonTable, read};
+use crate::data::{PythonTable, codec_of, read};
 use crate::error::{Failure, InterfaceError, ProgrammingError};
 use crate::inner::{Inner, Source};
 use crate::rows::Rows;
@@ -103,6 +104,19 @@ impl Connection {
     fn tables(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let session = self.0.session()?;
         Ok(py.detach(|| session.table_names()))
+    }
+
+    /// What is selected from by a name or a path in SQL, as a capsule for a session of the package `datafusion`.
+    fn provider<'py>(
+        &self,
+        py: Python<'py>,
+        what: &str,
+        session: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let codec = codec_of(session)?;
+        let (provider, handle) = py.detach(|| self.0.provider(what))?;
+        let provider = FFI_TableProvider::new_with_ffi_codec(Arc::new(provider), true, Some(handle), codec);
+        PyCapsule::new_with_value(py, provider, c"datafusion_table_provider")
     }
 
     /// The columns of the key of a table; none if it has none.

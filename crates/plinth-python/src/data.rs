@@ -12,6 +12,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion_ffi::proto::logical_extension_codec::FFI_LogicalExtensionCodec;
 use futures::future::BoxFuture;
 use plinth_adbc::c_data::{CSchema, CStream, Reader};
 use plinth_core::sync::lock;
@@ -50,6 +51,15 @@ pub(crate) fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<Schema> {
     // SAFETY: a capsule of this name holds a schema, released or not, and only this thread has the interpreter.
     let schema = unsafe { schema.as_ref() };
     Ok(schema.to_schema().map_err(Failure::Data)?)
+}
+
+/// How a session of the package `datafusion` writes expressions that it hands over.
+#[allow(unsafe_code)]
+pub(crate) fn codec_of(session: &Bound<'_, PyAny>) -> PyResult<FFI_LogicalExtensionCodec> {
+    let capsule = session.call_method0("__datafusion_logical_extension_codec__")?;
+    let codec = capsule.cast::<PyCapsule>()?.pointer_checked(Some(c"datafusion_logical_extension_codec"))?;
+    // SAFETY: a capsule of this name holds a codec, and only this thread has the interpreter.
+    Ok(unsafe { codec.cast::<FFI_LogicalExtensionCodec>().as_ref() }.clone())
 }
 
 fn type_name(object: &Bound<'_, PyAny>) -> String {

@@ -15,6 +15,7 @@ use plinth_sql::{OpenTables, Params, Query, Session, SessionOptions, SqlError, S
 use tokio::runtime::{Handle, Runtime};
 
 use crate::error::{Failure, Result};
+use crate::provider::Provider;
 use crate::variables::{Registered, SCHEMA};
 use crate::wait::{Stop, wait, without_lock};
 
@@ -113,6 +114,13 @@ impl Inner {
         let table = self.run(&Stop::default(), table)?;
         let any: &dyn std::any::Any = table.as_ref();
         Ok(any.downcast_ref::<StoreTable>().map(|table| table.key().to_vec()).unwrap_or_default())
+    }
+
+    /// A table or a path as another engine sees it, and the threads that its rows are made by.
+    pub(crate) fn provider(&self, what: &str) -> Result<(Provider, Handle)> {
+        let session = self.session()?;
+        let provider = self.run(&Stop::default(), async { Ok(Provider::new(session, what).await?) })?;
+        Ok((provider, self.handle.clone()))
     }
 
     /// Works on a statement until the end or a request to stop. The caller has let go of the interpreter.

@@ -7,6 +7,7 @@ mod data;
 mod error;
 mod inner;
 mod params;
+mod provider;
 mod rows;
 mod values;
 mod variables;

@@ -63,6 +63,8 @@ FILTERS = [
     ((i < 3) | (i == 77), '("i" < ? OR "i" = ?)'),
     (s == "text 5", '"s" = ?'),
     (s.isin(["text 1", "text 2"]), '"s" IN (?, ?)'),
+    (pc.if_else(s.is_valid(), s.isin(["text 1", "text 2"]), pa.scalar(None, pa.bool_())), '("s" IS NOT NULL AND "s" IN (?, ?))'),
+    (pc.if_else(i > 5, i < 9, pa.scalar(False)), None),
     (s.is_null(), '"s" IS NULL'),
     (s.is_valid() & (i < 100), '("s" IS NOT NULL AND "i" < ?)'),
     (d < dt.date(2024, 1, 3), '"d" < ?'),
@@ -144,6 +146,9 @@ def test_duckdb_answers_as_over_its_own(path, rows, question):
 def test_duckdb_hands_over_columns_and_filters(path, asked):
     dataset = plinth.open(path)
     asked.clear()
+    duckdb.connect().sql("SELECT sum(x) FROM dataset WHERE i IN (1, 2, 30)").fetchall()
+    assert asked.pop()[1] == '("i" IS NOT NULL AND "i" IN (?, ?, ?))'
+    asked.clear()
     duckdb.connect().sql("SELECT sum(x) FROM dataset WHERE i > 19000 AND i < 19005").fetchall()
     assert all({"x"} <= set(columns) <= {"i", "x"} for columns, _, _ in asked)
     assert any(where and '"i" >' in where for _, where, _ in asked)
@@ -158,6 +163,39 @@ def test_datafusion_hands_over_columns_and_filters(path, rows, asked):
     assert all({"x"} <= set(columns) <= {"i", "s", "x"} for columns, _, _ in asked) and any(where and '"i" >' in where for _, where, _ in asked)
     context.from_arrow(rows, name="same")
     assert answer == context.sql(question.replace("FROM t", "FROM same")).to_pydict()
+
+
+PLANNED = [
+    "SELECT count(*) AS n, max(x) AS x FROM {0} WHERE i > 19000 AND i < 19005 AND s <> 'text 1'",
+    "SELECT count(*) AS n FROM {0}",
+    "SELECT b, count(*) AS n, sum(i) AS i FROM {0} AS a WHERE a.s LIKE 'text 1%' OR a.s IS NULL GROUP BY b ORDER BY b",
+    "SELECT a.i FROM {0} AS a JOIN {0} AS c ON a.i = c.i + 1 WHERE upper(a.s) = 'TEXT 5' AND c.d BETWEEN DATE '2024-01-02' AND DATE '2024-03-01' ORDER BY 1",
+    "SELECT i, t FROM {0} WHERE t IN (TIMESTAMP '2024-01-02', TIMESTAMP '2024-01-03') ORDER BY i",
+    "SELECT count(*) AS n FROM (SELECT i FROM {0} LIMIT 7)",
+]
+
+
+@pytest.mark.parametrize("question", PLANNED)
+def test_datafusion_plans_over_a_provider(path, rows, question):
+    context = datafusion.SessionContext()
+    context.register_table("t", plinth.open(path))
+    context.from_arrow(rows, name="same")
+    assert context.sql(question.format("t")).to_pydict() == context.sql(question.format("same")).to_pydict()
+    assert "PlinthExec" in str(context.sql("SELECT i FROM t WHERE i = 5").execution_plan())
+
+
+def test_a_provider_tells_errors_and_outlives_its_connection(path, tmp_path):
+    con = plinth.connect(tmp_path / "db", create=True)
+    con.sql("CREATE TABLE n (id BIGINT PRIMARY KEY, v BIGINT)")
+    con.sql("INSERT INTO n SELECT value, value * 3 FROM range(1000)")
+    context = datafusion.SessionContext()
+    context.register_table("n", con.table("n").dataset())
+    question = "SELECT sum(v) AS v FROM n WHERE id < 10"
+    assert context.sql(question).to_pydict() == {"v": [135]}
+    con.sql("INSERT INTO n VALUES (-1, 1000)")
+    with pytest.raises(Exception, match="out of range|overflow"):
+        context.sql("SELECT 9223372036854775807 - v AS v FROM n WHERE 9223372036854775807 + v > 0").to_pydict()
+    con.close()
 
 
 def test_a_dataset_is_one_fragment(path, rows):

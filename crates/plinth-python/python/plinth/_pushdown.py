@@ -107,8 +107,21 @@ class _Substrait:
         for cast in of.get(11, []):
             for value in _fields(cast).get(2, []):
                 self._mention(value)
-        if not of.keys() <= {1, 2, 3, 8, 11}:
+        for choice in of.get(6, []):
+            clauses, others = self._choice(choice)
+            for clause in clauses:
+                self._mention(clause[0])
+                self._mention(clause[1])
+            for value in others:
+                self._mention(value)
+        if not of.keys() <= {1, 2, 3, 6, 8, 11}:
             raise _Unknown
+
+    def _choice(self, choice: bytes) -> tuple[list[tuple[bytes, bytes]], list[bytes]]:
+        """The conditions and values of `if_else`, and the value of all other rows."""
+        parts = _fields(choice)
+        clauses = [_fields(clause) for clause in parts.get(1, [])]
+        return [(clause[1][0], clause[2][0]) for clause in clauses], parts.get(2, [])
 
     def _root(self, reference: bytes) -> tuple[str, bool]:
         """The column of a reference, and whether a part of it is meant."""
@@ -172,6 +185,12 @@ class _Substrait:
             parts = _fields(one)
             values = [self._value(value) for value in parts[2]]
             return f"{self._compared(parts[1][0], *values)} IN ({', '.join('?' * len(values))})", values
+        for choice in of.get(6, []):
+            clauses, others = self._choice(choice)
+            # if_else(is_valid(a), a IN (...), NULL), as DuckDB has it: rows that are NULL do not pass.
+            if len(clauses) != 1 or not all(_fields(_fields(value)[1][0]).keys() == {29} for value in others):
+                raise _Unknown
+            return self._and(clauses[0])
         if 3 not in of:
             raise _Unknown
         function = _fields(of[3][0])

@@ -167,6 +167,9 @@ def dataset(source: _Source) -> pyarrow.dataset.Dataset:
         def get_fragments(self, filter: Any = None) -> Iterator[Any]:
             yield _Fragment(self, filter)
 
+        def __datafusion_table_provider__(self, session: Any) -> object:
+            return source.connection.provider(source.what, session)
+
         def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
             return self.scanner().to_reader().__arrow_c_stream__(requested_schema)
 
