@@ -2,8 +2,9 @@
 //!
 //! The engine's operator gathers the whole of its input, whatever it is partitioned by, and asks for no memory. Its input comes in the
 //! order of the partitions: here it is given some whole partitions after the other, and what they take is asked for. Without
-//! PARTITION BY there is one.
+//! PARTITION BY there is one. Lists that an aggregate gives to each row of its partition are asked for, too.
 
+mod repeated;
 mod text;
 
 use std::fmt;
@@ -93,6 +94,9 @@ impl Around for ByPartition {
             let context = Arc::clone(&context);
             async move {
                 let Some(batches) = chunks.next().await? else { return Ok(None) };
+                if let Some(window) = operator.downcast_ref::<WindowAggExec>() {
+                    chunks.held.try_grow(repeated::bytes_of(window, &chunks.keys, &batches)?)?;
+                }
                 let chunk = Arc::new(ChunkExec { properties, batches: Mutex::new(Some(batches)) });
                 let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
                 let rows = operator.replace_children(vec![chunk], options)?.execute(partition, context)?;

@@ -129,7 +129,7 @@ impl TableProvider for Provider {
     }
 }
 
-/// A plan of this session, which runs within it, whoever asks for its rows.
+/// A plan of this session, which runs within it though another engine asks for its rows.
 struct Ours {
     inner: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,

@@ -29,6 +29,7 @@ mod returning;
 mod rules;
 mod sequences;
 mod sorts;
+mod windows;
 
 /// A session of a folder, and a thread to run it.
 struct Db {
