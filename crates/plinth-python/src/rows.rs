@@ -229,6 +229,10 @@ impl Pieces {
         let (mut batches, mut rows) = (Vec::new(), 0);
         while rows < self.rows {
             let Some(batch) = self.running.next()? else { break };
+            // Beside one without rows, another would be copied.
+            if batch.num_rows() == 0 {
+                continue;
+            }
             rows += batch.num_rows();
             batches.push(batch);
         }

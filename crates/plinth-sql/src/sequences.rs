@@ -44,10 +44,10 @@ struct Handed {
 }
 
 /// Numbers that were taken and not handed out, and the sequence as it was behind them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Ahead {
     numbers: VecDeque<i64>,
-    behind: Sequence,
+    behind: Option<Sequence>,
 }
 
 /// While there is one, numbers for the rows of a statement are taken together; those that are left over are given back.
@@ -86,7 +86,9 @@ impl Sequences {
             let Some(catalog) = database.catalog() else { continue };
             // Numbers that can't be given back are left out, as those that another has taken numbers behind.
             let _ = catalog.change(|contents| {
-                if let Some(sequence) = contents.sequences.get_mut(&key).filter(|sequence| **sequence == behind) {
+                if let Some(sequence) =
+                    contents.sequences.get_mut(&key).filter(|sequence| behind.as_ref() == Some(&**sequence))
+                {
                     sequence.go_back_to(*next);
                 }
                 Ok(())
@@ -161,18 +163,12 @@ impl Sequences {
         let numbers: Vec<i64> = if let Some(sequence) = lock(&self.own).get_mut(name) {
             (0..count).map_while(|_| sequence.take()).collect()
         } else {
-            let kept = ahead.entry(name.clone());
-            let kept = match kept {
-                std::collections::hash_map::Entry::Occupied(kept) => kept.into_mut(),
-                std::collections::hash_map::Entry::Vacant(place) => {
-                    place.insert(Ahead { numbers: VecDeque::new(), behind: self.taken(name, 0)?.1 })
-                }
-            };
+            let kept = ahead.entry(name.clone()).or_default();
             if kept.numbers.len() < count {
                 let missing = count.max(*rows).saturating_sub(kept.numbers.len());
                 let (numbers, behind) = self.taken(name, missing)?;
                 kept.numbers.extend(numbers);
-                kept.behind = behind;
+                kept.behind = Some(behind);
             }
             *rows = rows.saturating_sub(count);
             let count = count.min(kept.numbers.len());
