@@ -17,7 +17,7 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use futures::future::BoxFuture;
 use plinth_core::sync::lock;
-use plinth_sql::{ErrorKind, Params, SqlError, parse};
+use plinth_sql::{ErrorKind, Params, SqlError, parse, with_null_keys};
 
 use crate::bound::Bound;
 use crate::connection::{CATALOG, DB_SCHEMA, Link, quoted};
@@ -343,5 +343,5 @@ impl PartitionStream for Part {
 /// Hands rows over; whether more are wanted.
 fn send(data: &Data, to: &tokio::sync::mpsc::Sender<EngineResult<RecordBatch>>, batch: RecordBatch) -> bool {
     data.rows.fetch_add(u64::try_from(batch.num_rows()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    to.blocking_send(Ok(batch)).is_ok()
+    to.blocking_send(with_null_keys(batch).map_err(Into::into)).is_ok()
 }

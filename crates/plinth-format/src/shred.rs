@@ -7,6 +7,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeListArray, ListArray, 
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType};
+use arrow_select::take::take;
 use plinth_encoding::{Column, Physical, Values};
 
 use crate::types::{Logical, Node};
@@ -51,6 +52,11 @@ pub(crate) fn normalise(array: &ArrayRef, target: &DataType) -> Result<ArrayRef,
             let entries = normalise(&(Arc::new(map.entries().clone()) as ArrayRef), field.data_type())?;
             let (entries, nulls) = (entries.as_struct().clone(), map.nulls().cloned());
             Arc::new(MapArray::try_new(Arc::clone(field), map.offsets().clone(), entries, nulls, *sorted)?)
+        }
+        (DataType::Dictionary(..), _) if array.as_any_dictionary().values().null_count() > 0 => {
+            // A key may stand for NULL, which the cast to a view would take for a text of nothing.
+            let dictionary = array.as_any_dictionary();
+            return normalise(&take(dictionary.values(), dictionary.keys(), None)?, target);
         }
         _ => cast_strictly(array, target)?,
     })

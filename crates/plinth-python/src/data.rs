@@ -16,7 +16,7 @@ use datafusion_ffi::proto::logical_extension_codec::FFI_LogicalExtensionCodec;
 use futures::future::BoxFuture;
 use plinth_adbc::c_data::{CSchema, CStream, Reader};
 use plinth_core::sync::lock;
-use plinth_sql::{ErrorKind, SqlError};
+use plinth_sql::{ErrorKind, SqlError, with_null_keys};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -201,7 +201,7 @@ impl PartitionStream for Part {
                 return Err(failed("has other columns than when the statement was planned".to_owned()));
             }
             while let Some(batch) = reader.next().map_err(failed)? {
-                let batch = batch.with_schema(Arc::clone(&schema))?;
+                let batch = with_null_keys(batch.with_schema(Arc::clone(&schema))?)?;
                 if rows.blocking_send(Ok(batch)).is_err() {
                     break;
                 }

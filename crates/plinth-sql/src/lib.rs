@@ -25,6 +25,7 @@ mod ddl;
 mod definitions;
 mod dense;
 mod depth;
+mod dictionaries;
 mod each;
 mod engine;
 mod error;

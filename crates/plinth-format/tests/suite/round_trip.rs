@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Int32Array, ListArray, RecordBatch, StringArray, StructArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema};
@@ -119,4 +120,40 @@ fn views_into_large_buffers_come_back_as_they_were() {
     let file = crate::data::write(&dir.path().join("few.plinth"), &batch, crate::data::small());
     let back = crate::data::read_all(file.scan().build().unwrap());
     crate::data::assert_same(&back, &crate::data::expected(&batch, &file));
+}
+
+#[test]
+fn null_among_the_values_of_dictionaries_is_null() {
+    use arrow_array::types::Int32Type;
+    use arrow_array::{DictionaryArray, Int64Array};
+    let rows = 10_000;
+    let texts: Vec<Option<String>> =
+        (0..700).map(|value| (value % 7 != 3).then(|| format!("a text of its own, {value}"))).collect();
+    let numbers: Vec<Option<i64>> = (0..700).map(|value| (value % 5 != 2).then_some(value)).collect();
+    let key = |row: i32| (row % 11 != 0).then_some(row * 31 % 700);
+    let keys = Int32Array::from_iter((0..rows).map(key));
+    let of = |values: ArrayRef| Arc::new(DictionaryArray::<Int32Type>::new(keys.clone(), values)) as ArrayRef;
+    let text = of(Arc::new(StringArray::from(texts.clone())));
+    let items = Field::new_list_field(text.data_type().clone(), true);
+    let one_each = OffsetBuffer::from_lengths(vec![1; keys.len()]);
+    let list: ArrayRef = Arc::new(ListArray::new(Arc::new(items), one_each, Arc::clone(&text), None));
+    let batch =
+        RecordBatch::try_from_iter([("t", text), ("n", of(Arc::new(Int64Array::from(numbers.clone())))), ("l", list)]);
+    let batch = batch.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    // Within a dictionary of the column, and beyond one.
+    for dictionary_values in [0, 2_000_000] {
+        let options = WriterOptions { dictionary_values, replace: true, ..small() };
+        let read = read_all(write(&dir.path().join("t.plinth"), &batch, options).scan().build().unwrap());
+        let value = |row: usize| key(i32::try_from(row).unwrap()).map(|key| usize::try_from(key).unwrap());
+        let items = read.column(2).as_list::<i32>().values();
+        for row in 0..read.num_rows() {
+            let expected = value(row).and_then(|value| texts[value].as_deref());
+            for found in [read.column(0).as_string_view(), items.as_string_view()] {
+                assert_eq!(found.is_valid(row).then(|| found.value(row)), expected, "row {row}");
+            }
+            let number = read.column(1).as_primitive::<arrow_array::types::Int64Type>();
+            assert_eq!(number.is_valid(row).then(|| number.value(row)), value(row).and_then(|value| numbers[value]));
+        }
+    }
 }
