@@ -32,6 +32,7 @@ mod foreign;
 mod format;
 mod function;
 mod functions;
+mod gather;
 mod guard;
 mod handles;
 mod honest;
@@ -72,6 +73,7 @@ pub use format::{PlinthFormat, PlinthFormatFactory};
 #[doc(hidden)]
 pub use functions::{Coordinate, distances};
 pub use functions::{JsonMember, aggregate_functions, json_members, scalar_functions, sql_type_name, text_slice};
+pub use gather::RowsInOrder;
 pub use guard::GuardMemory;
 pub use honest::honest_aggregates;
 pub use native::{ExternalSorts, NativeOperators, NativeSorts};

@@ -37,11 +37,16 @@ use crate::location;
 use crate::metrics::PartitionMetrics;
 use crate::opener::PlinthOpener;
 use crate::predicates::Predicates;
-use crate::split::{in_order, one_after_the_other, split};
+use crate::split::{in_order, one_after_the_other, one_by_one, split};
 use crate::statistics::Told;
 
 /// Files that are asked for the bounds of a column: more would take longer than numbers that widen on the way.
 const ASKED: usize = 32;
+
+/// Partitions at most of a scan whose rows stay in order: each has counters of its own.
+const PARTITIONS: u64 = 8192;
+/// Their rows at least.
+const PIECE: u64 = 64 << 10;
 
 /// Reads Plinth files for a [`FileScanConfig`].
 ///
@@ -91,6 +96,11 @@ impl PlinthSource {
     /// Whether the scan of a piece begins with a look-up, of which there should be few then.
     pub(crate) fn looks_up(&self) -> bool {
         !self.predicates.owned.is_empty() && matches!(self.access_path(), Some(AccessPath::Postings { .. }))
+    }
+
+    /// Parts of files in many partitions, in order: for threads that take one after the other.
+    pub(crate) fn row_group_by_row_group(&self, groups: &[FileGroup]) -> Vec<FileGroup> {
+        one_by_one(groups, PARTITIONS, PIECE, self.looks_up(), |part| self.handles.opened(part))
     }
 
     /// What opens the parts of a partition.

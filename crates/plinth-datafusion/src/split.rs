@@ -95,6 +95,51 @@ pub(crate) fn one_after_the_other(groups: &[FileGroup]) -> Vec<FileGroup> {
     partitions.into_iter().filter(|pieces| !pieces.is_empty()).map(FileGroup::new).collect()
 }
 
+/// Divides parts of files among at most about `most` partitions of `least` rows and whole row groups, in order: for threads that take one after the other.
+/// Parts that are looked up, which each piece does for itself, and those of files that are not open stay as they are.
+pub(crate) fn one_by_one(
+    groups: &[FileGroup],
+    most: u64,
+    least: u64,
+    looked_up: bool,
+    opened: impl Fn(&PartitionedFile) -> Option<File>,
+) -> Vec<FileGroup> {
+    let files = groups.iter().flat_map(FileGroup::iter).filter_map(|part| Some((part, opened(part)?)));
+    let all: u64 = files.map(|(part, file)| row_groups(part, &file).map(|(_, rows)| rows).sum::<u64>()).sum();
+    let rows = (all / most).max(least);
+    let (mut partitions, mut partition, mut gathered) = (Vec::new(), Vec::new(), 0);
+    for part in in_order(groups.iter().flat_map(FileGroup::iter).cloned().collect()) {
+        let indexed = part.extension::<SegmentRows>().is_some_and(SegmentRows::is_indexed);
+        let file = if looked_up || indexed { None } else { opened(&part) };
+        let Some(file) = file else {
+            partitions.extend([std::mem::take(&mut partition), vec![part]]);
+            gathered = 0;
+            continue;
+        };
+        let (start, end) = part.range();
+        let mut from = start;
+        let mut here = row_groups(&part, &file).peekable();
+        while let Some((_, more)) = here.next() {
+            gathered += more;
+            let full = gathered >= rows;
+            if full || here.peek().is_none() {
+                let to = here.peek().map_or(end, |&(next, _)| start_of(&file, start, end, next));
+                let mut piece = part.clone();
+                let offset = |at: u64| i64::try_from(at).unwrap_or(i64::MAX);
+                piece.range = Some(FileRange { start: offset(from), end: offset(to) });
+                partition.push(piece);
+                from = to;
+            }
+            if full {
+                partitions.push(std::mem::take(&mut partition));
+                gathered = 0;
+            }
+        }
+    }
+    partitions.push(partition);
+    partitions.into_iter().filter(|parts| !parts.is_empty()).map(FileGroup::new).collect()
+}
+
 /// The row groups of a part: their index in the file and their rows.
 fn row_groups<'a>(part: &PartitionedFile, file: &'a File) -> impl Iterator<Item = (usize, u64)> + 'a {
     let (start, end) = part.range();

@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
     BudgetPool, ExternalSorts, FileOptions, GuardMemory, JoinOrder, NamelessSpills, NativeOperators, NativeSorts,
-    OpenTables, ParquetScans, PlinthConfig, ProfileOperators, Stores, WindowsByPartition, WindowsOfText,
+    OpenTables, ParquetScans, PlinthConfig, ProfileOperators, RowsInOrder, Stores, WindowsByPartition, WindowsOfText,
     bounded_functions, checked_sum, honest_aggregates, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
@@ -208,6 +208,7 @@ impl Session {
         rules.push(Arc::new(WindowsOfText));
         rules.push(Arc::new(ExternalSorts::new(options.memory, std::env::temp_dir())));
         rules.push(Arc::new(dense::DenseSorts));
+        rules.push(Arc::new(RowsInOrder));
         rules.push(Arc::clone(&watch) as _);
         rules.push(Arc::new(GuardMemory::new(Arc::clone(&budget))));
         rules.push(Arc::new(ProfileOperators));

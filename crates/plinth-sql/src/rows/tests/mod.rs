@@ -17,6 +17,7 @@ mod deep;
 mod definitions;
 mod first;
 mod histories;
+mod in_order;
 mod indexes;
 mod joins;
 mod kept;
