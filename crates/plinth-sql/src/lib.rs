@@ -62,6 +62,7 @@ mod watch;
 
 pub use database::expect_folder;
 pub use datafusion::sql::parser::Statement;
+pub use dictionaries::with_null_keys;
 pub use engine::{IndexOfTable, key_and_indexes, plinth_files};
 pub use error::{ErrorKind, Result, SqlError, near_path, one_line};
 pub use explain::{Explained, Step, Work, asks_for_tree};

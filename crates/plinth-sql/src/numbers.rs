@@ -404,7 +404,7 @@ fn compares(op: Operator) -> bool {
 
 /// Whether decimals lose nothing in an operation.
 fn is_exact(op: Operator) -> bool {
-    matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply)
+    matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Modulo)
 }
 
 fn results(case: &Case) -> impl Iterator<Item = &Expr> + Clone {

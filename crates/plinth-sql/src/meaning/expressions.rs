@@ -83,12 +83,12 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Cast(Cast { expr, field }) => {
             check_list(&expr, schema, field.data_type())?;
-            let rounded = nearest::rounded(*expr, schema, field.data_type())?;
+            let rounded = nearest::rounded(*expr, schema, field.data_type(), true)?;
             Ok(rounded.update_data(|expr| Expr::Cast(Cast { expr: Box::new(expr), field })))
         }
         Expr::TryCast(TryCast { expr, field }) => {
             check_list(&expr, schema, field.data_type())?;
-            let rounded = nearest::rounded(*expr, schema, field.data_type())?;
+            let rounded = nearest::rounded(*expr, schema, field.data_type(), false)?;
             Ok(rounded.update_data(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field })))
         }
         Expr::ScalarFunction(part) if is_epoch_of_interval(&part, schema) => whole_years(part),

@@ -1,5 +1,5 @@
 //! Casts to types of fewer places, which round: the engine's cut off, and it takes comparisons of what they give for
-//! comparisons of what they were given.
+//! comparisons of what they were given. A number that is too large for a float is an error, where the engine's is infinite.
 
 use std::sync::Arc;
 
@@ -8,19 +8,21 @@ use arrow_array::types::{
     ArrowTimestampType, Float16Type, Float32Type, Float64Type, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, Int64Array};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array};
+use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{DataType, TimeUnit};
+use datafusion::arrow::compute::nullif;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, exec_err, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use plinth_datafusion::sql_type_name;
 
 /// What is to be cast to a type, rounded for it: floats to the nearest integer, halves to the even one; decimals and time stamps
-/// halves away from zero and up.
-pub(super) fn rounded(expr: Expr, schema: &DFSchema, to: &DataType) -> Result<Transformed<Expr>> {
+/// halves away from zero and up. What `fails` not is NULL.
+pub(super) fn rounded(expr: Expr, schema: &DFSchema, to: &DataType, fails: bool) -> Result<Transformed<Expr>> {
     if let (Some(value), true) = (written(&expr), to.is_integer()) {
         // A number that is written with a point is a decimal in SQL, whatever the engine takes it for.
         return Ok(Transformed::yes(Expr::Literal(ScalarValue::Float64(Some(value.round())), None)));
@@ -31,7 +33,7 @@ pub(super) fn rounded(expr: Expr, schema: &DFSchema, to: &DataType) -> Result<Tr
     if matches!(&expr, Expr::ScalarFunction(function) if function.func.inner().is::<Nearest>()) {
         return Ok(Transformed::no(expr));
     }
-    let function = ScalarUDF::from(Nearest { to, signature: Signature::any(1, Volatility::Immutable) });
+    let function = ScalarUDF::from(Nearest { to, fails, signature: Signature::any(1, Volatility::Immutable) });
     Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![expr]))))
 }
 
@@ -46,9 +48,14 @@ fn written(expr: &Expr) -> Option<f64> {
 
 /// The type that holds all rounded values of a type on their way to another; `None` if nothing is to be rounded.
 fn between(from: &DataType, to: &DataType) -> Option<DataType> {
-    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256, Float16, Float32, Float64, Timestamp};
+    use DataType::{
+        Decimal32, Decimal64, Decimal128, Decimal256, Float16, Float32, Float64, LargeUtf8, Timestamp, Utf8, Utf8View,
+    };
     match (from, to) {
         (Float16 | Float32 | Float64, to) if to.is_integer() => Some(from.clone()),
+        (Float64, Float32 | Float16)
+        | (Float32, Float16)
+        | (Utf8 | LargeUtf8 | Utf8View, Float16 | Float32 | Float64) => Some(to.clone()),
         (
             Decimal32(precision, scale)
             | Decimal64(precision, scale)
@@ -91,6 +98,8 @@ fn per_second(unit: TimeUnit) -> i64 {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Nearest {
     to: DataType,
+    /// Whether a value that is too large is an error.
+    fails: bool,
     signature: Signature,
 }
 
@@ -110,13 +119,47 @@ impl ScalarUDFImpl for Nearest {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [value] = args.args.as_slice() else { return internal_err!("nearest: of one value") };
         match value {
-            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(round(array, &self.to)?)),
+            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(self.round(array)?)),
             ColumnarValue::Scalar(value) => {
-                let array = round(&value.to_array()?, &self.to)?;
+                let array = self.round(&value.to_array()?)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
             }
         }
     }
+}
+
+impl Nearest {
+    fn round(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        if !self.to.is_floating() || self.to == *array.data_type() {
+            return round(array, &self.to);
+        }
+        let floats = cast_with_options(array, &self.to, &CastOptions { safe: !self.fails, ..CastOptions::default() })?;
+        let (floats, given) = (as_doubles(&floats)?, floats);
+        let is_infinite: BooleanArray = floats.iter().map(|float| float.map(f64::is_infinite)).collect();
+        if is_infinite.true_count() == 0 {
+            return Ok(given);
+        }
+        // Those that were infinite before stay so.
+        let texts = cast(array, &DataType::Utf8)?;
+        let texts = texts.as_string::<i32>();
+        let left: BooleanArray = is_infinite
+            .iter()
+            .zip(texts)
+            .map(|(infinite, text)| Some(infinite? && !text?.contains(['i', 'I'])))
+            .collect();
+        match (0..left.len()).find(|&row| left.is_valid(row) && left.value(row)) {
+            None => Ok(given),
+            Some(row) if self.fails => {
+                let (text, of) = (texts.value(row), sql_type_name(&self.to));
+                exec_err!("'{text}' is no {of}: it is too large")
+            }
+            Some(_) => Ok(nullif(&given, &left)?),
+        }
+    }
+}
+
+fn as_doubles(array: &ArrayRef) -> Result<Float64Array> {
+    Ok(cast(array, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
 }
 
 fn round(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
