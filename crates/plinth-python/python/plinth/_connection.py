@@ -228,7 +228,7 @@ class Connection:
 
     def open(self, path: Path) -> pyarrow.dataset.Dataset:
         """A file, a folder or a pattern of them as a dataset of pyarrow: ``plinth.open``, within this connection's memory."""
-        return dataset(_Source(self._native, _path(path)))
+        return dataset(_Source(self._native, _path(path)), path)
 
     def scan(self, path: Path) -> polars.LazyFrame:
         """A file, a folder or a pattern of them as a LazyFrame of Polars: ``plinth.scan``, within this connection's memory."""
