@@ -3,13 +3,18 @@
 //! A GROUP BY that spills, or hands its groups on, has each accumulator give its state as values of their own. One that
 //! holds a few numbers says so little of itself that a million fit into the memory for a hundred thousand: a list in an
 //! array in a value takes a thousand bytes. Functions that keep the state of all groups together give arrays, and are left as they are.
+//!
+//! A window has a result for each row, and keeps those of a batch: `array_agg(x) OVER (ORDER BY y)` makes a list for each that has all before
+//! it. What such results take together is held against the budget as they come.
 
+use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, ListArray};
+use arrow_array::{Array, ArrayRef, ListArray};
 use arrow_schema::{DataType, FieldRef};
-use datafusion_common::{Result, ScalarValue};
+use datafusion_common::{DataFusionError, Result, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, AggregateFunctionParams, WindowFunctionParams};
 use datafusion_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
 use datafusion_expr::udf_eq::UdfEq;
@@ -18,20 +23,58 @@ use datafusion_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator, ReversedUDAF,
     SetMonotonicity, Signature, StatisticsArgs,
 };
+use plinth_io::MemoryBudget;
 
 /// Bytes of a state's list as a value: the value, the array, its buffers and its elements' array.
 const LIST: usize = 768;
 /// Bytes of a state's other value.
 const VALUE: usize = 64;
 
-/// A session's aggregate functions, each with accumulators that count what their state takes.
-pub fn honest_aggregates<'a>(functions: impl IntoIterator<Item = &'a Arc<AggregateUDF>>) -> Vec<AggregateUDF> {
-    functions.into_iter().map(|inner| Honest { inner: Arc::clone(inner.inner()).into() }.into()).collect()
+/// Results that a window keeps at most before it hands them on.
+const RESULTS: usize = 8192;
+/// Results that take less together are not asked for.
+const SMALL: u64 = 1 << 20;
+/// They are values first, and then an array of these.
+const COPIES: u64 = 2;
+
+/// A session's aggregate functions, each with accumulators that count what their state takes, and ask a budget for their results.
+pub fn honest_aggregates<'a>(
+    functions: impl IntoIterator<Item = &'a Arc<AggregateUDF>>,
+    budget: &Arc<MemoryBudget>,
+) -> Vec<AggregateUDF> {
+    let honest = |inner: &Arc<AggregateUDF>| Honest {
+        inner: Arc::clone(inner.inner()).into(),
+        asked: Asked(Arc::clone(budget)),
+    };
+    functions.into_iter().map(|inner| honest(inner).into()).collect()
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Honest {
     inner: UdfEq<Arc<dyn AggregateUDFImpl>>,
+    asked: Asked,
+}
+
+/// Where memory is asked for, which tells no functions apart.
+#[derive(Clone)]
+struct Asked(Arc<MemoryBudget>);
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Asked")
+    }
+}
+
+impl PartialEq for Asked {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Asked {}
+
+impl Hash for Asked {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 #[derive(Debug)]
@@ -39,6 +82,37 @@ struct Counted {
     inner: Box<dyn Accumulator>,
     /// What its state takes as values, beside what is in it.
     values: usize,
+    asked: Asked,
+    /// Results since a window has handed some on, and what they take.
+    results: usize,
+    bytes: u64,
+}
+
+impl Counted {
+    fn new(inner: Box<dyn Accumulator>, values: usize, asked: &Asked) -> Self {
+        Self { inner, values, asked: asked.clone(), results: 0, bytes: 0 }
+    }
+
+    /// Asks for a result that may be one of many.
+    fn ask(&mut self, result: &ScalarValue) -> Result<()> {
+        if self.results == RESULTS {
+            (self.results, self.bytes) = (0, 0);
+        }
+        self.results += 1;
+        let bytes = match result {
+            ScalarValue::List(list) => list.values().to_data().get_slice_memory_size().unwrap_or(0),
+            ScalarValue::Utf8(Some(text)) | ScalarValue::LargeUtf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
+                text.len()
+            }
+            _ => 0,
+        };
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+        if self.results == 1 || self.bytes <= SMALL {
+            return Ok(());
+        }
+        let asked = self.asked.0.check("results for each row", self.bytes.saturating_mul(COPIES));
+        asked.map_err(|error| DataFusionError::ResourcesExhausted(error.to_string()))
+    }
 }
 
 /// A list of texts without the room that is left in its buffer: views are built in blocks of 16 KiB, and each group's state has one.
@@ -67,7 +141,9 @@ impl Accumulator for Counted {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.inner.evaluate()
+        let result = self.inner.evaluate()?;
+        self.ask(&result)?;
+        Ok(result)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -101,11 +177,11 @@ impl AggregateUDFImpl for Honest {
         // Values in order are kept together with what they are ordered by.
         let ordered = if args.order_bys.is_empty() { 0 } else { LIST };
         let values = state?.iter().map(size).sum::<usize>() + ordered;
-        Ok(Box::new(Counted { inner: self.inner.accumulator(args)?, values }))
+        Ok(Box::new(Counted::new(self.inner.accumulator(args)?, values, &self.asked)))
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        self.inner.create_sliding_accumulator(args)
+        Ok(Box::new(Counted::new(self.inner.create_sliding_accumulator(args)?, 0, &self.asked)))
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
@@ -166,7 +242,9 @@ impl AggregateUDFImpl for Honest {
 
     fn with_beneficial_ordering(self: Arc<Self>, beneficial: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
         let ordered = Arc::clone(&*self.inner).with_beneficial_ordering(beneficial)?;
-        Ok(ordered.map(|inner| Arc::new(Self { inner: inner.into() }) as Arc<dyn AggregateUDFImpl>))
+        Ok(ordered.map(|inner| {
+            Arc::new(Self { inner: inner.into(), asked: self.asked.clone() }) as Arc<dyn AggregateUDFImpl>
+        }))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {

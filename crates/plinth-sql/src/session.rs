@@ -254,7 +254,7 @@ impl Session {
         for function in bounded_functions(state.scalar_functions().clone().values(), &budget) {
             state.register_udf(Arc::new(function))?;
         }
-        for function in honest_aggregates(state.aggregate_functions().clone().values()) {
+        for function in honest_aggregates(state.aggregate_functions().clone().values(), &budget) {
             state.register_udaf(Arc::new(function))?;
         }
         state.register_file_format(engine::format_factory(files.clone()), true)?;
