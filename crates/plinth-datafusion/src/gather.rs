@@ -16,15 +16,19 @@ use datafusion_datasource::file_scan_config::FileScanConfig;
 use datafusion_datasource::source::DataSourceExec;
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryLimit};
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
+use datafusion_physical_plan::aggregates::AggregateExec;
 use datafusion_physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion_physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion_physical_plan::filter::FilterExec;
+use datafusion_physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
 use datafusion_physical_plan::limit::LocalLimitExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::repartition::RepartitionExec;
+use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::unnest::UnnestExec;
+use datafusion_physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 use datafusion_session::PhysicalOptimizerRule;
 use futures::{StreamExt, stream};
@@ -52,7 +56,7 @@ pub struct RowsInOrder;
 impl PhysicalOptimizerRule for RowsInOrder {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let threads = config.execution.target_partitions;
-        let plan = gathers(plan, threads)?;
+        let plan = gathers(plan, true, threads)?;
         if plan.output_partitioning().partition_count() < 2 {
             return Ok(plan);
         }
@@ -69,15 +73,27 @@ impl PhysicalOptimizerRule for RowsInOrder {
     }
 }
 
-/// A plan that keeps the order wherever it gathers what has one.
-fn gathers(plan: Arc<dyn ExecutionPlan>, threads: usize) -> Result<Arc<dyn ExecutionPlan>> {
-    let children = plan.children().into_iter().map(|child| gathers(Arc::clone(child), threads));
+/// A plan that keeps the order wherever it gathers what has one, and the order matters.
+fn gathers(plan: Arc<dyn ExecutionPlan>, matters: bool, threads: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    let matters = matters_below(&plan, matters);
+    let children = plan.children().into_iter().map(|child| gathers(Arc::clone(child), matters, threads));
     let children = children.collect::<Result<Vec<_>>>()?;
     let plan = replace_children_if_necessary(plan, children)?;
     match plan.downcast_ref::<CoalescePartitionsExec>() {
-        Some(gather) => Ok(in_order(gather.input(), gather.fetch(), threads)?.unwrap_or(plan)),
-        None => Ok(plan),
+        Some(gather) if matters => Ok(in_order(gather.input(), gather.fetch(), threads)?.unwrap_or(plan)),
+        _ => Ok(plan),
     }
+}
+
+/// Whether the order of an operator's input is to be seen in its result, given that of the result is.
+fn matters_below(plan: &Arc<dyn ExecutionPlan>, matters: bool) -> bool {
+    let mixes = plan.is::<AggregateExec>()
+        || plan.is::<SortExec>()
+        || plan.is::<HashJoinExec>()
+        || plan.is::<CrossJoinExec>()
+        || plan.is::<NestedLoopJoinExec>();
+    let picks = plan.fetch().is_some() || plan.is::<WindowAggExec>() || plan.is::<BoundedWindowAggExec>();
+    !mixes && (matters || picks)
 }
 
 /// The rows of a plan, or the first of them, gathered in order; `None` if they have none.
@@ -159,7 +175,7 @@ fn pieces(config: &FileScanConfig, threads: usize) -> Result<Option<FileScanConf
     }
     let mut divided = config.clone();
     if let Some(source) = config.file_source.downcast_ref::<PlinthSource>() {
-        divided.file_groups = source.row_group_by_row_group(&config.file_groups);
+        divided.file_groups = source.piece_by_piece(&config.file_groups, threads);
     } else {
         let pieces = usize::try_from(bytes_of(config) / PIECE).unwrap_or(PARTITIONS).clamp(threads, PARTITIONS);
         if let Some(more) = config.file_source.repartitioned(pieces, 0, None, config)? {

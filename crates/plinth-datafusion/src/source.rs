@@ -99,8 +99,14 @@ impl PlinthSource {
     }
 
     /// Parts of files in many partitions, in order: for threads that take one after the other.
-    pub(crate) fn row_group_by_row_group(&self, groups: &[FileGroup]) -> Vec<FileGroup> {
-        one_by_one(groups, PARTITIONS, PIECE, self.looks_up(), |part| self.handles.opened(part))
+    pub(crate) fn piece_by_piece(&self, groups: &[FileGroup], threads: usize) -> Vec<FileGroup> {
+        let of = |all: u64| {
+            // Where a filter leaves little, what a piece costs by itself counts.
+            let most = if self.predicates.owned.is_empty() { PIECE } else { 4 * PIECE };
+            let share = all / (8 * threads.max(1) as u64);
+            (all / PARTITIONS).max(share.clamp(PIECE, most))
+        };
+        one_by_one(groups, of, self.looks_up(), |part| self.handles.opened(part))
     }
 
     /// What opens the parts of a partition.

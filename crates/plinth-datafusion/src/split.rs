@@ -95,18 +95,17 @@ pub(crate) fn one_after_the_other(groups: &[FileGroup]) -> Vec<FileGroup> {
     partitions.into_iter().filter(|pieces| !pieces.is_empty()).map(FileGroup::new).collect()
 }
 
-/// Divides parts of files among at most about `most` partitions of `least` rows and whole row groups, in order: for threads that take one after the other.
+/// Divides parts of files among partitions of whole row groups, in order, for threads that take one after the other. How many rows each has is told by how many there are.
 /// Parts that are looked up, which each piece does for itself, and those of files that are not open stay as they are.
 pub(crate) fn one_by_one(
     groups: &[FileGroup],
-    most: u64,
-    least: u64,
+    rows_of_piece: impl Fn(u64) -> u64,
     looked_up: bool,
     opened: impl Fn(&PartitionedFile) -> Option<File>,
 ) -> Vec<FileGroup> {
     let files = groups.iter().flat_map(FileGroup::iter).filter_map(|part| Some((part, opened(part)?)));
     let all: u64 = files.map(|(part, file)| row_groups(part, &file).map(|(_, rows)| rows).sum::<u64>()).sum();
-    let rows = (all / most).max(least);
+    let rows = rows_of_piece(all);
     let (mut partitions, mut partition, mut gathered) = (Vec::new(), Vec::new(), 0);
     for part in in_order(groups.iter().flat_map(FileGroup::iter).cloned().collect()) {
         let indexed = part.extension::<SegmentRows>().is_some_and(SegmentRows::is_indexed);

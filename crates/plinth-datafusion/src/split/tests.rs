@@ -50,7 +50,20 @@ proptest! {
             .zip(&sizes)
             .flat_map(|(part, &groups)| (0..groups).map(|group| (part.object_meta.location.clone(), group)))
             .collect();
-        prop_assert_eq!(ordered, expected);
+        prop_assert_eq!(&ordered, &expected);
+        // And divided anew, from pieces that were dealt out.
+        for rows in [1, 5_000, 1 << 40] {
+            let opened = |part: &PartitionedFile| part.extension::<File>().cloned();
+            let again = one_by_one(&partitions, |_| rows, false, opened);
+            let groups = |of: &FileGroup| of.iter().map(|piece| groups_of(piece).len()).sum::<usize>();
+            let (last, full) = again.split_last().unwrap();
+            prop_assert!(full.iter().all(|of| groups(of) as u64 * 1024 >= rows) && groups(last) > 0);
+            let all = again.iter().flat_map(FileGroup::iter);
+            let found: Vec<(Location, usize)> = all
+                .flat_map(|piece| groups_of(piece).into_iter().map(|group| (piece.object_meta.location.clone(), group)))
+                .collect();
+            prop_assert_eq!(&found, &expected);
+        }
     }
 }
 
