@@ -17,6 +17,7 @@ mod quantified;
 mod recursion;
 mod same_names;
 mod using;
+mod values;
 mod windows;
 
 use std::sync::Arc;

@@ -86,7 +86,9 @@ pub(super) fn sentence(error: &DataFusionError) -> String {
 
 /// Whether what the engine takes for its own mistake is one of types in the statement.
 pub(super) fn is_of_types(what: &str) -> bool {
-    ["Function '", "Failed to coerce", "Expect", "Cannot infer"].iter().any(|beginning| what.starts_with(beginning))
+    ["Function '", "Failed to coerce", "Expect", "Cannot infer", "Cannot run range queries"]
+        .iter()
+        .any(|beginning| what.starts_with(beginning))
 }
 
 fn external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> String {
@@ -296,6 +298,7 @@ const WORDS: &[(&str, &str)] = &[
     // Values.
     (r"^Overflow happened on:? (.*)$", "$1 is out of range"),
     (r"^Divide by zero error$", "division by zero"),
+    (r"^Cannot run range queries on datatype: (.*)$", "RANGE with a distance needs numbers, dates or times to order by, not $1; ROWS counts rows"),
     (r"^Date arithmetic overflow.*$", "a date is out of range"),
     (r"^Cannot cast (?:string|value) '(.*)' to value of (.*) type$", "'$1' is no $2"),
     (r"^Can't cast value (.*) to type (\S+)$", "$1 is no $2"),

@@ -275,6 +275,17 @@ pub(super) fn signed_powers(expr: &mut Expr) {
 
 /// Casts to types that are text here: JSON and UUID.
 fn cast(kind: &CastKind, value: &Expr, to: &DataType) -> Result<Option<Expr>> {
+    let of_bytes = matches!(to, DataType::Blob(_) | DataType::Bytea | DataType::Binary(_) | DataType::Varbinary(_));
+    if let Some(text) = text_of(value).filter(|text| of_bytes && text.contains('\\')) {
+        return match unescaped(text) {
+            Some(bytes) => {
+                let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+                Ok(Some(Expr::Value(Value::HexStringLiteral(digits).into())))
+            }
+            None if *kind == CastKind::TryCast => Ok(Some(Expr::Value(Value::Null.into()))),
+            None => plan_err!("'{text}' is no BLOB: a byte is written \\x and two hexadecimal digits"),
+        };
+    }
     let function = match to {
         DataType::JSON => "plinth_json",
         DataType::Uuid => "plinth_uuid",
@@ -284,6 +295,21 @@ fn cast(kind: &CastKind, value: &Expr, to: &DataType) -> Result<Option<Expr>> {
         return plan_err!("TRY_CAST to {to}: not supported; CAST is");
     }
     templates::expression(&format!("{function}($1)"), std::slice::from_ref(value)).map(Some)
+}
+
+/// The bytes of a text in which `\x` and two digits are one; none if there is a backslash before anything else.
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let mut parts = text.split('\\');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.strip_prefix('x')?.split_at_checked(2)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    Some(bytes)
 }
 
 /// `{'a': 1}.a`: a field of what is no column.
@@ -433,5 +459,19 @@ fn unnamed(arg: &FunctionArg) -> Option<Expr> {
     match arg {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_written_by_their_digits() {
+        assert_eq!(unescaped("aé"), Some("aé".as_bytes().to_vec()));
+        assert_eq!(unescaped(r"\xAA\x41b\x00"), Some(vec![0xAA, 0x41, b'b', 0]));
+        for bad in [r"\", r"a\b", r"\x4", r"\xG0", r"\x+1", r"\xé1"] {
+            assert_eq!(unescaped(bad), None, "{bad}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 use plinth_datafusion::sql_type_name;
 
-use super::{lists, nearest, once};
+use super::{lists, nearest, once, values};
 
 /// Casts round, BETWEEN looks at its operand once, `any_value` heeds its order, IN lists keep their nulls.
 #[derive(Debug)]
@@ -79,6 +79,13 @@ fn whole_years(epoch: ScalarFunction) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::ScalarFunction(epoch) + years * lit(MISSING)))
 }
 
+/// Whether an expression is `round(float, places)` of the engine.
+fn rounds_floats(round: &ScalarFunction, schema: &DFSchema) -> bool {
+    let [value, _] = round.args.as_slice() else { return false };
+    let of_floats = matches!(value.get_type(schema), Ok(DataType::Float32 | DataType::Float64));
+    round.name() == "round" && of_floats && !values::is_own(&Expr::ScalarFunction(round.clone()))
+}
+
 fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Cast(Cast { expr, field }) => {
@@ -92,6 +99,9 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(rounded.update_data(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field })))
         }
         Expr::ScalarFunction(part) if is_epoch_of_interval(&part, schema) => whole_years(part),
+        Expr::ScalarFunction(round) if rounds_floats(&round, schema) => {
+            Ok(Transformed::yes(values::rounded(round.args)))
+        }
         // The engine writes its operand down twice.
         Expr::Between(between) if between.expr.is_volatile() => Ok(Transformed::yes(once::between(between))),
         Expr::AggregateFunction(AggregateFunction { func, mut params })
