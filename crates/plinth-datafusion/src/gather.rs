@@ -177,7 +177,7 @@ fn pieces(config: &FileScanConfig, threads: usize) -> Result<Option<FileScanConf
     if let Some(source) = config.file_source.downcast_ref::<PlinthSource>() {
         divided.file_groups = source.piece_by_piece(&config.file_groups, threads);
     } else {
-        let pieces = usize::try_from(bytes_of(config) / PIECE).unwrap_or(PARTITIONS).clamp(threads, PARTITIONS);
+        let pieces = usize::try_from(bytes_of(config) / PIECE).unwrap_or(PARTITIONS).min(PARTITIONS).max(threads);
         if let Some(more) = config.file_source.repartitioned(pieces, 0, None, config)? {
             divided = more;
         }
@@ -235,13 +235,6 @@ impl Around for InOrder {
         let gathered = Gathered { queue, workers, left: fetch };
         let rows = stream::try_unfold(gathered, |mut gathered| async move {
             Ok(gathered.next().await?.map(|batch| (batch, gathered)))
-        });
-        // What follows an error is of partitions that go on without it.
-        let rows = stream::unfold(Some(Box::pin(rows)), |rows| async move {
-            let mut rows = rows?;
-            let next = rows.next().await?;
-            let rest = next.is_ok().then_some(rows);
-            Some((next, rest))
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(operator.schema(), rows)))
     }

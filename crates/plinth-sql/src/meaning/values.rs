@@ -86,25 +86,27 @@ fn round(args: &[ArrayRef]) -> Result<ArrayRef> {
     let [values, places] = args else { return internal_err!("round: of a value, to some places") };
     let places = cast(places, &DataType::Int64)?;
     let places = places.as_primitive::<Int64Type>().iter();
-    let at =
-        |value: f64, places: i64| nearest(value, i32::try_from(places).unwrap_or(if places < 0 { -400 } else { 400 }));
     Ok(match values.data_type() {
         DataType::Float32 => {
             let values = values.as_primitive::<Float32Type>().iter().zip(places);
             // Of a float of 32 bits the places are those of its own shortest form.
             #[allow(clippy::cast_possible_truncation, reason = "rounding leaves no more digits than there were")]
-            let rounded = values.map(|(value, places)| Some(at(f64::from(value?), places?) as f32));
+            let rounded = values.map(|(value, places)| Some(nearest(f64::from(value?), places?) as f32));
             Arc::new(rounded.collect::<Float32Array>())
         }
         _ => {
             let values = values.as_primitive::<Float64Type>().iter().zip(places);
-            Arc::new(values.map(|(value, places)| Some(at(value?, places?))).collect::<Float64Array>())
+            Arc::new(values.map(|(value, places)| Some(nearest(value?, places?))).collect::<Float64Array>())
         }
     })
 }
 
+/// Places that floats do not reach, on either side of the point.
+const FAR: i64 = 400;
+
 /// The nearest number of so many places behind the point; before it, if they are negative.
-fn nearest(value: f64, places: i32) -> f64 {
+fn nearest(value: f64, places: i64) -> f64 {
+    let places = i32::try_from(places.clamp(-FAR, FAR)).unwrap_or(0);
     if places >= 0 {
         let factor = 10_f64.powi(places);
         let rounded = (value * factor).round() / factor;
@@ -135,7 +137,8 @@ mod tests {
             (1234.5, -2, 1200.0),
             (1.5e300, 20, 1.5e300),
             (2.5, 1000, 2.5),
-            (1e300, -400, 0.0),
+            (1e300, i64::MIN, 0.0),
+            (1.25, i64::MAX, 1.25),
             (f64::INFINITY, -2, f64::INFINITY),
             (f64::INFINITY, 2, f64::INFINITY),
         ] {
