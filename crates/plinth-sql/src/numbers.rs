@@ -3,7 +3,7 @@
 //! The engine makes a double of each, and a DECIMAL that one is put into or compared with gets what is left of it: 12345678901234567.89
 //! loses its last digits, and 1.005 rounds to 1.00. Here a number beside values of type DECIMAL is one itself; in all other
 //! places it stays the double that it was. A double keeps 15 digits. A number with more is written as a call of a function
-//! before the statement is planned, so that its text is not lost.
+//! before the statement is planned, so that its text is not lost, and is a decimal beside integers and numbers, too.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -343,13 +343,19 @@ impl Scope<'_> {
         }
     }
 
+    /// Whether what stands beside an expression is to be exact: a decimal, or a number of which a double would not keep the digits.
+    fn decides(&self, expr: &Expr) -> bool {
+        let is_long = |expr: &Expr| matches!(expr, Expr::ScalarFunction(function) if function.name() == NUMBER);
+        self.type_of(expr).is_decimal() || is_long(expr)
+    }
+
     /// Expressions of which one is a decimal, made exact if all can be and one is to.
     fn beside<const N: usize>(&self, exprs: [&Expr; N]) -> Option<[Expr; N]> {
-        exprs.iter().any(|expr| self.type_of(expr).is_decimal()).then(|| self.all(exprs)).flatten()
+        exprs.iter().any(|expr| self.decides(expr)).then(|| self.all(exprs)).flatten()
     }
 
     fn beside_all<'e>(&self, exprs: impl Iterator<Item = &'e Expr> + Clone) -> Option<Vec<Expr>> {
-        let decimal = exprs.clone().any(|expr| self.type_of(expr).is_decimal());
+        let decimal = exprs.clone().any(|expr| self.decides(expr));
         let numbers = decimal && exprs.clone().any(has_number);
         if numbers { exprs.map(|expr| self.exact(expr)).collect() } else { None }
     }
