@@ -199,6 +199,9 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
             }
             None
         }
+        Expr::TypedString(typed) if is_bytes(&typed.data_type) => {
+            cast(&CastKind::Cast, &Expr::Value(typed.value.clone()), &typed.data_type)?
+        }
         Expr::TypedString(typed) => {
             let stamp = matches!(
                 typed.data_type,
@@ -273,10 +276,13 @@ pub(super) fn signed_powers(expr: &mut Expr) {
     *expr = power;
 }
 
-/// Casts to types that are text here: JSON and UUID.
+fn is_bytes(to: &DataType) -> bool {
+    matches!(to, DataType::Blob(_) | DataType::Bytea | DataType::Binary(_) | DataType::Varbinary(_))
+}
+
+/// Casts of what is written out to bytes, and casts to types that are text here: JSON and UUID.
 fn cast(kind: &CastKind, value: &Expr, to: &DataType) -> Result<Option<Expr>> {
-    let of_bytes = matches!(to, DataType::Blob(_) | DataType::Bytea | DataType::Binary(_) | DataType::Varbinary(_));
-    if let Some(text) = text_of(value).filter(|text| of_bytes && text.contains('\\')) {
+    if let Some(text) = text_of(value).filter(|text| is_bytes(to) && text.contains('\\')) {
         return match unescaped(text) {
             Some(bytes) => {
                 let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();

@@ -61,11 +61,22 @@ fn is_list(data_type: &DataType) -> bool {
     )
 }
 
-/// Whether an expression is `date_part('epoch', interval)`.
-fn is_epoch_of_interval(part: &ScalarFunction, schema: &DFSchema) -> bool {
-    let [Expr::Literal(name, _), interval] = part.args.as_slice() else { return false };
-    let is_epoch = name.try_as_str().flatten().is_some_and(|name| name.eq_ignore_ascii_case("epoch"));
-    part.name() == "date_part" && is_epoch && matches!(interval.get_type(schema), Ok(DataType::Interval(_)))
+/// The part of `date_part(part, interval)`.
+fn part_of_interval(part: &ScalarFunction, schema: &DFSchema) -> Option<String> {
+    let [Expr::Literal(name, _), interval] = part.args.as_slice() else { return None };
+    let of_interval = matches!(interval.get_type(schema), Ok(DataType::Interval(_)));
+    let name = name.try_as_str().flatten().filter(|_| part.name() == "date_part" && of_interval)?;
+    Some(name.to_ascii_lowercase())
+}
+
+/// Microseconds of an interval beyond whole minutes, of which so many are a unit: the engine counts whole seconds.
+fn fraction(mut part: ScalarFunction, unit: i64) -> Result<Transformed<Expr>> {
+    if let Some(name) = part.args.first_mut() {
+        *name = lit("epoch");
+    }
+    let micros = values::rounded(vec![Expr::ScalarFunction(part) * lit(1e6), lit(0_i64)]);
+    let beyond = cast(micros, DataType::Int64) % lit(60_000_000_i64);
+    Ok(Transformed::yes(cast(beyond / lit(unit), DataType::Int32)))
 }
 
 /// Seconds of an interval: the engine takes twelve months for 360 days, a year has 365 and a quarter.
@@ -98,7 +109,12 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let rounded = nearest::rounded(*expr, schema, field.data_type(), false)?;
             Ok(rounded.update_data(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field })))
         }
-        Expr::ScalarFunction(part) if is_epoch_of_interval(&part, schema) => whole_years(part),
+        Expr::ScalarFunction(part) if part.name() == "date_part" => match part_of_interval(&part, schema).as_deref() {
+            Some("epoch") => whole_years(part),
+            Some("microsecond" | "microseconds" | "us") => fraction(part, 1),
+            Some("millisecond" | "milliseconds" | "ms") => fraction(part, 1000),
+            _ => Ok(Transformed::no(Expr::ScalarFunction(part))),
+        },
         Expr::ScalarFunction(round) if rounds_floats(&round, schema) => {
             Ok(Transformed::yes(values::rounded(round.args)))
         }
