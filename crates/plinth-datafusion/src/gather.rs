@@ -39,9 +39,9 @@ use crate::around::{Around, AroundExec};
 use crate::error::from_join;
 use crate::source::{PlinthSource, bytes_of};
 
-/// Of text files, bytes of a partition.
+/// Of files of other formats, bytes of a partition.
 const PIECE: u64 = 4 << 20;
-/// Partitions of a text file's scan at most.
+/// Partitions at most of a scan of these.
 const PARTITIONS: usize = 8192;
 /// Bytes that a thread may be ahead of the rows that go out.
 const AHEAD: usize = 32 << 20;

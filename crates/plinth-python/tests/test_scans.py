@@ -118,6 +118,14 @@ def test_a_dataset_reads_the_columns_that_are_wanted(path, rows, asked):
     assert pa.table(dataset).num_rows == N
 
 
+def test_filters_of_doubles_alone_reach_the_file(tmp_path, asked):
+    plinth.write(tmp_path / "x.plinth", pa.table({"x": [0.5, 1.5, float("nan")]}))
+    dataset = plinth.open(tmp_path / "x.plinth")
+    asked.clear()
+    assert dataset.to_table(filter=x > 1.0).to_pylist() == [{"x": 1.5}]
+    assert asked.pop() == (["x"], '"x" > ?', None)
+
+
 QUESTIONS = [
     "SELECT count(*), sum(i), max(s) FROM {0} WHERE i BETWEEN 100 AND 200",
     "SELECT count(*) FROM {0}",

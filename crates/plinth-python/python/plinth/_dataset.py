@@ -125,7 +125,8 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
         self._stored = stored
         self._schema = self._stored if schema is None else schema
         # Values of another type than the stored one are compared by pyarrow alone.
-        fields = self._stored if self._schema.equals(self._stored) else ()
+        self._as_stored = self._schema.equals(self._stored)
+        fields = self._stored if self._as_stored else ()
         self._kinds = {field.name: kind for field in fields for is_kind, kind in _KINDS if is_kind(field.type)}
 
     @property
@@ -158,7 +159,7 @@ class Dataset(ds.FileSystemDataset):  # type: ignore[misc]
         named = self._named(columns)
         alike = Alike(self._kinds)
         condition, mentioned = (None, set()) if filter is None else of_pyarrow(filter, self._schema, alike)
-        if not self._kinds:
+        if not self._as_stored:
             condition = None
         if condition is not None and alike.exact:
             try:
