@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use plinth_core::sync::lock;
 use plinth_core::units::parse_bytes;
-use plinth_sql::{OpenTables, Session, SessionOptions, start_runtime};
+use plinth_sql::{ObjectStoresOptions, OpenTables, Session, SessionOptions, start_runtime};
 use tokio::runtime::{Handle, Runtime};
 
 use crate::error::{Failure, Result};
@@ -102,7 +102,8 @@ impl Database {
             std::fs::create_dir_all(path)
                 .map_err(|e| Failure::from(plinth_sql::SqlError::from(e)).named(&path.display()))?;
         }
-        let mut options = SessionOptions { db: settings.path, ..SessionOptions::default() };
+        let objects = ObjectStoresOptions::of_user();
+        let mut options = SessionOptions { db: settings.path, objects, ..SessionOptions::default() };
         if let Some((_, bytes)) = settings.memory {
             options.memory = bytes;
         }

@@ -8,10 +8,11 @@ use plinth_table::{CompactOptions, CompactSummary, TableFolder, compact};
 use crate::cli::CompactArgs;
 use crate::error::{Failure, Result};
 use crate::progress::Progress;
-use crate::{interrupt, screen, units};
+use crate::{interrupt, objects, screen, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &CompactArgs) -> Result {
+    objects::local(&args.folder)?;
     plinth_sql::expect_folder(&args.folder)?;
     if Table::is_table(&args.folder) {
         let folder = args.folder.display();

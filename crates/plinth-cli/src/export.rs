@@ -6,7 +6,6 @@ use std::sync::mpsc::sync_channel;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use plinth_format::OpenOptions;
 use plinth_ingest::export::{BatchSink, SinkOptions, to_file, to_writer};
 use plinth_ingest::{BatchSource, FileFormat, Sample, SourceOptions};
 use plinth_rowstore::{Table, TableOptions};
@@ -15,13 +14,14 @@ use plinth_table::{Snapshot, TableFolder};
 use crate::cli::ExportArgs;
 use crate::error::{Failure, Result, catching};
 use crate::progress::Progress;
-use crate::{interrupt, screen, units};
+use crate::{interrupt, objects, screen, units};
 
 /// Batches that may wait between the thread that reads and the one that writes.
 const AHEAD: usize = 4;
 
 /// Runs the command.
 pub(crate) fn run(args: &ExportArgs) -> Result {
+    objects::local(&args.to)?;
     interrupt::listen()?;
     let progress = Progress::new(0, args.quiet);
     let (rows, bytes) = match args.inputs.as_slice() {
@@ -54,9 +54,15 @@ fn plinth_inputs(inputs: &[PathBuf]) -> Result<Option<Snapshot>> {
     {
         return Ok(Some(TableFolder::new(folder).open(None)?));
     }
+    if let [url] = inputs
+        && url.extension().is_none_or(|extension| extension == "plinth")
+        && let Some(files) = objects::several(url)?
+    {
+        return Ok(Some(Snapshot::of_paths(files, &objects::options())?));
+    }
     let ours = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "plinth");
     match (inputs.iter().all(ours), inputs.iter().find(|path| ours(path))) {
-        (true, _) => Ok(Some(Snapshot::of_paths(inputs.to_vec(), &OpenOptions::default())?)),
+        (true, _) => Ok(Some(Snapshot::of_paths(inputs.to_vec(), &objects::options())?)),
         (false, Some(path)) => {
             Err(Failure::new(format!("{}: Plinth files and others can't be read together", path.display())))
         }

@@ -19,7 +19,7 @@ use plinth_table::TableFolder;
 use crate::cli::{ImportArgs, device_of};
 use crate::error::{Failure, Result, catching};
 use crate::progress::Progress;
-use crate::{interrupt, screen, units};
+use crate::{interrupt, objects, screen, units};
 use memory::Shares;
 use output::Output;
 use probe::TextProbe;
@@ -118,6 +118,7 @@ pub(crate) struct Report {
 impl Job {
     /// Imports. Whatever fails, nothing is left behind.
     pub(crate) fn run(&self) -> Result<Report> {
+        objects::local(self.target.path())?;
         self.target.check()?;
         if let Rejects::Collect { to, .. } = &self.source.rejects
             && to == self.target.path()

@@ -3,15 +3,15 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use plinth_format::{ColumnReport, EncodingReport, File, FileReport};
+use plinth_format::{ColumnReport, EncodingReport, FileReport};
 use plinth_rowstore::Table;
-use plinth_table::TableFolder;
+use plinth_table::Snapshot;
 use serde_json::json;
 
 use crate::cli::InspectArgs;
 use crate::error::Result;
 use crate::table::{Align, shorten};
-use crate::{screen, store, table, units, verify};
+use crate::{objects, screen, store, table, units, verify};
 
 /// Runs the command.
 pub(crate) fn run(args: &InspectArgs) -> Result {
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result {
     if let Some(files) = verify::folder(&args.file)? {
         return folder(&args.file, &files, args.json);
     }
-    let file = File::open(&args.file)?;
+    let file = objects::open(&args.file)?;
     let report = file.report()?;
     let mut out = std::io::BufWriter::new(screen::stdout());
     if args.json {
@@ -37,11 +37,11 @@ pub(crate) fn run(args: &InspectArgs) -> Result {
 
 /// A folder of files, which is one table: its columns, and what each file holds.
 fn folder(folder: &Path, files: &[PathBuf], as_json: bool) -> Result {
-    let schema = TableFolder::new(folder).open(None)?.schema();
+    let schema = Snapshot::of_paths(files.to_vec(), &objects::options())?.schema();
     let files: Vec<(String, u64, u64, u64)> = files
         .iter()
         .map(|path| {
-            let file = File::open(path)?;
+            let file = objects::open(path)?;
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             Ok((name, file.num_rows(), file.byte_len(), file.report()?.row_groups))
         })

@@ -19,7 +19,7 @@ use crate::cli::{Format, LookupArgs};
 use crate::error::{Failure, Result};
 use crate::session::block_on;
 use crate::sql::{Output, Printer, default_format, look, refuse_binary};
-use crate::{interrupt, screen, units};
+use crate::{interrupt, objects, screen, units};
 
 /// Rows printed at a time.
 const BATCH: usize = 8192;
@@ -78,7 +78,7 @@ fn open(path: &Path) -> Result<File> {
             "{path}: a folder; look up in one of its files, or ask all of them with sql"
         )));
     }
-    Ok(File::open(path)?)
+    objects::open(path)
 }
 
 /// A column by its name, or a field of a struct by names with dots between.

@@ -13,6 +13,7 @@ mod lookup;
 
 mod machine;
 mod notes;
+mod objects;
 mod output;
 #[cfg_attr(not(target_os = "linux"), path = "probe_elsewhere.rs")]
 mod probe;

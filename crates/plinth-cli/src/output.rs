@@ -7,7 +7,7 @@ use plinth_io::{AtomicFile, regular};
 
 use crate::cli::Format;
 use crate::error::{Failure, Result};
-use crate::{interrupt, screen};
+use crate::{interrupt, objects, screen};
 
 /// Bytes of a result that are held back before they are handed on.
 const HELD: usize = 1 << 16;
@@ -46,6 +46,7 @@ impl Output {
     /// As [`Output::file`], unless there is a file of this name that is not to be replaced.
     pub(crate) fn new_file(path: &Path, replace: bool) -> Result<Self> {
         check_name(path)?;
+        objects::local(path)?;
         if !replace && path.is_file() {
             return Err(Failure::new(format!("{}: already exists; give --replace to replace it", path.display())));
         }

@@ -6,6 +6,7 @@ use plinth_sql::{parse_schema, rejects};
 
 use crate::cli::{ForeignFormat, OnError, SourceArgs, UnknownKeys};
 use crate::error::{Failure, Result};
+use crate::objects;
 
 impl SourceArgs {
     /// The options, but for what belongs to threads and memory.
@@ -40,6 +41,7 @@ impl SourceArgs {
             },
             rejects,
             misfits,
+            objects: Some(objects::stores()),
             record_bytes: self
                 .max_record
                 .map_or(default.record_bytes, |most| usize::try_from(most).unwrap_or(usize::MAX)),

@@ -2,7 +2,7 @@
 
 use plinth_format::Access;
 use plinth_io::IoOptions;
-use plinth_sql::{OpenTables, SessionOptions};
+use plinth_sql::{ObjectStoresOptions, OpenTables, SessionOptions};
 
 use crate::error::Result;
 use crate::{interrupt, machine};
@@ -15,6 +15,7 @@ pub(crate) fn options(memory: u64, threads: usize) -> SessionOptions {
         threads,
         io: IoOptions::default(),
         access: Access::Auto,
+        objects: ObjectStoresOptions::of_user(),
         tables: OpenTables::default(),
         interrupt: interrupt::handle(),
         allocated: Some(machine::allocated),

@@ -32,7 +32,7 @@ pub(crate) use crate::output::Output;
 use crate::profile::Profiling;
 use crate::progress::QueryProgress;
 use crate::session::{self, block_on};
-use crate::{interrupt, screen, units};
+use crate::{interrupt, objects, screen, units};
 use gather::Limits;
 use grid::Paint;
 use print::Look;
@@ -54,6 +54,7 @@ pub(crate) fn is_interactive(args: &SqlArgs) -> bool {
 
 /// The session that was asked for.
 pub(crate) fn options(args: &SqlArgs) -> Result<SessionOptions> {
+    args.db.as_deref().map_or(Ok(()), objects::local)?;
     Ok(SessionOptions {
         db: args.db.clone(),
         io: args.io.options(args.db.as_deref()).map_err(Failure::new)?,

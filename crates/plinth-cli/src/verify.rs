@@ -3,14 +3,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use plinth_format::File;
 use plinth_rowstore::Table;
 use plinth_table::TableFolder;
 
 use crate::cli::VerifyArgs;
 use crate::error::{Failure, Result};
 use crate::progress::Progress;
-use crate::{screen, store, units};
+use crate::{objects, screen, store, units};
 
 /// Runs the command. Stops at the first file that fails.
 pub(crate) fn run(args: &VerifyArgs) -> Result {
@@ -26,7 +25,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result {
             progress = Progress::new(0, false);
             (bytes, rows) = store::verify(path, threads)?;
         } else {
-            let file = File::open(path)?;
+            let file = objects::open(path)?;
             progress = Progress::new(file.byte_len(), false);
             (bytes, rows) = (file.verify(threads, &|bytes| progress.show(bytes, None))?, file.num_rows());
         }
@@ -60,6 +59,9 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 
 /// The files of a folder of Plinth files, which is one table. None if the path is anything else.
 pub(crate) fn folder(path: &Path) -> Result<Option<Vec<PathBuf>>> {
+    if let Some(files) = objects::several(path)? {
+        return Ok(Some(files));
+    }
     if !path.is_dir() || Table::is_table(path) || !TableFolder::new(path).has_files()? {
         return Ok(None);
     }
@@ -72,7 +74,7 @@ fn conformance(path: &Path, threads: usize) -> Result {
         let what = format!("{}: --format looks at files; name the table's, which end in .plinth", path.display());
         return Err(Failure::new(what));
     }
-    let found = File::open(path)?.conformance(threads)?;
+    let found = objects::open(path)?.conformance(threads)?;
     let name = path.display().to_string();
     let (name, mut out) = (screen::spelled(&name), std::io::stdout());
     for departure in &found {

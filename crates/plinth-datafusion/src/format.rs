@@ -51,7 +51,7 @@ impl PlinthFormat {
         store: &Arc<dyn ObjectStore>,
         look: impl FnOnce(&Handles, &Remote) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        match location::remote(store) {
+        match location::remote(store, self.handles.options().objects.as_ref()) {
             None => look(&self.handles, &None),
             remote => {
                 let handles = Arc::clone(&self.handles);
@@ -124,7 +124,8 @@ impl FileFormat for PlinthFormat {
         config: FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> BoxFuture<'c, Result<Arc<dyn ExecutionPlan>>> {
-        let plan = WriteExec::try_new(input, &config, self.options.clone(), order);
+        let plan =
+            WriteExec::try_new(input, &config, self.options.clone(), self.handles.options().objects.as_ref(), order);
         Box::pin(std::future::ready(plan.map(|plan| Arc::new(plan) as Arc<dyn ExecutionPlan>)))
     }
 

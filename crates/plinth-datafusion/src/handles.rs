@@ -12,7 +12,6 @@ use plinth_format::{File, OpenOptions};
 
 use crate::error::from_format;
 use crate::location::{self, Remote};
-use crate::store::StoreFile;
 
 /// Files opened by location, shared by a format and the sources it makes. An entry is replaced when the file's size or
 /// time of change is not what the listing says.
@@ -27,6 +26,7 @@ struct Entry {
     store: Remote,
     size: u64,
     modified: i64,
+    tag: Option<String>,
     file: File,
 }
 
@@ -34,17 +34,22 @@ impl Entry {
     fn is_of(&self, store: &Remote) -> bool {
         match (&self.store, store) {
             (None, None) => true,
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (Some(one), Some(other)) => Arc::ptr_eq(one.client(), other.client()),
             _ => false,
         }
     }
 
     fn is_current(&self, object: &ObjectMeta) -> bool {
-        self.size == object.size && self.modified == object.last_modified.timestamp_micros()
+        self.size == object.size && self.modified == object.last_modified.timestamp_micros() && self.tag == object.e_tag
     }
 }
 
 impl Handles {
+    /// How files are opened.
+    pub(crate) fn options(&self) -> &OpenOptions {
+        &self.options
+    }
+
     /// No files yet, to be opened with these options.
     pub(crate) fn new(options: OpenOptions) -> Self {
         Self { options, ..Self::default() }
@@ -86,15 +91,12 @@ impl Handles {
         }
         let file = match store {
             None => File::open_with(location::to_path(&object.location), &self.options),
-            Some(store) => {
-                let io = self.options.io.clone();
-                let source = StoreFile::new(Arc::clone(store), object.location.clone(), object.size, io)?;
-                File::from_source_with(Arc::new(source), &self.options)
-            }
+            Some(store) => File::from_source_with(location::open(store, object, &self.options.io), &self.options),
         };
         let file = file.map_err(from_format)?;
         let modified = object.last_modified.timestamp_micros();
-        let entry = Entry { store: store.clone(), size: object.size, modified, file: file.clone() };
+        let tag = object.e_tag.clone();
+        let entry = Entry { store: store.clone(), size: object.size, modified, tag, file: file.clone() };
         let mut files = self.files();
         let entries = files.entry(object.location.clone()).or_default();
         entries.retain(|entry| !entry.is_of(store));

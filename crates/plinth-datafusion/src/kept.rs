@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use datafusion_common::Result;
 use plinth_core::sync::lock;
 use plinth_format::File;
+use plinth_io::Object;
 
 use crate::FileOptions;
 use crate::table::PlinthTable;
@@ -25,11 +26,21 @@ pub(crate) enum Named {
     Files(Vec<PathBuf>),
     /// The files of a folder.
     Folder(PathBuf),
+    /// What a URL named, as it was found just now.
+    Objects(String, Vec<Object>),
+}
+
+/// What a table is kept under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Key {
+    Files(Vec<PathBuf>),
+    Folder(PathBuf),
+    Url(String),
 }
 
 /// The tables, that of the last statement last.
 #[derive(Debug, Default)]
-pub(crate) struct KeptTables(Mutex<Vec<(Named, Arc<PlinthTable>)>>);
+pub(crate) struct KeptTables(Mutex<Vec<(Key, Arc<PlinthTable>)>>);
 
 impl KeptTables {
     /// The table as it is now: the one that is kept if its files are the same, else one that opens those that are not.
@@ -37,18 +48,19 @@ impl KeptTables {
         // A relative path means another file once the process has gone elsewhere.
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let key = match &named {
-            Named::Files(files) => Named::Files(files.iter().map(absolute).collect()),
-            Named::Folder(folder) => Named::Folder(absolute(folder)),
+            Named::Files(files) => Key::Files(files.iter().map(absolute).collect()),
+            Named::Folder(folder) => Key::Folder(absolute(folder)),
+            Named::Objects(url, _) => Key::Url(url.clone()),
         };
         let before = lock(&self.0).iter().find(|(known, _)| *known == key).map(|(_, table)| Arc::clone(table));
         let table = match &before {
-            // What can't be looked at can't be opened either, and that error is the better one.
-            Some(before) if before.is_current().unwrap_or(false) => Arc::clone(before),
+            Some(before) if is_current(before, &named) => Arc::clone(before),
             before => {
                 let before = before.as_deref();
                 Arc::new(match named {
                     Named::Files(files) => PlinthTable::open_files(files, before, options)?,
                     Named::Folder(folder) => PlinthTable::open_folder_with(folder, before, options)?,
+                    Named::Objects(_, found) => PlinthTable::open_objects(&found, before, options)?,
                 })
             }
         };
@@ -56,7 +68,7 @@ impl KeptTables {
         Ok(table)
     }
 
-    fn keep(&self, key: Named, table: &Arc<PlinthTable>) {
+    fn keep(&self, key: Key, table: &Arc<PlinthTable>) {
         let mut kept = lock(&self.0);
         kept.retain(|(known, _)| *known != key);
         if table.files().count() > FILES {
@@ -73,6 +85,15 @@ impl KeptTables {
         let gone = kept.len() - fit.count();
         kept.drain(..gone);
         kept.push((key, Arc::clone(table)));
+    }
+}
+
+/// Whether a table is what was named now.
+fn is_current(table: &PlinthTable, named: &Named) -> bool {
+    match named {
+        Named::Objects(_, found) => table.is_of(found),
+        // What can't be looked at can't be opened either, and that error is the better one.
+        Named::Files(_) | Named::Folder(_) => table.is_current().unwrap_or(false),
     }
 }
 

@@ -1,15 +1,18 @@
 //! Object store locations of local files, and back.
 
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion_common::{DataFusionError, Result};
 use datafusion_datasource::ListingTableUrl;
-use object_store::ObjectStore;
 use object_store::path::Path as Location;
+use object_store::{ObjectMeta, ObjectStore};
+use plinth_io::{Identity, Io, Object, Objects, Source};
+use plinth_objects::{Connected, ObjectFile, ObjectStores};
 
 /// A store that is not the local file system.
-pub(crate) type Remote = Option<Arc<dyn ObjectStore>>;
+pub(crate) type Remote = Option<Connected>;
 
 /// The file a location of the `file://` store means. A location is the decoded path without its leading separator, so
 /// spaces and letters of any script stand as they are.
@@ -31,9 +34,23 @@ pub(crate) fn of_url(url: &ListingTableUrl) -> Result<PathBuf> {
     Ok(to_path(url.prefix()))
 }
 
-/// The store, if it is not the local file system. A store does not say what it is but in its name.
-pub(crate) fn remote(store: &Arc<dyn ObjectStore>) -> Remote {
-    (!store.to_string().contains("LocalFileSystem")).then(|| Arc::clone(store))
+/// The store, if it is not the local file system, as the session's stores know it. A store does not say what it is but in
+/// its name.
+pub(crate) fn remote(store: &Arc<dyn ObjectStore>, objects: Option<&Arc<dyn Objects>>) -> Remote {
+    if store.to_string().contains("LocalFileSystem") {
+        return None;
+    }
+    let any = objects.map(|objects| objects.as_ref() as &dyn Any);
+    let known = any.and_then(|any| any.downcast_ref::<ObjectStores>()).and_then(|stores| stores.of_client(store));
+    Some(known.unwrap_or_else(|| Connected::of(Arc::clone(store))))
+}
+
+/// An object of a store that was listed.
+pub(crate) fn open(store: &Connected, object: &ObjectMeta, io: &Io) -> Arc<dyn Source> {
+    let tag = object.e_tag.clone();
+    let identity = Identity::of_object(object.size, object.last_modified.into(), tag.as_deref());
+    let object_of_store = Object { url: store.url(&object.location), identity, tag };
+    Arc::new(ObjectFile::new(store.clone(), object.location.clone(), &object_of_store, io))
 }
 
 /// Refuses what is not on the local file system.

@@ -51,7 +51,7 @@ impl FileOpener for PlinthOpener {
         // Opening reads the footer and the metadata of the columns asked for; it happens when the partition gets to this
         // file, not when the plan starts.
         Ok(async move {
-            let started = if opener.remote.is_some() {
+            let started = if opener.is_far(&part) {
                 spawn_blocking(move || opener.start(&part)).await.map_err(from_join)?
             } else {
                 opener.start(&part)
@@ -89,6 +89,11 @@ impl PlinthOpener {
     ) -> Result<Started> {
         let file = self.file(part)?;
         self.scan(part, file, groups, rows)
+    }
+
+    /// Whether to begin with a part may wait for a network.
+    pub(crate) fn is_far(&self, part: &PartitionedFile) -> bool {
+        self.remote.is_some() || part.extension::<File>().is_some_and(File::is_far)
     }
 
     /// The file of a part.

@@ -9,11 +9,15 @@ use datafusion_datasource::ListingTableUrl;
 use datafusion_session::TableProvider;
 use futures::future::BoxFuture;
 use plinth_ingest::{FileFormat, SourceOptions};
+use plinth_io::objects::{is_pattern, is_url};
+use plinth_io::{Object, Objects};
 use plinth_rowstore::{Table, TableOptions};
 use plinth_table::TableFolder;
 
+use crate::error::from_join;
 use crate::foreign::ForeignTable;
 use crate::kept::{KeptTables, Named};
+use crate::profile::spawn_blocking;
 use crate::rows::{StoreTable, Stores};
 use crate::{EXTENSION, FileOptions, location};
 
@@ -30,7 +34,7 @@ pub struct PathTables {
     options: FileOptions,
     text: SourceOptions,
     stores: Arc<Stores>,
-    kept: KeptTables,
+    kept: Arc<KeptTables>,
 }
 
 impl PathTables {
@@ -39,7 +43,7 @@ impl PathTables {
         let extensions = ["parquet", "csv", "tsv", "json", "ndjson", "jsonl"].map(str::to_owned).to_vec();
         let stores = Arc::new(Stores::new(TableOptions::default()));
         let (options, text) = (FileOptions::default(), SourceOptions::default());
-        Self { others, extensions, options, text, stores, kept: KeptTables::default() }
+        Self { others, extensions, options, text, stores, kept: Arc::default() }
     }
 
     /// Says which writable tables are open.
@@ -68,6 +72,7 @@ impl PathTables {
 
     fn resolve(&self, name: &str) -> Result<Target> {
         let (url_scheme, path) = match name.split_once("://") {
+            // A store that was registered under a scheme of its own.
             Some((scheme, _)) if !scheme.eq_ignore_ascii_case("file") => {
                 let url = name.split('?').next().unwrap_or(name);
                 if extension(Path::new(url)).as_deref() == Some(EXTENSION) {
@@ -96,6 +101,74 @@ impl PathTables {
                 let what = format!("{}: cannot be opened: {e}", path.display());
                 Err(DataFusionError::IoError(std::io::Error::new(e.kind(), what)))
             }
+        }
+    }
+
+    /// Who reads what a URL names. Waits for its store.
+    fn resolve_url(url: &str, objects: &Arc<dyn Objects>, extensions: &[String]) -> Result<Target> {
+        let external = |e| DataFusionError::External(Box::new(e));
+        let of_url = |url: &str| extension(Path::new(url));
+        let is_other = |url: &str| of_url(url).is_some_and(|found| extensions.contains(&found));
+        let several = url.ends_with('/') || is_pattern(url);
+        if !several && is_text(Path::new(url)) {
+            return Ok(Target::Text(vec![PathBuf::from(url)]));
+        }
+        if !several && is_other(url) {
+            return Ok(Target::Others);
+        }
+        let found = match objects.find(url) {
+            // A folder, named without its last letter.
+            Err(e) if !several && e.is_not_found() && of_url(url).as_deref() != Some(EXTENSION) => {
+                let below = objects.find(&format!("{url}/")).map_err(external)?;
+                if below.is_empty() { Err(e) } else { Ok(below) }
+            }
+            found => found,
+        };
+        let found = found.map_err(external)?;
+        let fail = |what: String| Err(DataFusionError::Plan(format!("{url}: {what}")));
+        let is_ours = |object: &Object| of_url(&object.url).as_deref() == Some(EXTENSION);
+        let readable = found.iter().filter(|object| is_ours(object) || is_other(&object.url));
+        let readable: Vec<&Object> = readable.collect();
+        let (Some(first), false) = (readable.first(), is_pattern(url) && readable.len() < found.len()) else {
+            let known = extensions.iter().map(|e| format!(", .{e}")).collect::<String>();
+            return match found.iter().find(|object| !is_ours(object) && !is_other(&object.url)) {
+                Some(other) => fail(format!("{}: files that can be read end in .{EXTENSION}{known}", other.url)),
+                None => fail("no object matches".to_owned()),
+            };
+        };
+        let other = readable.iter().find(|object| is_ours(object) != is_ours(first));
+        if let Some(other) = other {
+            return fail(format!("names .{EXTENSION} files and others ({}); a table is of one format", other.url));
+        }
+        if is_ours(first) {
+            let found = readable.into_iter().cloned().collect();
+            return Ok(Target::Objects(found));
+        }
+        if readable.iter().all(|object| is_text(Path::new(&object.url))) {
+            return Ok(Target::Text(readable.into_iter().map(|object| PathBuf::from(&object.url)).collect()));
+        }
+        Ok(Target::Others)
+    }
+
+    /// A table of a URL.
+    async fn open_url(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let objects = plinth_io::objects::given(self.options.open.objects.as_ref(), Path::new(url));
+        let objects = Arc::clone(objects.map_err(|e| DataFusionError::External(Box::new(e)))?);
+        let (extensions, kept, options) = (self.extensions.clone(), Arc::clone(&self.kept), self.options.clone());
+        let (name, text) = (url.to_owned(), self.text.clone());
+        let opened = spawn_blocking(move || {
+            Ok(match Self::resolve_url(&name, &objects, &extensions)? {
+                Target::Objects(found) => {
+                    Some(kept.open(Named::Objects(name, found), &options)? as Arc<dyn TableProvider>)
+                }
+                Target::Text(files) => Some(Arc::new(ForeignTable::open(files, text)?) as _),
+                _ => None,
+            })
+        });
+        let opened: Result<Option<Arc<dyn TableProvider>>> = opened.await.map_err(from_join)?;
+        match opened? {
+            Some(table) => Ok(Some(table)),
+            None => self.others.try_new(url).await,
         }
     }
 
@@ -181,6 +254,8 @@ enum Target {
     Folder(PathBuf),
     /// A folder that is a writable table.
     Store(PathBuf),
+    /// Plinth files in an object store.
+    Objects(Vec<Object>),
     /// Files of CSV or JSON.
     Text(Vec<PathBuf>),
     Others,
@@ -233,12 +308,15 @@ fn extension(path: &Path) -> Option<String> {
 impl UrlTableFactory for PathTables {
     fn try_new<'a: 'c, 'b: 'c, 'c>(&'a self, url: &'b str) -> BoxFuture<'c, Result<Option<Arc<dyn TableProvider>>>> {
         Box::pin(async move {
+            if is_url(url) {
+                return self.open_url(url).await;
+            }
             let table: Arc<dyn TableProvider> = match self.resolve(url)? {
                 Target::Files(files) => self.kept.open(Named::Files(files), &self.options)?,
                 Target::Folder(folder) => self.kept.open(Named::Folder(folder), &self.options)?,
                 Target::Store(folder) => Arc::new(StoreTable::open(&self.stores, &folder)?),
                 Target::Text(files) => Arc::new(ForeignTable::open(files, self.text.clone())?),
-                Target::Others => return self.others.try_new(url).await,
+                Target::Objects(_) | Target::Others => return self.others.try_new(url).await,
                 Target::Unknown => return Ok(None),
             };
             Ok(Some(table))

@@ -21,8 +21,11 @@ use datafusion_physical_plan::{
 };
 use futures::StreamExt;
 use plinth_format::{FileSummary, Writer, WriterOptions};
+use plinth_io::objects::is_url;
+use plinth_io::{IoError, Objects};
 use plinth_profile::{Stage, scope};
 use plinth_table::Appender;
+use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -203,9 +206,54 @@ pub struct WriteExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
+/// A file that becomes an object when it is complete.
+struct Uploaded {
+    writer: Writer,
+    scratch: TempDir,
+    stores: Arc<dyn Objects>,
+    url: PathBuf,
+    replace: bool,
+}
+
+impl Uploaded {
+    /// Begins the file where the system keeps scratch files.
+    fn create(
+        stores: Arc<dyn Objects>,
+        url: PathBuf,
+        schema: &SchemaRef,
+        options: WriterOptions,
+    ) -> plinth_format::Result<Self> {
+        let folder = std::env::temp_dir();
+        let scratch = tempfile::Builder::new().prefix("plinth-upload-").tempdir_in(&folder);
+        let scratch = scratch.map_err(|e| IoError::os(&folder, "make a folder in", e))?;
+        let replace = options.replace;
+        let writer = Writer::create(scratch.path().join("file.plinth"), schema, options)?;
+        Ok(Self { writer, scratch, stores, url, replace })
+    }
+}
+
+impl Output for Uploaded {
+    fn write_lane(&mut self, lane: usize, batch: &RecordBatch) -> plinth_format::Result<()> {
+        self.writer.write_lane(lane, batch)
+    }
+
+    fn complete(self) -> plinth_format::Result<Publish> {
+        let Self { writer, scratch, stores, url, replace } = self;
+        let (file, rows) = writer.complete()?;
+        Ok(Box::new(move || {
+            let file_bytes = file.commit()?;
+            stores.upload(&scratch.path().join("file.plinth"), &url.display().to_string(), replace)?;
+            Ok(FileSummary { rows, file_bytes })
+        }))
+    }
+}
+
 /// What is to be written.
 struct Target {
+    /// A path, or the URL of an object.
     path: PathBuf,
+    /// Where an object goes.
+    stores: Option<Arc<dyn Objects>>,
     /// Whether the path is a folder to add a file to.
     folder: bool,
     schema: SchemaRef,
@@ -215,10 +263,13 @@ struct Target {
 impl Target {
     async fn write(&self, streams: Vec<SendableRecordBatchStream>) -> Result<FileSummary> {
         let (path, schema, options) = (self.path.clone(), Arc::clone(&self.schema), self.options.clone());
-        if self.folder {
-            pour(streams, move || Appender::create(path, &schema, options)).await
-        } else {
-            pour(streams, move || Writer::create(path, &schema, options)).await
+        match (&self.stores, self.folder) {
+            (Some(stores), _) => {
+                let stores = Arc::clone(stores);
+                pour(streams, move || Uploaded::create(stores, path, &schema, options)).await
+            }
+            (None, true) => pour(streams, move || Appender::create(path, &schema, options)).await,
+            (None, false) => pour(streams, move || Writer::create(path, &schema, options)).await,
         }
     }
 }
@@ -232,6 +283,7 @@ impl WriteExec {
         input: Arc<dyn ExecutionPlan>,
         config: &FileSinkConfig,
         mut options: WriterOptions,
+        stores: Option<&Arc<dyn Objects>>,
         order: Option<LexRequirement>,
     ) -> Result<Self> {
         let refuse = |what: &str| Err(DataFusionError::NotImplemented(what.to_owned()));
@@ -245,7 +297,9 @@ impl WriteExec {
         };
         // What the user typed, if it is a path: a URL made from it reads `[` and `?` as a pattern.
         let typed = Some(config.original_url.as_str()).filter(|url| !url.is_empty() && !url.contains("://"));
+        let far = Some(PathBuf::from(&config.original_url)).filter(|path| is_url(path)).zip(stores);
         let path = match typed {
+            None if far.is_some() => PathBuf::from(&config.original_url),
             None => location::of_url(url)?,
             Some(path) => {
                 location::check_scheme(url.scheme(), url.as_str())?;
@@ -258,6 +312,10 @@ impl WriteExec {
             }
             (_, mode) => mode.single_file_output(url),
         };
+        let stores = far.map(|(_, stores)| Arc::clone(stores));
+        if stores.is_some() && !single {
+            return refuse("rows can't be added to a folder of an object store: name a file, s3://bucket/name.plinth");
+        }
         match config.insert_op {
             InsertOp::Append => {}
             InsertOp::Overwrite | InsertOp::Replace if single => options.replace = true,
@@ -266,7 +324,7 @@ impl WriteExec {
             }
         }
         let schema = Arc::clone(config.output_schema());
-        Ok(Self::new(input, Arc::new(Target { path, folder: !single, schema, options }), order))
+        Ok(Self::new(input, Arc::new(Target { path, stores, folder: !single, schema, options }), order))
     }
 
     /// Adds the rows of a plan to the table of a folder.
@@ -287,7 +345,7 @@ impl WriteExec {
             )));
         }
         schema.logically_equivalent_names_and_types(&input.schema())?;
-        Ok(Self::new(input, Arc::new(Target { path: folder, folder: true, schema, options }), None))
+        Ok(Self::new(input, Arc::new(Target { path: folder, stores: None, folder: true, schema, options }), None))
     }
 
     fn new(input: Arc<dyn ExecutionPlan>, target: Arc<Target>, order: Option<LexRequirement>) -> Self {

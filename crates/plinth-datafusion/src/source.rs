@@ -124,7 +124,7 @@ impl PlinthSource {
             limit: config.limit,
             batch_size: self.batch_size,
             handles: Arc::clone(&self.handles),
-            remote: location::remote(store),
+            remote: location::remote(store, self.handles.options().objects.as_ref()),
             table_bytes: bytes_of(config),
             metrics: PartitionMetrics::new(&self.metrics, partition),
         })

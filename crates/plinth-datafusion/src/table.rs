@@ -13,6 +13,7 @@ use datafusion_session::{Session, TableProvider};
 use futures::future::BoxFuture;
 use object_store::path::Path as Location;
 use plinth_format::{File, WriterOptions};
+use plinth_io::Object;
 use plinth_table::{Listed, Snapshot, TableFolder};
 
 use crate::error::from_format;
@@ -59,8 +60,22 @@ impl PlinthTable {
             return Err(DataFusionError::Plan("a table needs at least one Plinth file".to_owned()));
         }
         let before = before.map(|before| before.snapshot.as_ref());
-        let snapshot = Listed::all(paths).and_then(|listed| Snapshot::open_with(listed, before, &options.open));
+        let listed = Listed::all(paths, options.open.objects.as_ref());
+        let snapshot = listed.and_then(|listed| Snapshot::open_with(listed, before, &options.open));
         Ok(Self::of(snapshot.map_err(from_format)?, None, options))
+    }
+
+    /// As [`PlinthTable::open_files`], of objects that a store told of.
+    pub(crate) fn open_objects(found: &[Object], before: Option<&Self>, options: &FileOptions) -> Result<Self> {
+        let listed = found.iter().cloned().map(Listed::of_object).collect();
+        let before = before.map(|before| before.snapshot.as_ref());
+        Ok(Self::of(Snapshot::open_with(listed, before, &options.open).map_err(from_format)?, None, options))
+    }
+
+    /// Whether these are its objects.
+    pub(crate) fn is_of(&self, found: &[Object]) -> bool {
+        let listed: Vec<Listed> = found.iter().cloned().map(Listed::of_object).collect();
+        self.snapshot.is_of(&listed)
     }
 
     /// Opens the files of a folder. What `before`, an earlier table of that folder, has open already is not opened again.
@@ -117,7 +132,7 @@ impl PlinthTable {
     pub fn is_current(&self) -> Result<bool> {
         let listed = match &self.folder {
             Some(folder) => folder.list(),
-            None => Listed::all(self.snapshot.files().iter().map(|file| file.path.clone())),
+            None => Listed::all(self.snapshot.files().iter().map(|file| file.path.clone()), None),
         };
         Ok(self.snapshot.is_of(&listed.map_err(from_format)?))
     }

@@ -12,7 +12,7 @@ use plinth_encoding::expr::{Path, Scalar};
 use plinth_encoding::postings::Postings;
 use plinth_encoding::sketch::Sketch;
 use plinth_encoding::{EncodingError, Physical};
-use plinth_io::{BackingStore, BlockCache, BlockKey, Io, LocalFile, Source};
+use plinth_io::{BackingStore, BlockCache, BlockKey, Io, LocalFile, Object, Objects, Source, objects};
 use plinth_profile::{Stage, scope};
 
 use crate::access::Access;
@@ -69,11 +69,13 @@ pub struct OpenOptions {
     ///
     /// [`ScanBuilder::access`]: crate::ScanBuilder::access
     pub access: Access,
+    /// What a path that is a URL is looked for in; without, such a path is an error (default: none).
+    pub objects: Option<Arc<dyn Objects>>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { io: Io::shared().clone(), access: Access::Auto }
+        Self { io: Io::shared().clone(), access: Access::Auto, objects: None }
     }
 }
 
@@ -97,7 +99,7 @@ struct Opened {
 }
 
 impl File {
-    /// Opens a local file.
+    /// Opens a local file, or an object by its URL.
     ///
     /// # Errors
     /// If it can't be read, is no Plinth file, is damaged at its end, or was written by another version.
@@ -110,7 +112,20 @@ impl File {
     /// # Errors
     /// As [`File::open`].
     pub fn open_with(path: impl AsRef<FsPath>, options: &OpenOptions) -> Result<Self> {
-        Self::from_source_with(Arc::new(LocalFile::open_with(path, &options.io)?), options)
+        let path = path.as_ref();
+        match objects::one(options.objects.as_ref(), path)? {
+            Some(object) => Self::open_object(&object, options),
+            None => Self::from_source_with(Arc::new(LocalFile::open_with(path, &options.io)?), options),
+        }
+    }
+
+    /// Opens an object that was found in a store of the options.
+    ///
+    /// # Errors
+    /// As [`File::open`].
+    pub fn open_object(object: &Object, options: &OpenOptions) -> Result<Self> {
+        let stores = objects::given(options.objects.as_ref(), object.url.as_ref())?;
+        Self::from_source_with(stores.open(object, &options.io)?, options)
     }
 
     /// Opens whatever can be read at positions.
@@ -174,6 +189,11 @@ impl File {
     /// Its name, for messages.
     pub fn name(&self) -> &str {
         self.0.source.name()
+    }
+
+    /// Whether its reads may wait for a network.
+    pub fn is_far(&self) -> bool {
+        self.0.source.is_far()
     }
 
     /// Length in bytes.

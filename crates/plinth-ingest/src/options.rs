@@ -1,9 +1,11 @@
 //! How foreign files are read.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use plinth_core::simd::Level;
+use plinth_io::Objects;
 
 use crate::format::FileFormat;
 
@@ -40,6 +42,8 @@ pub struct SourceOptions {
     pub record_bytes: usize,
     /// Where standard input is kept if it has to be read twice.
     pub spill: PathBuf,
+    /// What inputs that are URLs are looked for in; without, such an input is an error.
+    pub objects: Option<Arc<dyn Objects>>,
     /// Bytes of text decoded at a time; for tests.
     #[doc(hidden)]
     pub chunk_bytes: Option<usize>,
@@ -65,6 +69,7 @@ impl Default for SourceOptions {
             misfits: Misfits::Reject,
             record_bytes: 64 << 20,
             spill: PathBuf::from("."),
+            objects: None,
             chunk_bytes: None,
             level: None,
         }

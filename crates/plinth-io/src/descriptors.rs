@@ -214,6 +214,17 @@ impl Identity {
         let inode = (0, 0);
         Self { len: metadata.len(), modified: metadata.modified().ok(), inode }
     }
+
+    /// Of an object: its length, when it was last changed, and its store's own name for its bytes.
+    pub fn of_object(len: u64, modified: SystemTime, tag: Option<&str>) -> Self {
+        let tag = tag.map_or((0, 0), |tag| (plinth_core::wire::checksum(tag.as_bytes()), tag.len() as u64));
+        Self { len, modified: Some(modified), inode: tag }
+    }
+
+    /// When it was last changed, where that is known.
+    pub fn modified(&self) -> Option<SystemTime> {
+        self.modified
+    }
 }
 
 /// Half of the descriptors that the process may have.

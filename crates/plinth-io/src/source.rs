@@ -41,6 +41,11 @@ pub trait Source: Send + Sync + Debug {
     fn io(&self) -> Option<&Io> {
         None
     }
+
+    /// Whether a read may wait for a network: a thread that others depend on is not to ask.
+    fn is_far(&self) -> bool {
+        false
+    }
 }
 
 /// Checks a range against a length and gives the range's size as `usize`.

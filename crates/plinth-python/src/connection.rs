@@ -8,7 +8,7 @@ use datafusion_ffi::table_provider::FFI_TableProvider;
 use plinth_adbc::c_data::export;
 use plinth_adbc::number_places;
 use plinth_core::units::parse_bytes;
-use plinth_sql::{Params, SessionOptions, SqlError, Statement, parse};
+use plinth_sql::{ObjectStoresOptions, Params, SessionOptions, SqlError, Statement, parse};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -35,7 +35,8 @@ impl Connection {
     #[new]
     #[pyo3(signature = (db=None, memory=None, threads=None))]
     fn new(py: Python<'_>, db: Option<PathBuf>, memory: Option<Memory>, threads: Option<usize>) -> PyResult<Self> {
-        let mut options = SessionOptions { db, ..SessionOptions::default() };
+        let objects = ObjectStoresOptions::of_user();
+        let mut options = SessionOptions { db, objects, ..SessionOptions::default() };
         match memory {
             Some(Memory::Bytes(bytes)) => options.memory = bytes,
             Some(Memory::Text(text)) => {

@@ -7,6 +7,7 @@
 mod attach;
 mod paths;
 mod schema;
+pub(crate) mod secret;
 mod sequence;
 mod show;
 
@@ -78,6 +79,8 @@ impl Session {
                     self.drop_sequence(name, *if_exists)?;
                 }
             }
+            ast::Statement::CreateSecret { .. } => self.create_secret(statement)?,
+            ast::Statement::DropSecret { name, if_exists, .. } => self.drop_secret(name, *if_exists)?,
             ast::Statement::CreateType { name, .. } => {
                 return exec_err!(
                     "CREATE TYPE {name}: there are no types of one's own; TEXT CHECK (c IN ('a', 'b')) takes certain values only"

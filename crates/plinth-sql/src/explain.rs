@@ -14,6 +14,7 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
+use plinth_objects::Traffic;
 use plinth_profile::{Profiler, Stage};
 use regex::Regex;
 
@@ -44,6 +45,8 @@ pub struct Explained {
     pub planned: Duration,
     /// Rows that came out and the time until the last, if it ran.
     pub ran: Option<(u64, Duration)>,
+    /// What went to object stores and came from them meanwhile, if anything did: of all statements of the session.
+    pub far: Option<Traffic>,
 }
 
 /// An operator of a plan.
@@ -88,7 +91,7 @@ impl Session {
     ) -> Result<Explained> {
         let (session, params, profiler) = (Arc::clone(self), params.clone(), profiler.clone());
         let work = async move {
-            let started = Instant::now();
+            let (started, before) = (Instant::now(), session.objects.traffic());
             let planned = profiler.around(Stage::Plan, session.planned(query, &params)).await?;
             let Planned::Query(physical) = planned else {
                 return Err(SqlError::new("EXPLAIN: the statement is no query"));
@@ -96,7 +99,7 @@ impl Session {
             let planned = started.elapsed();
             let plan = physical.plan();
             if !runs {
-                return Ok(Explained { root: step(&plan, false), planned, ran: None });
+                return Ok(Explained { root: step(&plan, false), planned, ran: None, far: None });
             }
             let started = Instant::now();
             let mut stream = physical.start()?;
@@ -109,7 +112,8 @@ impl Session {
             };
             let rows = profiler.around(Stage::Output, counted).await?;
             let ran = Some((rows, started.elapsed()));
-            Ok(Explained { root: step(&plan, true), planned, ran })
+            let far = Some(session.objects.traffic().since(before)).filter(|far| *far != Traffic::default());
+            Ok(Explained { root: step(&plan, true), planned, ran, far })
         };
         SpawnedTask::spawn(work).await.map_err(|_| SqlError::new("the statement was given up: see above"))?
     }

@@ -15,6 +15,7 @@ use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, Relati
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableFactor, Value};
 use plinth_datafusion::ForeignTable;
 use plinth_ingest::{FileFormat, SourceOptions};
+use plinth_io::Objects;
 
 use plinth_core::units::parse_bytes;
 
@@ -28,6 +29,8 @@ pub(crate) struct ReadFunctions {
     pub(crate) threads: usize,
     /// Bytes that rows may take that wait for the query, and that a record may have.
     pub(crate) ahead_bytes: usize,
+    /// What inputs that are URLs are looked for in.
+    pub(crate) objects: Arc<dyn Objects>,
 }
 
 /// One of the functions.
@@ -241,6 +244,7 @@ impl ReadFunctions {
     pub(crate) fn within(&self, options: SourceOptions) -> SourceOptions {
         SourceOptions {
             threads: self.threads,
+            objects: Some(Arc::clone(&self.objects)),
             ahead_bytes: self.ahead_bytes,
             record_bytes: options.record_bytes.min(self.ahead_bytes),
             ..options

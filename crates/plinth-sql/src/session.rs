@@ -20,18 +20,20 @@ use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
     BudgetPool, ExternalSorts, FileOptions, GuardMemory, JoinOrder, NamelessSpills, NativeOperators, NativeSorts,
-    OpenTables, ParquetScans, PlinthConfig, ProfileOperators, RowsInOrder, Stores, WindowsByPartition, WindowsOfText,
-    bounded_functions, checked_sum, honest_aggregates, profile_tasks,
+    OpenTables, ParquetScans, PlinthConfig, ProfileOperators, RowsInOrder, SessionObjects, Stores, WindowsByPartition,
+    WindowsOfText, bounded_functions, checked_sum, honest_aggregates, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
-use plinth_io::{Io, IoOptions, MemoryBudget};
+use plinth_io::{Io, IoOptions, MemoryBudget, Objects};
+use plinth_objects::{ObjectStores, ObjectStoresOptions};
 
 use crate::by_path::ByPath;
 use crate::database::{Database, PUBLIC, Shared};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::kept::{Kept, Variable};
+use crate::listing::Listings;
 use crate::profiles::Profiles;
 use crate::rewriter::Rewriter;
 use crate::schemas::{CATALOG, Catalogs, Schemas};
@@ -82,6 +84,8 @@ pub struct SessionOptions {
     pub io: IoOptions,
     /// How rows are found by values of columns with an index.
     pub access: Access,
+    /// How objects of stores are read.
+    pub objects: ObjectStoresOptions,
     /// Tables that are open for writing: sessions of a process that are to write to the same ones share them.
     pub tables: OpenTables,
     /// The request to stop that statements listen to.
@@ -100,6 +104,7 @@ impl Default for SessionOptions {
             threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             io: IoOptions::default(),
             access: Access::Auto,
+            objects: ObjectStoresOptions::default(),
             tables: OpenTables::default(),
             interrupt: Interrupt::default(),
             allocated: None,
@@ -114,6 +119,8 @@ pub struct Session {
     pub(crate) schemas: Arc<Schemas>,
     pub(crate) files: FileOptions,
     pub(crate) stores: Arc<Stores>,
+    /// Object stores, and what they are asked with.
+    pub(crate) objects: Arc<ObjectStores>,
     /// What statements read beside the tables that they name.
     pub(crate) scratch: Arc<MemorySchemaProvider>,
     /// Prepared statements, as they were written.
@@ -144,8 +151,12 @@ impl Session {
         }
         let writer =
             WriterOptions { threads: options.threads, cancelled: options.interrupt.flag(), ..WriterOptions::default() };
+        let io = Io::new(&budget, options.io.clone());
+        let objects =
+            Arc::new(ObjectStores::new(ObjectStoresOptions { io: Some(io.clone()), ..options.objects.clone() }));
+        let known: Arc<dyn Objects> = Arc::clone(&objects) as _;
         let files = FileOptions {
-            open: OpenOptions { io: Io::new(&budget, options.io.clone()), access: options.access },
+            open: OpenOptions { io, access: options.access, objects: Some(Arc::clone(&known)) },
             // The rest is for the query that makes the rows, which may have to sort them.
             writer: writer.charged_to(&budget, options.memory / 4, options.threads),
         };
@@ -157,11 +168,12 @@ impl Session {
         schemas.register_schema(names::SCRATCH, Arc::clone(&scratch) as _)?;
         let catalogs = Catalogs(Arc::clone(&schemas));
         let by_path = Arc::new(DynamicListTableFactory::new(SessionStore::new()));
+        let listings = Listings::new(Arc::clone(&by_path));
         let ahead_bytes = usize::try_from(options.memory / 8).unwrap_or(usize::MAX).min(AHEAD);
-        let reader = read::ReadFunctions { threads: options.threads, ahead_bytes };
+        let reader = read::ReadFunctions { threads: options.threads, ahead_bytes, objects: known };
         let text = reader.within(SourceOptions::default());
         let tables: Arc<dyn UrlTableFactory> =
-            engine::path_tables(Arc::new(engine::Naming(Arc::clone(&by_path) as _)), files.clone(), text, &stores);
+            engine::path_tables(Arc::new(engine::Naming(Arc::new(listings) as _)), files.clone(), text, &stores);
         let catalogs = Arc::new(ByPath::new(Arc::new(catalogs) as Arc<dyn CatalogProviderList>, Arc::clone(&tables)));
 
         // What each sort sets aside for merging must leave room to sort in: several run side by side.
@@ -187,6 +199,7 @@ impl Session {
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(BudgetPool::new(Arc::clone(&budget))))
             .with_disk_manager_builder(spills)
+            .with_object_store_registry(Arc::new(SessionObjects::new(Arc::clone(&objects))))
             .build_arc()?;
         let watch = Arc::new(Watch::new(options.interrupt.clone()));
         let rules = meaning::filters_by_column(PhysicalOptimizer::default().rules);
@@ -272,6 +285,7 @@ impl Session {
             schemas,
             files,
             stores,
+            objects,
             scratch,
             prepared,
             kept,

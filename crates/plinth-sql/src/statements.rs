@@ -26,7 +26,7 @@ use plinth_io::regular;
 
 use super::catalog::Catalog;
 use super::database::{Database, Entry, PUBLIC, file_of};
-use super::ddl::{Defined, refuse_constraints};
+use super::ddl::{Defined, refuse_constraints, secret};
 use super::meaning::{check_using, keep_clauses, resolve_windows};
 use super::names::normal;
 use super::numbers::keep_digits;
@@ -42,7 +42,11 @@ use crate::rewriter::{Rewritten, first_unless_told, is_unknown_name, may_be_leni
 /// # Errors
 /// If any of them is not SQL, or too deep: none is run then.
 pub fn parse(text: &str) -> Result<Vec<Statement>> {
-    depth::parse(text)
+    depth::parse(text).map_err(|error| match secret::holds_secret(text) {
+        // What the parser says repeats what it found.
+        true => SqlError::new(format!("a statement that makes a secret is not understood: {}", secret::FORM)),
+        false => error,
+    })
 }
 
 /// Takes `CLUSTER BY a, b` out of a CREATE TABLE, which DataFusion does not know: the columns.
@@ -124,6 +128,8 @@ impl Session {
 
     /// Plans a statement, and runs one that is no query.
     pub(crate) async fn planned(&self, mut statement: Statement, params: &Params) -> Result<Planned> {
+        secret::refuse_within(&statement)?;
+        secret::show(&mut statement, self)?;
         self.stores.begin_statement();
         if let Some(prepared) = self.prepared_statement(&statement)? {
             statement = prepared;
@@ -338,7 +344,8 @@ impl Session {
         let elsewhere = name.and_then(|name| name.strip_prefix("datafusion."));
         match elsewhere.or(name) {
             Some(url) if url.contains("://") => {
-                SqlError::of(ErrorKind::NotSupported, format!("{url}: only files of this machine can be read"))
+                let known = "s3://, gs://, az://, https:// or a path of this machine";
+                SqlError::of(ErrorKind::NotSupported, format!("{url}: unknown scheme; {known} can be read"))
             }
             Some(path) if elsewhere.is_none() && path.contains(['/', '.', '*']) => {
                 let near = near_path(Path::new(path)).map_or(String::new(), |near| format!("; is '{near}' meant?"));

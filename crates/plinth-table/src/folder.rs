@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use plinth_format::{File, FormatError, OpenOptions, Result};
-use plinth_io::{Identity, IoError};
+use plinth_io::{Identity, IoError, Object, Objects, objects};
 
 use crate::journal::Journal;
 use crate::lock::{Shared, shared};
@@ -18,6 +19,9 @@ const ATTEMPTS: usize = 100;
 
 /// Files opened by one thread before a second is worth its start.
 const FILES_A_THREAD: usize = 32;
+
+/// Threads that open objects, which wait for the network.
+const THREADS_FAR: usize = 32;
 
 /// A folder of Plinth files.
 #[derive(Clone, Debug)]
@@ -33,6 +37,8 @@ pub struct Listed {
     pub path: PathBuf,
     /// Which file that was.
     pub identity: Identity,
+    /// As its store told of it, if its path is a URL.
+    pub object: Option<Object>,
 }
 
 /// A file of a snapshot.
@@ -155,12 +161,15 @@ impl TableFolder {
 }
 
 impl Listed {
-    /// These files as they are now.
+    /// These files as they are now; those whose paths are URLs in the stores that are given.
     ///
     /// # Errors
     /// If one is not there or is none.
-    pub fn all(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Self>> {
+    pub fn all(paths: impl IntoIterator<Item = PathBuf>, stores: Option<&Arc<dyn Objects>>) -> Result<Vec<Self>> {
         let one = |path: PathBuf| {
+            if let Some(object) = objects::one(stores, &path)? {
+                return Ok(Self::of_object(object));
+            }
             plinth_io::regular::check(&path)?;
             let gone = IoError::os(&path, "open", std::io::ErrorKind::NotFound.into());
             Self::of(path)?.ok_or_else(|| gone.into())
@@ -168,10 +177,15 @@ impl Listed {
         paths.into_iter().map(one).collect()
     }
 
+    /// An object that a store told of.
+    pub fn of_object(object: Object) -> Self {
+        Self { path: PathBuf::from(&object.url), identity: object.identity, object: Some(object) }
+    }
+
     /// `None` if it is no file.
     pub(crate) fn of(path: PathBuf) -> Result<Option<Self>> {
         let metadata = std::fs::metadata(&path).map_err(|e| IoError::os(&path, "open", e))?;
-        Ok(metadata.is_file().then(|| Self { path, identity: Identity::of(&metadata) }))
+        Ok(metadata.is_file().then(|| Self { path, identity: Identity::of(&metadata), object: None }))
     }
 
     /// Its name in the folder.
@@ -200,7 +214,10 @@ impl Snapshot {
         let files = open_all(listed, |listed| match known.get(listed.path.as_path()) {
             Some(known) if known.identity == listed.identity => Ok((*known).clone()),
             _ => {
-                let file = File::open_with(&listed.path, options)?;
+                let file = match &listed.object {
+                    Some(object) => File::open_object(object, options)?,
+                    None => File::open_with(&listed.path, options)?,
+                };
                 Ok(TableFile { path: listed.path.clone(), identity: listed.identity, file })
             }
         })?;
@@ -219,7 +236,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::open`].
     pub fn of_paths(paths: Vec<PathBuf>, options: &OpenOptions) -> Result<Self> {
-        Self::open_with(Listed::all(paths)?, None, options)
+        Self::open_with(Listed::all(paths, options.objects.as_ref())?, None, options)
     }
 
     /// The files in order.
@@ -256,7 +273,10 @@ impl Snapshot {
 
 /// Opens all, on several threads if there are many.
 fn open_all(listed: Vec<Listed>, open: impl Fn(Listed) -> Result<TableFile> + Sync) -> Result<Vec<TableFile>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(listed.len() / FILES_A_THREAD);
+    let threads = match listed.first().is_some_and(|first| first.object.is_some()) {
+        true => listed.len().min(THREADS_FAR),
+        false => std::thread::available_parallelism().map_or(1, usize::from).min(listed.len() / FILES_A_THREAD),
+    };
     if threads <= 1 {
         return listed.into_iter().map(open).collect();
     }

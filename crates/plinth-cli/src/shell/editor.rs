@@ -93,6 +93,9 @@ impl Editor {
 
     /// Remembers what was typed. Returns why that was in vain, the first time it was.
     pub(super) fn remember(&mut self, text: &str) -> Option<String> {
+        if plinth_sql::holds_secret(text) {
+            return None;
+        }
         let _ = self.inner.add_history_entry(text);
         let path = self.history.take()?;
         let kept = can_be_kept(&path)

@@ -12,6 +12,9 @@ const WIDTH: usize = 100;
 
 /// What is said of a statement that failed: with the place in its text, where that is known.
 pub(crate) fn pointed(failure: Failure, sql: &str, paint: Paint) -> Failure {
+    if plinth_sql::holds_secret(sql) {
+        return failure;
+    }
     match failure {
         // One that has its place has it on lines of its own.
         Failure::Message(message) if !message.contains('\n') => Failure::Message(with_place(&message, sql, paint)),

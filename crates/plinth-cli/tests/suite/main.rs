@@ -20,6 +20,7 @@ mod meaning;
 #[cfg(target_os = "linux")]
 mod memory;
 mod messages;
+mod objects;
 #[cfg(target_os = "linux")]
 mod paths;
 #[cfg(target_os = "linux")]

@@ -55,5 +55,5 @@ fn few_tables_stay_open() {
     open(FILES + 1);
     assert_eq!(lock(&kept.0).len(), 3);
     open(1);
-    assert_eq!(lock(&kept.0).last().unwrap().0, Named::Files(vec![path.clone()]));
+    assert_eq!(lock(&kept.0).last().unwrap().0, Key::Files(vec![path.clone()]));
 }

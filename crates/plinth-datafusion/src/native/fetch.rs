@@ -75,12 +75,12 @@ async fn begin(
     rows: Vec<u64>,
 ) -> Result<Batches<impl ColumnSource + use<>>> {
     let opener = opener.clone();
-    let is_remote = opener.remote.is_some();
+    let is_far = opener.is_far(&part);
     let begin = move || {
         let (groups, rows) = selection(&opener.file(&part)?, &rows)?;
         opener.begin_at(&part, groups, Some(rows)).map(Started::batches)
     };
-    if is_remote { spawn_blocking(begin).await.map_err(from_join)? } else { begin() }
+    if is_far { spawn_blocking(begin).await.map_err(from_join)? } else { begin() }
 }
 
 /// The row groups of some rows, which increase, and one bit for each row of the file.

@@ -98,11 +98,12 @@ impl Search {
     async fn begin(&self, opener: &PlinthOpener, piece: &Piece) -> Result<Option<Scanned>> {
         let Some(part) = self.parts.get(piece.part).cloned() else { return Ok(None) };
         let groups = piece.groups.clone();
+        let is_far = opener.is_far(&part);
         let begin = move |opener: &PlinthOpener| match groups {
             Some(groups) => opener.begin_at(&part, groups, None).map(Some),
             None => opener.begin(&part),
         };
-        let started = if opener.remote.is_some() {
+        let started = if is_far {
             let opener = opener.clone();
             spawn_blocking(move || begin(&opener)).await.map_err(from_join)?
         } else {

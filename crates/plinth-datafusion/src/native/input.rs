@@ -281,7 +281,7 @@ impl Pieces {
             }
             let Some(part) = lock(&self.left).pop_front() else { return Ok(None) };
             let opener = self.opener.clone();
-            let started = if opener.remote.is_some() {
+            let started = if opener.is_far(&part) {
                 spawn_blocking(move || opener.begin(&part)).await.map_err(from_join)?
             } else {
                 opener.begin(&part)

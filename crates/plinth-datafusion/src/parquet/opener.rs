@@ -31,7 +31,6 @@ use crate::opener::Batches;
 use crate::predicates::Predicates;
 use crate::profile::spawn_blocking;
 use crate::projection::FileProjection;
-use crate::store::StoreFile;
 
 /// What to do with every file of a partition.
 #[derive(Clone)]
@@ -161,10 +160,7 @@ impl ParquetOpener {
                 let file = LocalFile::open_with(location::to_path(&object.location), &self.io);
                 Arc::new(file.map_err(|e| from_format(e.into()))?)
             }
-            Some(store) => {
-                let (store, location) = (Arc::clone(store), object.location.clone());
-                Arc::new(StoreFile::new(store, location, object.size, self.io.clone())?)
-            }
+            Some(store) => location::open(store, object, &self.io),
         })
     }
 

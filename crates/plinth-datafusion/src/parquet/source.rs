@@ -117,7 +117,7 @@ impl FileSource for ParquetScan {
             batch_size,
             io: self.options.io.clone(),
             readers,
-            remote: location::remote(&store),
+            remote: location::remote(&store, self.options.objects.as_ref()),
             table_bytes: bytes_of(config),
             partition,
             metrics: PartitionMetrics::new(&self.metrics, partition),

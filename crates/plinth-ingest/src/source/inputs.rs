@@ -3,6 +3,10 @@
 use std::collections::HashSet;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plinth_io::objects::{self, is_url};
+use plinth_io::{Object, Objects};
 
 use crate::error::{IngestError, Result};
 use crate::format;
@@ -26,7 +30,7 @@ pub fn expand<P: AsRef<Path>>(inputs: &[P]) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// As [`expand`].
 pub fn expand_as<P: AsRef<Path>>(inputs: &[P], told: Option<FileFormat>) -> Result<Vec<PathBuf>> {
-    Ok(find(inputs, told)?.into_iter().map(|file| file.path).collect())
+    Ok(find(inputs, told, None)?.into_iter().map(|file| file.path).collect())
 }
 
 /// A file, and the folder that was named: that of a pattern is the one before its first wildcard.
@@ -34,6 +38,8 @@ pub fn expand_as<P: AsRef<Path>>(inputs: &[P], told: Option<FileFormat>) -> Resu
 pub(super) struct Found {
     pub(super) path: PathBuf,
     root: PathBuf,
+    /// As its store told of it, if it is an object.
+    pub(super) object: Option<Object>,
 }
 
 impl Found {
@@ -48,27 +54,68 @@ impl Found {
 ///
 /// # Errors
 /// As [`expand`].
-pub(super) fn find<P: AsRef<Path>>(inputs: &[P], told: Option<FileFormat>) -> Result<Vec<Found>> {
+pub(super) fn find<P: AsRef<Path>>(
+    inputs: &[P],
+    told: Option<FileFormat>,
+    stores: Option<&Arc<dyn Objects>>,
+) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     for input in inputs {
         let (mut files, input) = (Vec::new(), input.as_ref());
+        if is_url(input) {
+            found.extend(find_objects(input, told, stores)?);
+            continue;
+        }
         expand_one(input, told, &mut files)?;
         let root: PathBuf = match input.is_dir() {
             true => input.to_path_buf(),
             false if input.exists() => input.parent().map(Path::to_path_buf).unwrap_or_default(),
             false => input.components().take_while(|part| !is_pattern(part.as_ref())).collect(),
         };
-        found.extend(files.into_iter().map(|path| Found { path, root: root.clone() }));
+        found.extend(files.into_iter().map(|path| Found { path, root: root.clone(), object: None }));
     }
     let mut seen = HashSet::new();
     let mut unique = Vec::with_capacity(found.len());
     for file in found {
-        let identity = file.path.canonicalize().map_err(|e| IngestError::os(&file.path, "open", e))?;
+        let identity = match &file.object {
+            Some(_) => file.path.clone(),
+            None => file.path.canonicalize().map_err(|e| IngestError::os(&file.path, "open", e))?,
+        };
         if seen.insert(identity) {
             unique.push(file);
         }
     }
     Ok(unique)
+}
+
+/// The objects of a URL.
+fn find_objects(input: &Path, told: Option<FileFormat>, stores: Option<&Arc<dyn Objects>>) -> Result<Vec<Found>> {
+    let url = input.to_str().unwrap_or_default();
+    let objects = objects::given(stores, input)?.find(url)?;
+    let several = url.ends_with('/') || objects::is_pattern(url);
+    let root: String = match several {
+        true => url.split_inclusive('/').take_while(|part| !objects::is_pattern(part) && part.ends_with('/')).collect(),
+        false => url.rsplit_once('/').map_or(url, |(folder, _)| folder).to_owned(),
+    };
+    let mut found = Vec::new();
+    for object in objects {
+        let path = PathBuf::from(&object.url);
+        // Of a folder only what can be read is asked for.
+        if !url.ends_with('/') {
+            check_extension(&path, told)?;
+        } else if !is_importable(&path, told) {
+            continue;
+        }
+        found.push(Found { path, root: PathBuf::from(&root), object: Some(object) });
+    }
+    if found.is_empty() {
+        let url = url.to_owned();
+        return Err(match objects::is_pattern(&url) {
+            true => IngestError::NoMatch { pattern: url },
+            false => IngestError::NothingIn { directory: url },
+        });
+    }
+    Ok(found)
 }
 
 fn expand_one(input: &Path, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {

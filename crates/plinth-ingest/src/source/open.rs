@@ -4,7 +4,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::inputs::{STDIN, find};
+use plinth_io::Io;
+
+use super::inputs::{Found, STDIN, find};
 use super::partitions::Partitions;
 use crate::batch_source::BatchSource;
 use crate::error::{IngestError, Result};
@@ -40,9 +42,9 @@ pub fn open_with<P: AsRef<Path>>(
         }
         return open_stream(stdin, options);
     }
-    let found = find(inputs, options.format)?;
+    let found = find(inputs, options.format, options.objects.as_ref())?;
     let partitions = if options.hive { Partitions::of(&found)? } else { None };
-    let files: Vec<PathBuf> = found.into_iter().map(|file| file.path).collect();
+    let files: Vec<PathBuf> = found.iter().map(|file| file.path.clone()).collect();
     if let Rejects::Collect { to, .. } = &options.rejects
         && let Ok(rejects) = to.canonicalize()
         && files.iter().any(|file| file.canonicalize().is_ok_and(|file| file == rejects))
@@ -52,19 +54,28 @@ pub fn open_with<P: AsRef<Path>>(
     }
     let format = one_format(&files, options.format)?;
     match partitions {
-        None => open_files(files, format, options),
+        None => open_files(found, format, options),
         Some(partitions) => {
-            let inner = open_files(files, format, &partitions.options_of_files(options))?;
+            let inner = open_files(found, format, &partitions.options_of_files(options))?;
             partitions.joined(inner, options.schema.as_ref(), options.ignore_extra)
         }
     }
 }
 
-fn open_files(files: Vec<PathBuf>, format: FileFormat, options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
+fn open_files(files: Vec<Found>, format: FileFormat, options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
+    let far = |file: &Found| Some((file.object.clone()?, Arc::clone(options.objects.as_ref()?)));
     if format == FileFormat::Parquet {
-        return open_parquet(files.into_iter().map(ParquetFile::new).collect(), options);
+        let file = |file: Found| match far(&file) {
+            Some((object, stores)) => Ok(ParquetFile::object(file.path, stores.open(&object, Io::shared())?)),
+            None => Ok(ParquetFile::new(file.path)),
+        };
+        return open_parquet(files.into_iter().map(file).collect::<Result<_>>()?, options);
     }
-    open_text(files.into_iter().map(|file| Arc::new(Input::file(file))).collect(), format, options)
+    let input = |file: Found| match far(&file) {
+        Some((object, stores)) => Arc::new(Input::object(object, stores)),
+        None => Arc::new(Input::file(file.path)),
+    };
+    open_text(files.into_iter().map(input).collect(), format, options)
 }
 
 /// The format that all files have.

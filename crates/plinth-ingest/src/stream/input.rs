@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use plinth_core::sync::lock;
-use plinth_io::Spool;
+use plinth_io::{Object, Objects, Spool};
 use plinth_profile::{Stage, scope};
 
 use crate::error::{IngestError, Result};
@@ -26,6 +26,8 @@ pub(crate) struct Input {
 
 enum From {
     Path,
+    /// In an object store.
+    Object(Object, Arc<dyn Objects>),
     Spooled(Arc<Spooled>),
     /// Can be opened once.
     Stream(Mutex<Option<Box<dyn Read + Send>>>),
@@ -44,6 +46,13 @@ impl Input {
     pub(crate) fn file(path: PathBuf) -> Self {
         let compression = of_name(&path).1;
         Self { path, compression, from: From::Path }
+    }
+
+    /// An object that a store told of.
+    pub(crate) fn object(object: Object, stores: Arc<dyn Objects>) -> Self {
+        let path = PathBuf::from(&object.url);
+        let compression = of_name(&path).1;
+        Self { path, compression, from: From::Object(object, stores) }
     }
 
     /// A stream that is read as it comes; `head` was read from it already.
@@ -73,6 +82,7 @@ impl Input {
     pub(crate) fn bytes(&self) -> Option<u64> {
         match &self.from {
             From::Path => std::fs::metadata(&self.path).ok().map(|m| m.len()),
+            From::Object(object, _) => Some(object.identity.len),
             From::Spooled(spooled) => Some(spooled.len),
             From::Stream(_) => None,
         }
@@ -89,6 +99,7 @@ impl Input {
                 }
                 Box::new(file)
             }
+            From::Object(object, stores) => stores.stream(object)?,
             From::Spooled(spooled) => Box::new(spooled.reader()),
             From::Stream(stream) => {
                 let taken = lock(stream).take();

@@ -1,0 +1,290 @@
+//! Object stores from outside: what commands read, what they say, and what they keep to themselves.
+
+use std::time::Duration;
+
+use plinth_objects::server::{Fault, Server};
+
+use crate::common::{Dir, Run, command, people, plinth, write_parquet};
+
+/// A store with the same rows in each format.
+struct Store {
+    dir: Dir,
+    server: Server,
+}
+
+impl Store {
+    fn new() -> Self {
+        let (dir, server) = (Dir::new(), Server::start().unwrap());
+        // Without lists, which CSV can't hold.
+        write_parquet(&dir.path("people.parquet"), &people(2_000).project(&[0, 1, 2, 3, 4]).unwrap(), 500);
+        for (to, more) in [("people.plinth", &[][..]), ("people.csv", &[]), ("people.ndjson", &[])] {
+            let verb = if to.ends_with("plinth") { "import" } else { "export" };
+            plinth(&dir, &[&[verb, "people.parquet", "--to", to, "-q"], more].concat()).ok();
+        }
+        for name in ["people.parquet", "people.plinth", "people.csv", "people.ndjson"] {
+            let bytes = std::fs::read(dir.path(name)).unwrap();
+            server.put(&format!("b/{name}"), &bytes);
+            for part in 0..3 {
+                let (_, extension) = name.split_once('.').unwrap();
+                server.put(&format!("b/{extension}/part-{part}.{extension}"), &bytes);
+            }
+        }
+        server.require("key-of-test");
+        Self { dir, server }
+    }
+
+    /// Runs the program with credentials in its environment.
+    fn run(&self, args: &[&str]) -> Run {
+        let mut command = command(&self.dir, args);
+        for (name, value) in [
+            ("AWS_ACCESS_KEY_ID", "key-of-test"),
+            ("AWS_SECRET_ACCESS_KEY", "hush-of-test"),
+            ("AWS_REGION", "eu-test-1"),
+            ("PLINTH_OBJECT_CACHE", "cache"),
+        ] {
+            command.env(name, value);
+        }
+        command.env("AWS_ENDPOINT_URL", self.server.endpoint()).output().unwrap().into()
+    }
+
+    fn sql(&self, statement: &str) -> Run {
+        self.run(&["sql", "--format", "csv", "-c", statement])
+    }
+}
+
+const QUESTIONS: [&str; 6] = [
+    "SELECT count(*) AS n, sum(amount) AS s, min(day) AS d FROM {}",
+    "SELECT city, count(*) AS n FROM {} WHERE id < 1700 GROUP BY city ORDER BY n DESC, city",
+    "SELECT id, city, score FROM {} WHERE city = 'Oslo' AND score > 50 ORDER BY id LIMIT 9",
+    "SELECT id FROM {} ORDER BY amount DESC, id LIMIT 5",
+    "SELECT a.id FROM {} a JOIN {} b ON a.id = b.id + 1999",
+    "SELECT * FROM {} WHERE id IN (3, 1999) ORDER BY id",
+];
+
+#[test]
+fn each_format_answers_as_its_local_file_does() {
+    let store = Store::new();
+    for question in QUESTIONS {
+        for format in ["plinth", "parquet", "csv", "ndjson"] {
+            let local = store.sql(&question.replace("{}", &format!("'people.{format}'"))).ok().stdout;
+            let far = store.sql(&question.replace("{}", &format!("'s3://b/people.{format}'"))).ok().stdout;
+            assert_eq!(far, local, "{format}: {question}");
+        }
+    }
+    // Several: by a folder, with and without its last letter, and by a pattern.
+    for format in ["plinth", "parquet", "csv", "ndjson"] {
+        for url in
+            [format!("s3://b/{format}/"), format!("s3://b/{format}"), format!("s3://b/{format}/part-[01].{format}")]
+        {
+            let found = store.sql(&format!("SELECT count(*) AS n, count(DISTINCT id) AS d FROM '{url}'")).ok().stdout;
+            let rows = if url.contains('[') { 4_000 } else { 6_000 };
+            assert_eq!(found, format!("n,d\n{rows},2000\n"), "{url}");
+        }
+    }
+    let read = store.sql("SELECT sum(id) AS s FROM read_csv('s3://b/csv/*.csv')").ok().stdout;
+    assert_eq!(read, "s\n5997000\n");
+    let read = store.sql("SELECT sum(id) AS s FROM read_json(['s3://b/people.ndjson'])").ok().stdout;
+    assert_eq!(read, "s\n1999000\n");
+}
+
+#[test]
+fn commands_take_urls() {
+    let store = Store::new();
+    for (from, to) in [
+        ("people.parquet", "a.plinth"),
+        ("people.csv", "b.plinth"),
+        ("people.ndjson", "c.plinth"),
+        ("parquet/", "d.plinth"),
+    ] {
+        store.run(&["import", &format!("s3://b/{from}"), "--to", to, "-q"]).ok();
+        let count = store.sql(&format!("SELECT count(*) AS n FROM '{to}'")).ok().stdout;
+        assert_eq!(count, if from.ends_with('/') { "n\n6000\n" } else { "n\n2000\n" }, "{from}");
+    }
+    store.run(&["export", "s3://b/plinth/", "--to", "e.csv", "-q"]).ok();
+    assert_eq!(std::fs::read_to_string(store.dir.path("e.csv")).unwrap().lines().count(), 6_001);
+    let inspected = store.run(&["inspect", "s3://b/people.plinth"]).ok().stdout;
+    assert!(inspected.contains("2,000") && inspected.contains("city"), "{inspected}");
+    let verified = store.run(&["verify", "s3://b/people.plinth", "s3://b/plinth/*.plinth"]).ok().stdout;
+    assert_eq!(verified.lines().filter(|line| line.contains(": ok")).count(), 4, "{verified}");
+    store.run(&["lookup", "s3://b/people.plinth", "city", "--equals", "Oslo", "--count"]).ok();
+
+    // A flipped byte is found where it lies.
+    let mut damaged = store.server.get("b/people.plinth").unwrap();
+    let middle = damaged.len() / 3;
+    damaged[middle] ^= 1;
+    store.server.put("b/people.plinth", &damaged);
+    let verified = store.run(&["verify", "s3://b/people.plinth"]);
+    assert!(verified.code != Some(0) && verified.stderr.contains("s3://b/people.plinth"), "{}", verified.stderr);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_name() {
+    let store = Store::new();
+    for (statement, expected) in [
+        ("FROM 's3://b/none.plinth'", "s3://b/none.plinth: cannot open: there is no such object"),
+        ("FROM 's3://b/none.csv'", "s3://b/none.csv"),
+        ("FROM 's3://b/none.parquet'", "none.parquet"),
+        ("FROM 's3://b/none/'", "s3://b/none/: no object matches"),
+        ("FROM 's3://b/*.plinth_'", "no object matches"),
+        ("FROM 's3://b/people.*'", "a table is of one format"),
+        ("FROM 's3://'", "names no bucket"),
+        ("FROM 'ftp://b/x.csv'", "unknown scheme"),
+        ("COPY (SELECT 1 AS a) TO 's3://b/people.plinth'", "s3://b/people.plinth: already exists"),
+        ("COPY (SELECT 1 AS a) TO 's3://b/folder/' STORED AS PLINTH", "can't be added to a folder of an object store"),
+        ("SELECT * FROM 'https://127.0.0.1/x.csv?token=hush'", "query"),
+    ] {
+        let run = store.sql(statement);
+        assert!(run.code == Some(1) && run.stderr.contains(expected), "{statement}: {}", run.stderr);
+        assert!(!run.stderr.contains("hush"), "{}", run.stderr);
+    }
+    // Without credentials.
+    let run: Run = command(&store.dir, &["sql", "-c", "FROM 's3://b/people.plinth'"])
+        .env("AWS_ENDPOINT_URL", store.server.endpoint())
+        .env("HOME", store.dir.path("home"))
+        .output()
+        .unwrap()
+        .into();
+    assert!(run.stderr.contains("s3://b/people.plinth") && run.stderr.contains("credentials"), "{}", run.stderr);
+    // A store that is busy for a while, and one that breaks off.
+    for fault in [Fault::Busy, Fault::Reset, Fault::Cut(100)] {
+        (0..2).for_each(|_| store.server.fail("GET", fault));
+        let found = store.sql("SELECT count(*) AS n, sum(score) AS s FROM 's3://b/people.plinth'").ok().stdout;
+        assert!(found.starts_with("n,s\n2000,"), "{found}");
+        store.server.heal();
+    }
+}
+
+#[test]
+fn copy_makes_objects_whole_or_not_at_all() {
+    let store = Store::new();
+    for format in ["plinth", "parquet", "csv", "ndjson"] {
+        let stored = if format == "ndjson" { " STORED AS JSON" } else { "" };
+        let to = format!("s3://b/made/new.{format}");
+        store.sql(&format!("COPY (SELECT id, city FROM 'people.plinth') TO '{to}'{stored}")).ok();
+        let count = store.sql(&format!("SELECT count(*) AS n, sum(id) AS s, count(city) AS c FROM '{to}'")).ok().stdout;
+        assert_eq!(
+            count,
+            store.sql("SELECT count(*) AS n, sum(id) AS s, count(city) AS c FROM 'people.plinth'").ok().stdout
+        );
+    }
+    // One that can't be sent leaves nothing, there and here.
+    (0..1000).for_each(|_| store.server.fail("PUT", Fault::Forbidden));
+    let run = store.sql("COPY (SELECT 1 AS a) TO 's3://b/made/never.plinth'");
+    assert!(run.code == Some(1) && run.stderr.contains("s3://b/made/never.plinth: cannot write"), "{}", run.stderr);
+    store.server.heal();
+    assert!(store.server.get("b/made/never.plinth").is_none());
+    assert_eq!(store.server.uploads(), 0);
+    // A query that fails in its middle sends nothing.
+    let run = store.sql("COPY (SELECT 1 / (id - 1500) AS x FROM 'people.plinth') TO 's3://b/made/never.plinth'");
+    assert_ne!(run.code, Some(0));
+    assert!(store.server.get("b/made/never.plinth").is_none());
+    // The other commands write files of this machine.
+    for args in [
+        &["import", "people.csv", "--to", "s3://b/x.plinth"][..],
+        &["export", "people.plinth", "--to", "s3://b/x.csv"],
+        &["sql", "--db", "s3://b/db", "-c", "SELECT 1"],
+        &["compact", "s3://b/plinth"],
+        &["sql", "-o", "s3://b/x.csv", "-c", "SELECT 1"],
+    ] {
+        let run = store.run(args);
+        assert!(run.code != Some(0) && run.stderr.contains("name a path of this machine"), "{args:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn an_object_that_is_replaced_between_statements_is_read_anew() {
+    let store = Store::new();
+    let other = people(10);
+    write_parquet(&store.dir.path("other.parquet"), &other, 500);
+    plinth(&store.dir, &["import", "other.parquet", "--to", "other.plinth", "-q"]).ok();
+    let count = "SELECT count(*) AS n FROM 's3://b/people.plinth'";
+    assert_eq!(store.sql(&format!("{count}; {count}")).ok().stdout, "n\n2000\nn\n2000\n");
+    let bytes = std::fs::read(store.dir.path("other.plinth")).unwrap();
+    store.server.put("b/people.plinth", &bytes);
+    // What was kept on the drive is of other bytes.
+    assert_eq!(store.sql(count).ok().stdout, "n\n10\n");
+}
+
+#[test]
+fn statements_after_the_second_come_from_the_drive() {
+    let store = Store::new();
+    let question = "SELECT city, sum(score) AS s FROM 's3://b/people.plinth' GROUP BY city ORDER BY city";
+    let first = store.sql(question).ok().stdout;
+    assert_eq!(store.sql(question).ok().stdout, first);
+    store.server.asked();
+    assert_eq!(store.sql(question).ok().stdout, first);
+    let asked = store.server.asked();
+    let gets = asked.iter().filter(|asked| asked.method == "GET").count();
+    assert_eq!(gets, 0, "{asked:?}");
+    assert_eq!(asked.len(), 1);
+}
+
+#[test]
+fn secrets_are_kept_to_themselves() {
+    let store = Store::new();
+    let endpoint = store.server.endpoint();
+    let create = format!(
+        "CREATE SECRET mine (TYPE s3, KEY_ID 'key-of-test', SECRET 'hush-hush', REGION 'eu-test-1', ENDPOINT '{endpoint}', SCOPE 's3://b')"
+    );
+    let shell = |statements: &[&str]| -> Run {
+        let all = statements.join(";\n");
+        command(&store.dir, &["sql", "--format", "csv", "--profile=html", "--profile-to", "profile.html", "-c", &all])
+            .env("PLINTH_OBJECT_CACHE", "off")
+            .env("HOME", store.dir.path("home"))
+            .env("RUST_LOG", "trace")
+            .output()
+            .unwrap()
+            .into()
+    };
+    let run = shell(&[
+        &create,
+        "SELECT count(*) AS n FROM 's3://b/people.plinth'",
+        "SHOW SECRETS",
+        "EXPLAIN ANALYZE SELECT id FROM 's3://b/people.parquet'",
+    ]);
+    let all = format!("{}{}", run.stdout, run.stderr);
+    assert!(!all.contains("hush-hush"), "{all}");
+    assert_eq!(run.code, Some(0), "{all}");
+    assert!(all.contains("2000") && all.contains("mine,s3,s3://b,"), "{all}");
+    for statement in [
+        format!("EXPLAIN {create}"),
+        format!("PREPARE p AS {create}"),
+        create.replace("REGION", "NOSUCH"),
+        create.replace("SCOPE 's3://b'", "SCOPE 's3://b/deep'"),
+        create.replace("SECRET 'hush-hush'", "SECRET 'hush-hush' 'more'"),
+        create.replace("TYPE s3", "TYPE nosuch"),
+        create.replace("CREATE SECRET", "CREATE PERSISTENT SECRET"),
+        create.replace(')', ""),
+        format!("{create}; {create}"),
+        create.replace("KEY_ID 'key-of-test'", "KEY_ID 'wrong'") + "; SELECT * FROM 's3://b/people.plinth'",
+    ] {
+        let run = shell(&[&statement]);
+        assert_ne!(run.code, Some(0), "{statement}");
+        let all = format!("{}{}", run.stdout, run.stderr);
+        assert!(!all.contains("hush-hush"), "{all}");
+    }
+    for name in store.dir.entries() {
+        let path = store.dir.path(&name);
+        if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(!bytes.windows(9).any(|window| window == b"hush-hush"), "{name}");
+        }
+    }
+    let run = shell(&[
+        &create,
+        "DROP SECRET mine",
+        "DROP SECRET IF EXISTS mine",
+        "SELECT count(*) FROM 's3://b/people.plinth'",
+    ]);
+    assert_ne!(run.code, Some(0));
+}
+
+#[test]
+fn a_slow_store_can_be_interrupted_and_waits_do_not_add_up() {
+    let store = Store::new();
+    store.server.latency(Duration::from_millis(50));
+    store.sql("SELECT sum(score) AS s FROM 's3://b/people.plinth'").ok();
+    let asked = store.server.asked();
+    // One for its identity, one for its end, and few for its blocks.
+    assert!(asked.len() <= 6, "{asked:?}");
+}

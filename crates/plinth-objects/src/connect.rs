@@ -1,0 +1,246 @@
+//! From a URL, a secret and the environment to the client of a store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, resolve_bucket_region};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::http::HttpBuilder;
+use object_store::{BackoffConfig, ClientOptions, HeaderMap, HeaderValue, ObjectStore, RetryConfig};
+use plinth_io::Result;
+
+use crate::counters::{Counters, Counting};
+use crate::error::{failed, refused};
+use crate::pace::Limits;
+use crate::profiles::Profile;
+use crate::secrets::Secret;
+use crate::url::{ObjectUrl, Scheme};
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// What a store is reached with.
+pub(crate) struct Way<'a> {
+    pub(crate) url: &'a ObjectUrl,
+    pub(crate) secret: Option<&'a Secret>,
+    pub(crate) limits: Limits,
+    pub(crate) counters: &'a Arc<Counters>,
+}
+
+impl Way<'_> {
+    /// The store's client.
+    ///
+    /// # Errors
+    /// If credentials are incomplete, or the region of a bucket can't be found out.
+    pub(crate) async fn connect(&self) -> Result<Arc<dyn ObjectStore>> {
+        match self.url.scheme {
+            Scheme::S3 => self.s3().await,
+            Scheme::Gcs => self.gcs(),
+            Scheme::Azure => self.azure(),
+            Scheme::Http => self.http(),
+        }
+    }
+
+    fn failed(&self, error: &object_store::Error) -> plinth_io::IoError {
+        failed(&self.url.base, "reach", error)
+    }
+
+    fn setting(&self, name: &str) -> Option<&str> {
+        self.secret.and_then(|secret| secret.get(name))
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.secret.is_some_and(|secret| secret.is(name))
+    }
+
+    /// Requests have no limit of their own: what waits for them has (see `fetch.rs`).
+    fn client(&self, plain: bool) -> ClientOptions {
+        ClientOptions::new().with_timeout_disabled().with_connect_timeout(CONNECT).with_allow_http(plain)
+    }
+
+    fn retry(&self) -> RetryConfig {
+        let backoff = BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(5),
+            ..BackoffConfig::default()
+        };
+        RetryConfig { backoff, max_retries: self.limits.tries, retry_timeout: self.limits.deadline }
+    }
+
+    fn counting(&self) -> Counting {
+        Counting(Arc::clone(self.counters))
+    }
+
+    async fn s3(&self) -> Result<Arc<dyn ObjectStore>> {
+        use AmazonS3ConfigKey::{
+            AccessKeyId, DefaultRegion, Endpoint, Region, S3Endpoint, SecretAccessKey, SkipSignature, Token,
+        };
+        let own = self.setting("key_id").is_some() || self.is("anonymous");
+        // A secret with keys stands for itself; without, it adds to what the environment says.
+        let mut builder = if own { AmazonS3Builder::new() } else { AmazonS3Builder::from_env() };
+        for (name, key) in [
+            ("key_id", AccessKeyId),
+            ("secret", SecretAccessKey),
+            ("session_token", Token),
+            ("region", Region),
+            ("requester_pays", AmazonS3ConfigKey::RequestPayer),
+            ("anonymous", SkipSignature),
+        ] {
+            if let Some(value) = self.setting(name) {
+                builder = builder.with_config(key, value);
+            }
+        }
+        if own && !self.is("anonymous") && self.setting("secret").is_none() {
+            return Err(refused(&self.url.base, "its secret has a KEY_ID and no SECRET".to_owned()));
+        }
+        if let Some(endpoint) = self.setting("endpoint") {
+            let plain = self.setting("use_ssl") == Some("false");
+            let endpoint = match endpoint.contains("://") {
+                true => endpoint.to_owned(),
+                false => format!("{}://{endpoint}", if plain { "http" } else { "https" }),
+            };
+            builder = builder.with_endpoint(endpoint);
+        }
+        if builder.get_config_value(&AccessKeyId).is_none() && !own {
+            builder = self.of_profile(builder)?;
+        }
+        let has = |builder: &AmazonS3Builder, key| builder.get_config_value(&key).is_some();
+        let endpoint = builder.get_config_value(&S3Endpoint).or_else(|| builder.get_config_value(&Endpoint));
+        if endpoint.is_none() && !has(&builder, Region) && !has(&builder, DefaultRegion) {
+            let region = resolve_bucket_region(&self.url.host, &self.client(false)).await;
+            builder = builder.with_region(region.map_err(|e| self.failed(&e))?);
+        }
+        let plain = endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
+        if self.setting("url_style") == Some("vhost") || (endpoint.is_none() && !self.url.host.contains('.')) {
+            builder = builder.with_virtual_hosted_style_request(true);
+        }
+        let store = builder
+            .with_bucket_name(&self.url.host)
+            .with_client_options(self.client(plain))
+            .with_retry(self.retry())
+            .with_http_connector(self.counting())
+            .build();
+        Ok(Arc::new(store.map_err(|e| self.failed(&e))?))
+    }
+
+    /// Without keys in the environment: those of the files, a role of the machine, or none at all.
+    fn of_profile(&self, mut builder: AmazonS3Builder) -> Result<AmazonS3Builder> {
+        let profile = Profile::load(&self.url.base, self.setting("profile"))?;
+        for (name, key) in [
+            ("aws_access_key_id", AmazonS3ConfigKey::AccessKeyId),
+            ("aws_secret_access_key", AmazonS3ConfigKey::SecretAccessKey),
+            ("aws_session_token", AmazonS3ConfigKey::Token),
+            ("region", AmazonS3ConfigKey::Region),
+            ("endpoint_url", AmazonS3ConfigKey::Endpoint),
+        ] {
+            if let Some(value) = profile.get(name)
+                && builder.get_config_value(&key).is_none()
+            {
+                builder = builder.with_config(key, value);
+            }
+        }
+        let roles = [
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        ];
+        let role = roles.iter().any(|name| std::env::var_os(name).is_some()) || is_ec2();
+        if profile.get("aws_access_key_id").is_none() && !role {
+            builder = builder.with_skip_signature(true);
+        }
+        Ok(builder)
+    }
+
+    fn gcs(&self) -> Result<Arc<dyn ObjectStore>> {
+        let mut builder = GoogleCloudStorageBuilder::from_env();
+        for (name, key) in [
+            ("service_account_key", GoogleConfigKey::ServiceAccountKey),
+            ("service_account_path", GoogleConfigKey::ServiceAccount),
+            ("endpoint", GoogleConfigKey::BaseUrl),
+            ("anonymous", GoogleConfigKey::SkipSignature),
+        ] {
+            if let Some(value) = self.setting(name) {
+                builder = builder.with_config(key, value);
+            }
+        }
+        let known = [
+            GoogleConfigKey::ServiceAccountKey,
+            GoogleConfigKey::ServiceAccount,
+            GoogleConfigKey::ApplicationCredentials,
+        ];
+        if known.iter().all(|key| builder.get_config_value(key).is_none()) && !has_google_login() {
+            builder = builder.with_skip_signature(true);
+        }
+        let plain = builder.get_config_value(&GoogleConfigKey::BaseUrl).is_some_and(|url| url.starts_with("http://"));
+        let store = builder
+            .with_bucket_name(&self.url.host)
+            .with_client_options(self.client(plain))
+            .with_retry(self.retry())
+            .with_http_connector(self.counting())
+            .build();
+        Ok(Arc::new(store.map_err(|e| self.failed(&e))?))
+    }
+
+    fn azure(&self) -> Result<Arc<dyn ObjectStore>> {
+        let mut builder = MicrosoftAzureBuilder::from_env().with_url(&self.url.base);
+        for (name, key) in [
+            ("account_name", AzureConfigKey::AccountName),
+            ("account_key", AzureConfigKey::AccessKey),
+            ("sas_token", AzureConfigKey::SasKey),
+            ("client_id", AzureConfigKey::ClientId),
+            ("client_secret", AzureConfigKey::ClientSecret),
+            ("tenant_id", AzureConfigKey::AuthorityId),
+            ("endpoint", AzureConfigKey::Endpoint),
+            ("use_emulator", AzureConfigKey::UseEmulator),
+            ("anonymous", AzureConfigKey::SkipSignature),
+        ] {
+            if let Some(value) = self.setting(name) {
+                builder = builder.with_config(key, value);
+            }
+        }
+        let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint);
+        let plain = self.is("use_emulator") || endpoint.is_some_and(|url| url.starts_with("http://"));
+        let store = builder
+            .with_client_options(self.client(plain))
+            .with_retry(self.retry())
+            .with_http_connector(self.counting())
+            .build();
+        Ok(Arc::new(store.map_err(|e| self.failed(&e))?))
+    }
+
+    fn http(&self) -> Result<Arc<dyn ObjectStore>> {
+        let mut client = self.client(true);
+        if let Some(token) = self.setting("bearer_token") {
+            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+                .map_err(|_| refused(&self.url.base, "the bearer_token of its secret can't be one".to_owned()))?;
+            value.set_sensitive(true);
+            let mut headers = HeaderMap::new();
+            headers.insert("authorization", value);
+            client = client.with_default_headers(headers);
+        }
+        let store = HttpBuilder::new()
+            .with_url(&self.url.base)
+            .with_client_options(client)
+            .with_retry(self.retry())
+            .with_http_connector(self.counting())
+            .build();
+        Ok(Arc::new(store.map_err(|e| self.failed(&e))?))
+    }
+}
+
+/// Whether the machine may ask Amazon's service for its role: elsewhere that would wait for an address that is not there.
+fn is_ec2() -> bool {
+    ["/sys/class/dmi/id/sys_vendor", "/sys/hypervisor/uuid"].iter().any(|file| {
+        std::fs::read_to_string(file).is_ok_and(|text| text.contains("Amazon EC2") || text.starts_with("ec2"))
+    })
+}
+
+/// Whether `gcloud` has left credentials, or the machine is Google's.
+fn has_google_login() -> bool {
+    let home = std::env::var_os("HOME").map(std::path::PathBuf::from);
+    let left = home.is_some_and(|home| home.join(".config/gcloud/application_default_credentials.json").is_file());
+    let vendor = std::fs::read_to_string("/sys/class/dmi/id/sys_vendor");
+    left || std::env::var_os("GOOGLE_APPLICATION_CREDENTIALS").is_some()
+        || vendor.is_ok_and(|text| text.contains("Google"))
+}

@@ -1,0 +1,167 @@
+//! An object as a file that is read at positions.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use arrow_buffer::{Buffer, MutableBuffer};
+use object_store::path::Path as Location;
+use plinth_io::{BackingStore, Io, IoError, Object, Priority, Reading, Request, Reservation, Result, Source};
+
+use crate::connected::Connected;
+use crate::drive::ObjectKey;
+use crate::fetch::{self, Part};
+use crate::runtime::runtime;
+use crate::target::Target;
+
+/// Buffers keep the file's alignment modulo this.
+const ALIGNMENT: u64 = 64;
+
+/// The end of an object, where its metadata is, is read in one request of so many bytes: a part of the object, within limits.
+const END_PART: u64 = 64;
+const END_BYTES: Range<u64> = 65_536..1_048_576;
+
+/// An object that is being read.
+///
+/// Its blocks go into the memory of reads. Its end stays in memory as long as the file is open, where the budget allows it.
+pub struct ObjectFile {
+    target: Arc<Target>,
+    io: Io,
+    end: OnceLock<End>,
+}
+
+struct End {
+    from: u64,
+    bytes: Buffer,
+    _counted: Reservation,
+}
+
+impl ObjectFile {
+    /// An object of a store, to be read at positions.
+    pub fn new(store: Connected, location: Location, object: &Object, io: &Io) -> Self {
+        let key = ObjectKey::of(object);
+        let target = Target {
+            store,
+            location,
+            name: Arc::from(object.url.as_str()),
+            tag: object.tag.clone(),
+            key,
+            len: object.identity.len,
+        };
+        Self { target: Arc::new(target), io: io.clone(), end: OnceLock::new() }
+    }
+
+    fn check(&self, ranges: &[Range<u64>]) -> Result<()> {
+        let len = self.target.len;
+        match ranges.iter().find(|range| range.start > range.end || range.end > len) {
+            None => Ok(()),
+            Some(range) => Err(IoError::PastEnd {
+                path: self.target.name.to_string(),
+                offset: range.start,
+                wanted: range.end.saturating_sub(range.start),
+                len,
+            }),
+        }
+    }
+
+    /// Bytes of the object's end, if they are in memory.
+    fn kept(&self, range: &Range<u64>) -> Option<Buffer> {
+        let end = self.end.get()?;
+        let start = usize::try_from(range.start.checked_sub(end.from)?).ok()?;
+        Some(end.bytes.slice_with_length(start, usize::try_from(range.end - range.start).ok()?))
+    }
+
+    /// Reads more of the object's end than was asked for, as what comes before it is wanted next.
+    fn read_end(&self, wanted: &Range<u64>) -> Result<()> {
+        let len = self.target.len;
+        let bytes = (len / END_PART).clamp(END_BYTES.start, END_BYTES.end).max(wanted.end - wanted.start).min(len);
+        let Ok(counted) = self.io.budget().reserve("ends of objects", bytes) else { return Ok(()) };
+        let (from, range) = (len - bytes, len - bytes..len);
+        let request = Request { ranges: std::slice::from_ref(&range), priority: Priority::Now, query_bytes: 0 };
+        let Some(reading) = self.begin(&request)? else { return Ok(()) };
+        let read = reading.wait()?.pop().unwrap_or_default();
+        drop(self.end.set(End { from, bytes: copied(&read, from), _counted: counted }));
+        Ok(())
+    }
+
+    fn begin(&self, request: &Request<'_>) -> Result<Option<Reading>> {
+        let (reading, replies) = Reading::new(request.ranges.len());
+        let mut parts = Vec::with_capacity(request.ranges.len());
+        for (range, reply) in request.ranges.iter().zip(replies) {
+            if range.is_empty() {
+                reply.send(Ok(Buffer::default()));
+                continue;
+            }
+            if let Some(bytes) = self.kept(range) {
+                reply.send(Ok(bytes));
+                continue;
+            }
+            let (lead, len) = (lead(range.start), usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
+            let memory = self.io.memory(lead.saturating_add(len), request.priority);
+            let memory = memory.map_err(|e| IoError::os(&*self.target.name, format!("read {len} bytes"), e))?;
+            let Some(memory) = memory else { return Ok(None) };
+            parts.push(Part::new(range.clone(), lead, memory, reply));
+        }
+        if !parts.is_empty() {
+            runtime()?.spawn(fetch::all(Arc::clone(&self.target), parts));
+        }
+        Ok(Some(reading.from(BackingStore::Nothing)))
+    }
+}
+
+/// Bytes before a read, so that it is aligned in memory as in the file.
+fn lead(offset: u64) -> usize {
+    usize::try_from(offset % ALIGNMENT).unwrap_or(0)
+}
+
+/// Bytes in memory of their own: what is kept for long does not belong into the memory of reads.
+fn copied(bytes: &Buffer, offset: u64) -> Buffer {
+    let lead = lead(offset);
+    let mut copy = MutableBuffer::from_len_zeroed(lead);
+    copy.extend_from_slice(bytes);
+    Buffer::from(copy).slice(lead)
+}
+
+impl Source for ObjectFile {
+    fn name(&self) -> &str {
+        &self.target.name
+    }
+
+    fn byte_len(&self) -> u64 {
+        self.target.len
+    }
+
+    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Buffer>> {
+        self.check(ranges)?;
+        let at_end = ranges.iter().find(|range| range.end == self.target.len && range.start < range.end);
+        if let (None, Some(wanted)) = (self.end.get(), at_end) {
+            self.read_end(wanted)?;
+        }
+        let request = Request { ranges, priority: Priority::Now, query_bytes: 0 };
+        let reading = self.begin(&request)?.ok_or(IoError::Abandoned)?;
+        let buffers = reading.wait()?;
+        Ok(buffers.iter().zip(ranges).map(|(buffer, range)| copied(buffer, range.start)).collect())
+    }
+
+    fn start(&self, request: &Request<'_>) -> Result<Option<Reading>> {
+        self.check(request.ranges)?;
+        self.begin(request)
+    }
+
+    fn io(&self) -> Option<&Io> {
+        Some(&self.io)
+    }
+
+    fn is_far(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for ObjectFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectFile")
+            .field("name", &self.target.name)
+            .field("len", &self.target.len)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,151 @@
+//! The stores of a session: from a URL to a client, once for each bucket.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use object_store::ObjectStore;
+use plinth_core::sync::lock;
+use plinth_io::{Io, Object, Objects, Result, Source};
+use tokio::sync::Semaphore;
+
+use crate::connect::Way;
+use crate::connected::Connected;
+use crate::counters::{Counters, Traffic};
+use crate::drive::{DriveCache, DriveOptions};
+use crate::error::refused;
+use crate::file::ObjectFile;
+use crate::find;
+use crate::pace::Limits;
+use crate::runtime::wait;
+use crate::secrets::Secrets;
+use crate::stream::ObjectStream;
+use crate::upload;
+use crate::url::ObjectUrl;
+
+/// How objects are read.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectStoresOptions {
+    /// What requests may take.
+    pub limits: Limits,
+    /// Where bytes are kept on the local drive; nowhere without.
+    pub drive: Option<DriveOptions>,
+    /// Whose memory streams take; that of the process without.
+    pub io: Option<Io>,
+}
+
+impl ObjectStoresOptions {
+    /// As a program reads for its user: with a folder for bytes below the user's caches.
+    pub fn of_user() -> Self {
+        Self { drive: DriveOptions::of_user(), ..Self::default() }
+    }
+}
+
+/// The stores of a session.
+#[derive(Debug)]
+pub struct ObjectStores {
+    secrets: Secrets,
+    limits: Limits,
+    counters: Arc<Counters>,
+    drive: Option<Arc<DriveCache>>,
+    io: Io,
+    /// Clients by what stands before the path of a URL, with the version of the secrets that they were made with.
+    open: Mutex<HashMap<String, (u64, Connected)>>,
+}
+
+impl ObjectStores {
+    /// No store yet.
+    pub fn new(options: ObjectStoresOptions) -> Self {
+        Self {
+            secrets: Secrets::default(),
+            limits: options.limits,
+            counters: Arc::default(),
+            drive: options.drive.map(|drive| Arc::new(DriveCache::new(drive))),
+            io: options.io.unwrap_or_else(|| Io::shared().clone()),
+            open: Mutex::default(),
+        }
+    }
+
+    /// What stores are asked with.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// What went to stores and came from them so far.
+    pub fn traffic(&self) -> Traffic {
+        self.counters.now()
+    }
+
+    /// What is kept on the local drive.
+    pub fn drive(&self) -> Option<&Arc<DriveCache>> {
+        self.drive.as_ref()
+    }
+
+    /// The store of a URL. Waits for the network the first time, where the region of a bucket is not known.
+    ///
+    /// # Errors
+    /// If credentials are incomplete, or the store can't be found.
+    pub fn connected(&self, url: &ObjectUrl) -> Result<Connected> {
+        let (secret, version) = self.secrets.of(url);
+        if let Some((known, connected)) = lock(&self.open).get(&url.base)
+            && *known == version
+        {
+            return Ok(connected.clone());
+        }
+        let (url_of_way, counters, limits) = (url.clone(), Arc::clone(&self.counters), self.limits);
+        let client = wait(async move {
+            let way = Way { url: &url_of_way, secret: secret.as_deref(), limits, counters: &counters };
+            way.connect().await
+        })?;
+        let connected = Connected {
+            client,
+            base: Arc::from(url.base.as_str()),
+            pace: Arc::default(),
+            limits: self.limits,
+            gate: Arc::new(Semaphore::new(self.limits.in_flight)),
+            counters: Arc::clone(&self.counters),
+            drive: self.drive.clone(),
+        };
+        lock(&self.open).insert(url.base.clone(), (version, connected.clone()));
+        Ok(connected)
+    }
+
+    /// The store whose client this is, if it is one of these.
+    pub fn of_client(&self, client: &Arc<dyn ObjectStore>) -> Option<Connected> {
+        let open = lock(&self.open);
+        open.values().find(|(_, store)| Arc::ptr_eq(&store.client, client)).map(|(_, store)| store.clone())
+    }
+
+    fn file(&self, object: &Object, io: &Io) -> Result<ObjectFile> {
+        let url = ObjectUrl::parse(&object.url)?;
+        Ok(ObjectFile::new(self.connected(&url)?, url.location()?, object, io))
+    }
+}
+
+impl Objects for ObjectStores {
+    fn find(&self, url: &str) -> Result<Vec<Object>> {
+        let url = ObjectUrl::parse(url)?;
+        let store = self.connected(&url)?;
+        let deadline = self.limits.deadline;
+        wait(async move { find::find(&store, &url, deadline).await })
+    }
+
+    fn open(&self, object: &Object, io: &Io) -> Result<Arc<dyn Source>> {
+        Ok(Arc::new(self.file(object, io)?))
+    }
+
+    fn stream(&self, object: &Object) -> Result<Box<dyn Read + Send>> {
+        Ok(Box::new(ObjectStream::new(self.file(object, &self.io)?)))
+    }
+
+    fn upload(&self, file: &Path, url: &str, replace: bool) -> Result<()> {
+        let parsed = ObjectUrl::parse(url)?;
+        if parsed.is_several() {
+            return Err(refused(url, "this is no name of an object that can be written".to_owned()));
+        }
+        let (store, location) = (self.connected(&parsed)?, parsed.location()?);
+        let (file, url) = (file.to_path_buf(), url.to_owned());
+        wait(async move { upload::upload(&store, &file, &url, &location, replace).await })
+    }
+}
