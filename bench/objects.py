@@ -17,6 +17,7 @@ import io
 import json
 import math
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -125,8 +126,8 @@ def main() -> None:
     print("| question | cold: s, requests, MB | the third time: s, requests, MB | DuckDB: s, requests, MB |\n|---|---|---|---|", flush=True)
     faster, fewer, total = [], [], [0, 0]
     for query in clickbench.queries(given.rows, True, given.only):
-        mine = query.sql.replace("FROM hits", "FROM 's3://bucket/hits.plinth'")
-        theirs = query.dialects["duckdb"].replace("FROM hits", "FROM 's3://bucket/hits.parquet'")
+        mine = re.sub(r"(?i)from hits\b", "FROM 's3://bucket/hits.plinth'", query.sql)
+        theirs = re.sub(r"(?i)from hits\b", "FROM 's3://bucket/hits.parquet'", query.dialects["duckdb"])
         cold = by_plinth(given.plinth, server, mine, "off")
         warm = [by_plinth(given.plinth, server, mine, str(kept)) for _ in range(3)][-1]
         beside = by_duckdb(server, theirs)

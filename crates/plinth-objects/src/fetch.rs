@@ -40,7 +40,7 @@ impl Part {
         Self { range, lead, memory, filled: 0, reply }
     }
 
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX)
     }
 

@@ -2,11 +2,14 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arrow_buffer::{Buffer, MutableBuffer};
 use object_store::path::Path as Location;
-use plinth_io::{BackingStore, Io, IoError, Object, Priority, Reading, Request, Reservation, Result, Source};
+use plinth_core::sync::lock;
+use plinth_io::{BackingStore, Io, IoError, Object, Priority, Reading, Request, Result, Source};
+
+use crate::ahead::{Ahead, Window};
 
 use crate::connected::Connected;
 use crate::drive::ObjectKey;
@@ -27,13 +30,8 @@ const END_BYTES: Range<u64> = 65_536..1_048_576;
 pub struct ObjectFile {
     target: Arc<Target>,
     io: Io,
-    end: OnceLock<End>,
-}
-
-struct End {
-    from: u64,
-    bytes: Buffer,
-    _counted: Reservation,
+    end: OnceLock<Window>,
+    ahead: Mutex<Ahead>,
 }
 
 impl ObjectFile {
@@ -48,7 +46,7 @@ impl ObjectFile {
             key,
             len: object.identity.len,
         };
-        Self { target: Arc::new(target), io: io.clone(), end: OnceLock::new() }
+        Self { target: Arc::new(target), io: io.clone(), end: OnceLock::new(), ahead: Mutex::default() }
     }
 
     fn check(&self, ranges: &[Range<u64>]) -> Result<()> {
@@ -64,24 +62,43 @@ impl ObjectFile {
         }
     }
 
-    /// Bytes of the object's end, if they are in memory.
-    fn kept(&self, range: &Range<u64>) -> Option<Buffer> {
-        let end = self.end.get()?;
-        let start = usize::try_from(range.start.checked_sub(end.from)?).ok()?;
-        Some(end.bytes.slice_with_length(start, usize::try_from(range.end - range.start).ok()?))
-    }
-
     /// Reads more of the object's end than was asked for, as what comes before it is wanted next.
     fn read_end(&self, wanted: &Range<u64>) -> Result<()> {
         let len = self.target.len;
         let bytes = (len / END_PART).clamp(END_BYTES.start, END_BYTES.end).max(wanted.end - wanted.start).min(len);
-        let Ok(counted) = self.io.budget().reserve("ends of objects", bytes) else { return Ok(()) };
-        let (from, range) = (len - bytes, len - bytes..len);
-        let request = Request { ranges: std::slice::from_ref(&range), priority: Priority::Now, query_bytes: 0 };
-        let Some(reading) = self.begin(&request)? else { return Ok(()) };
-        let read = reading.wait()?.pop().unwrap_or_default();
-        drop(self.end.set(End { from, bytes: copied(&read, from), _counted: counted }));
+        if let Some(window) = self.window(&(len - bytes..len))? {
+            drop(self.end.set(window));
+        }
         Ok(())
+    }
+
+    /// Metadata, with what follows it where it followed other metadata.
+    fn read_along(&self, wanted: &Range<u64>) -> Result<Option<Buffer>> {
+        let beyond = {
+            let mut ahead = lock(&self.ahead);
+            if let Some(bytes) = ahead.part(wanted) {
+                return Ok(Some(bytes));
+            }
+            ahead.beyond(wanted, self.target.len)
+        };
+        if beyond == 0 {
+            return Ok(None);
+        }
+        let Some(window) = self.window(&(wanted.start..wanted.end + beyond))? else { return Ok(None) };
+        let bytes = window.part(wanted);
+        lock(&self.ahead).keep(wanted, window);
+        Ok(bytes)
+    }
+
+    /// Reads bytes that are kept. None if there is no memory for them.
+    fn window(&self, range: &Range<u64>) -> Result<Option<Window>> {
+        let Ok(counted) = self.io.budget().reserve("metadata of objects", range.end - range.start) else {
+            return Ok(None);
+        };
+        let request = Request { ranges: std::slice::from_ref(range), priority: Priority::Now, query_bytes: 0 };
+        let Some(reading) = self.begin(&request)? else { return Ok(None) };
+        let read = reading.wait()?.pop().unwrap_or_default();
+        Ok(Some(Window::new(range.start, copied(&read, range.start), counted)))
     }
 
     fn begin(&self, request: &Request<'_>) -> Result<Option<Reading>> {
@@ -92,7 +109,7 @@ impl ObjectFile {
                 reply.send(Ok(Buffer::default()));
                 continue;
             }
-            if let Some(bytes) = self.kept(range) {
+            if let Some(bytes) = self.end.get().and_then(|end| end.part(range)) {
                 reply.send(Ok(bytes));
                 continue;
             }
@@ -136,6 +153,13 @@ impl Source for ObjectFile {
         let at_end = ranges.iter().find(|range| range.end == self.target.len && range.start < range.end);
         if let (None, Some(wanted)) = (self.end.get(), at_end) {
             self.read_end(wanted)?;
+        }
+        if let [wanted] = ranges
+            && !wanted.is_empty()
+            && self.end.get().and_then(|end| end.part(wanted)).is_none()
+            && let Some(bytes) = self.read_along(wanted)?
+        {
+            return Ok(vec![bytes]);
         }
         let request = Request { ranges, priority: Priority::Now, query_bytes: 0 };
         let reading = self.begin(&request)?.ok_or(IoError::Abandoned)?;

@@ -9,6 +9,7 @@
 //! The crate below is `object_store`; its futures run on threads of this crate's own, and callers wait for them as they
 //! wait for a drive.
 
+mod ahead;
 mod connect;
 mod connected;
 mod counters;
