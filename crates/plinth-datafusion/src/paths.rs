@@ -72,7 +72,7 @@ impl PathTables {
 
     fn resolve(&self, name: &str) -> Result<Target> {
         let (url_scheme, path) = match name.split_once("://") {
-            // A store that was registered under a scheme of its own.
+            // A store that was registered with the engine.
             Some((scheme, _)) if !scheme.eq_ignore_ascii_case("file") => {
                 let url = name.split('?').next().unwrap_or(name);
                 if extension(Path::new(url)).as_deref() == Some(EXTENSION) {
@@ -151,9 +151,7 @@ impl PathTables {
     }
 
     /// A table of a URL.
-    async fn open_url(&self, url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let objects = plinth_io::objects::given(self.options.open.objects.as_ref(), Path::new(url));
-        let objects = Arc::clone(objects.map_err(|e| DataFusionError::External(Box::new(e)))?);
+    async fn open_url(&self, url: &str, objects: Arc<dyn Objects>) -> Result<Option<Arc<dyn TableProvider>>> {
         let (extensions, kept, options) = (self.extensions.clone(), Arc::clone(&self.kept), self.options.clone());
         let (name, text) = (url.to_owned(), self.text.clone());
         let opened = spawn_blocking(move || {
@@ -308,8 +306,8 @@ fn extension(path: &Path) -> Option<String> {
 impl UrlTableFactory for PathTables {
     fn try_new<'a: 'c, 'b: 'c, 'c>(&'a self, url: &'b str) -> BoxFuture<'c, Result<Option<Arc<dyn TableProvider>>>> {
         Box::pin(async move {
-            if is_url(url) {
-                return self.open_url(url).await;
+            if let Some(objects) = self.options.open.objects.as_ref().filter(|_| is_url(url)) {
+                return self.open_url(url, Arc::clone(objects)).await;
             }
             let table: Arc<dyn TableProvider> = match self.resolve(url)? {
                 Target::Files(files) => self.kept.open(Named::Files(files), &self.options)?,

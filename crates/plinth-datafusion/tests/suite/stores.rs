@@ -82,11 +82,11 @@ async fn a_runtime_of_one_thread_is_not_held_up_for_ever() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_there_or_cut_short_is_an_error_that_names_it() {
-    let twins = Twins::new(&[2_000], 1_024, 1);
+    let twins = Twins::new(&[60_000], 1_024, 1);
     let store = Arc::new(uploaded(&twins).await);
     let ctx = open(Arc::clone(&store) as _, &engine(64 << 20)).await;
     rows(&ctx, CREATE).await.unwrap();
-    // Gone since it was listed.
+    // Gone since it was listed: more than its end is read, which is kept.
     let plan = ctx.sql("SELECT sum(i) FROM t").await.unwrap();
     store.delete(&Location::from("t/0.plinth")).await.unwrap();
     let error = plan.collect().await.unwrap_err().to_string();
