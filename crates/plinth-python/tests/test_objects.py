@@ -60,7 +60,9 @@ def put(bucket, tmp_path, rows, key):
         pq.write_table(rows, path, row_group_size=5_000)
     else:
         with plinth.connect(threads=2) as con:
-            con.execute(f"COPY (SELECT * FROM rows) TO '{path}'")
+            path.unlink(missing_ok=True)
+            stored = " STORED AS JSON" if key.endswith(".ndjson") else ""
+            con.execute(f"COPY (SELECT * FROM rows) TO '{path}'{stored}")
     bucket.upload_file(str(path), "bucket", key)
 
 
