@@ -37,11 +37,13 @@ pub(crate) fn run(args: &InspectArgs) -> Result {
 
 /// A folder of files, which is one table: its columns, and what each file holds.
 fn folder(folder: &Path, files: &[PathBuf], as_json: bool) -> Result {
-    let schema = Snapshot::of_paths(files.to_vec(), &objects::options())?.schema();
-    let files: Vec<(String, u64, u64, u64)> = files
+    let table = Snapshot::of_paths(files.to_vec(), &objects::options())?;
+    let schema = table.schema();
+    let files: Vec<(String, u64, u64, u64)> = table
+        .files()
         .iter()
-        .map(|path| {
-            let file = objects::open(path)?;
+        .map(|part| {
+            let (path, file) = (&part.path, &part.file);
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             Ok((name, file.num_rows(), file.byte_len(), file.report()?.row_groups))
         })

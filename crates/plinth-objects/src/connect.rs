@@ -94,13 +94,13 @@ impl Way<'_> {
         if own && !self.is("anonymous") && self.setting("secret").is_none() {
             return Err(refused(&self.url.base, "its secret has a KEY_ID and no SECRET".to_owned()));
         }
-        if let Some(endpoint) = self.setting("endpoint") {
-            let plain = self.setting("use_ssl") == Some("false");
-            let endpoint = match endpoint.contains("://") {
-                true => endpoint.to_owned(),
-                false => format!("{}://{endpoint}", if plain { "http" } else { "https" }),
-            };
-            builder = builder.with_endpoint(endpoint);
+        if own && self.setting("profile").is_some() {
+            let what = "its secret has keys, or is anonymous, and a PROFILE: one of them".to_owned();
+            return Err(refused(&self.url.base, what));
+        }
+        if let Some(endpoint) = self.endpoint()? {
+            // The environment's name for S3 alone would go before the other.
+            builder = builder.with_config(S3Endpoint, &endpoint).with_endpoint(endpoint);
         }
         if builder.get_config_value(&AccessKeyId).is_none() && !own {
             builder = self.of_profile(builder)?;
@@ -112,9 +112,11 @@ impl Way<'_> {
             builder = builder.with_region(region.map_err(|e| self.failed(&e))?);
         }
         let plain = endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
-        if self.setting("url_style") == Some("vhost") || (endpoint.is_none() && !self.url.host.contains('.')) {
-            builder = builder.with_virtual_hosted_style_request(true);
-        }
+        let by_host = match self.setting("url_style") {
+            Some(style) => style == "vhost",
+            None => endpoint.is_none() && !self.url.host.contains('.'),
+        };
+        builder = builder.with_virtual_hosted_style_request(by_host);
         let store = builder
             .with_bucket_name(&self.url.host)
             .with_client_options(self.client(plain))
@@ -122,6 +124,23 @@ impl Way<'_> {
             .with_http_connector(self.counting())
             .build();
         Ok(Arc::new(store.map_err(|e| self.failed(&e))?))
+    }
+
+    /// The endpoint that the secret says, with its scheme, and its bucket where requests name that by host.
+    fn endpoint(&self) -> Result<Option<String>> {
+        let (endpoint, ssl) = (self.setting("endpoint"), self.setting("use_ssl"));
+        let (scheme, host) = match (endpoint.map(|endpoint| (endpoint, endpoint.split_once("://"))), ssl) {
+            (None, None) => return Ok(None),
+            (Some((_, Some((scheme, host)))), None) => (scheme, host),
+            (Some((host, None)), ssl) => (if ssl == Some("false") { "http" } else { "https" }, host),
+            (None | Some((_, Some(_))), Some(_)) => {
+                let what = "USE_SSL of its secret is of an ENDPOINT without a scheme".to_owned();
+                return Err(refused(&self.url.base, what));
+            }
+        };
+        let bucket =
+            if self.setting("url_style") == Some("vhost") { format!("{}.", self.url.host) } else { String::new() };
+        Ok(Some(format!("{scheme}://{bucket}{host}")))
     }
 
     /// Without keys in the environment: those of the files, a role of the machine, or none at all.

@@ -48,11 +48,6 @@ impl Connected {
     pub fn url(&self, location: &Location) -> String {
         format!("{}/{location}", self.base)
     }
-
-    /// How fast it was.
-    pub fn pace(&self) -> &Pace {
-        &self.pace
-    }
 }
 
 impl fmt::Debug for Connected {

@@ -65,8 +65,15 @@ impl DriveOptions {
             Some(named) => PathBuf::from(named),
             None => caches().or_else(home)?.join("plinth").join("objects"),
         };
-        let bytes = variable("PLINTH_OBJECT_CACHE_BYTES").and_then(|text| plinth_core::units::parse_bytes(&text).ok());
-        Some(Self { folder, bytes: bytes.unwrap_or(USUAL), at_once: false })
+        let bytes = match variable("PLINTH_OBJECT_CACHE_BYTES").map(|text| plinth_core::units::parse_bytes(&text)) {
+            Some(Ok(bytes)) => bytes,
+            Some(Err(error)) => {
+                log::warn!("PLINTH_OBJECT_CACHE_BYTES: {error}; no bytes of objects are kept");
+                return None;
+            }
+            None => USUAL,
+        };
+        Some(Self { folder, bytes, at_once: false })
     }
 }
 
@@ -115,11 +122,6 @@ impl DriveCache {
         // What is there already is counted before the first of this process has grown much.
         let written = AtomicU64::new(options.bytes);
         Self { options, regions: Mutex::default(), asked: Mutex::default(), written, off: AtomicBool::new(false) }
-    }
-
-    /// The folder.
-    pub fn folder(&self) -> &Path {
-        &self.options.folder
     }
 
     /// Fills `to` with the object's bytes from `start` on; false if not all are there, or some are damaged.

@@ -19,9 +19,6 @@ use crate::target::Target;
 /// How often it is looked whether an answer is still waited for.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Bytes a second that a read may be as slow as.
-const SLOWEST: u64 = 64 << 10;
-
 /// Requests without a byte before a read fails, when the store accepts them.
 const EMPTY: usize = 3;
 
@@ -208,8 +205,7 @@ async fn receive(file: &Target, run: &mut Run, action: &str) -> Result<()> {
 
 /// The time that a run has from now on, when it has come up to `at`.
 fn left(file: &Target, run: &Run, at: u64, began: Instant) -> Duration {
-    let allowed = file.store.limits.deadline + Duration::from_secs((at - run.range.start) / SLOWEST);
-    allowed.saturating_sub(began.elapsed())
+    file.store.limits.allowed(at - run.range.start).saturating_sub(began.elapsed())
 }
 
 fn precondition(name: &str) -> object_store::Error {

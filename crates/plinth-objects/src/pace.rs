@@ -35,6 +35,16 @@ impl Default for Limits {
     }
 }
 
+/// Bytes a second that a read or a write may be as slow as.
+const SLOWEST: u64 = 64 << 10;
+
+impl Limits {
+    /// The time that a read or a write may take which has moved so many bytes.
+    pub(crate) fn allowed(&self, bytes: u64) -> Duration {
+        self.deadline + Duration::from_secs(bytes / SLOWEST)
+    }
+}
+
 /// Requests whose times are remembered.
 const REMEMBERED: usize = 128;
 

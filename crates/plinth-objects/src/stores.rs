@@ -77,11 +77,6 @@ impl ObjectStores {
         self.counters.now()
     }
 
-    /// What is kept on the local drive.
-    pub fn drive(&self) -> Option<&Arc<DriveCache>> {
-        self.drive.as_ref()
-    }
-
     /// The store of a URL. Waits for the network the first time, where the region of a bucket is not known.
     ///
     /// # Errors

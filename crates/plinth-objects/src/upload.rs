@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -25,9 +24,6 @@ const PARTS: u64 = 10_000;
 
 /// Parts under way.
 const UNDER_WAY: usize = 6;
-
-/// Bytes a second that a request may be as slow as.
-const SLOWEST: u64 = 64 << 10;
 
 /// Sends a file.
 pub(crate) async fn upload(store: &Connected, path: &Path, url: &str, to: &Location, replace: bool) -> Result<()> {
@@ -76,7 +72,7 @@ impl Sending<'_> {
 
     /// Waits as long as a request with so many bytes may take.
     async fn within<T>(&self, bytes: u64, request: impl Future<Output = T>) -> Result<T> {
-        let most = self.store.limits.deadline + Duration::from_secs(bytes / SLOWEST);
+        let most = self.store.limits.allowed(bytes);
         timeout(most, request).await.map_err(|_| late(self.url, &self.action(), most.as_secs_f64()))
     }
 

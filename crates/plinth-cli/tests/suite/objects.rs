@@ -253,6 +253,10 @@ fn secrets_are_kept_to_themselves() {
         create.replace("SCOPE 's3://b'", "SCOPE 's3://b/deep'"),
         create.replace("SECRET 'hush-hush'", "SECRET 'hush-hush' 'more'"),
         create.replace("TYPE s3", "TYPE nosuch"),
+        create.replace("SCOPE", "PROVIDER credential_chain, SCOPE"),
+        "CREATE SECRET x (TYPE s3, PROVIDER config, REGION 'hush-hush')".to_owned(),
+        create.replace("SCOPE", "USE_SSL true, SCOPE") + "; SELECT * FROM 's3://b/people.plinth'",
+        create.replace("SCOPE", "PROFILE 'x', SCOPE") + "; SELECT * FROM 's3://b/people.plinth'",
         create.replace("CREATE SECRET", "CREATE PERSISTENT SECRET"),
         create.replace(')', ""),
         format!("{create}; {create}"),
@@ -280,7 +284,7 @@ fn secrets_are_kept_to_themselves() {
 }
 
 #[test]
-fn a_slow_store_can_be_interrupted_and_waits_do_not_add_up() {
+fn waits_for_a_slow_store_do_not_add_up() {
     let store = Store::new();
     store.server.latency(Duration::from_millis(50));
     store.sql("SELECT sum(score) AS s FROM 's3://b/people.plinth'").ok();

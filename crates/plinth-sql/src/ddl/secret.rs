@@ -107,11 +107,7 @@ impl Session {
         for SecretOption { key, value } in options {
             match key.value.to_ascii_lowercase().as_str() {
                 "scope" => secret.scope(&value.value).map_err(refused)?,
-                "provider" => match value.value.to_ascii_lowercase().as_str() {
-                    // Settings add to the environment and the files, or stand for themselves, by what there is of them.
-                    "config" | "credential_chain" => {}
-                    _ => return exec_err!("CREATE SECRET {name}: provider is 'config' or 'credential_chain'"),
-                },
+                "provider" => provider(&value.value, options).map_err(refused)?,
                 setting => secret.set(setting, &value.value).map_err(refused)?,
             }
         }
@@ -127,6 +123,26 @@ impl Session {
             false if !if_exists => exec_err!("DROP SECRET {name}: there is none"),
             _ => Ok(()),
         }
+    }
+}
+
+/// Whether a provider is what its other settings make of a secret: with credentials it stands for itself (`config`), without it
+/// adds to what the environment and files say (`credential_chain`).
+fn provider(named: &str, options: &[SecretOption]) -> std::result::Result<(), String> {
+    let credentials =
+        ["key_id", "anonymous", "service_account_key", "service_account_path", "account_key", "sas_token"];
+    let more = ["client_secret", "bearer_token"];
+    let is_one =
+        |option: &SecretOption| credentials.iter().chain(&more).any(|name| option.key.value.eq_ignore_ascii_case(name));
+    match (named.to_ascii_lowercase().as_str(), options.iter().any(is_one)) {
+        ("config", true) | ("credential_chain", false) => Ok(()),
+        ("config", false) => {
+            Err("provider config needs the credentials themselves, such as KEY_ID and SECRET".to_owned())
+        }
+        ("credential_chain", true) => {
+            Err("provider credential_chain has its credentials from elsewhere; leave one out".to_owned())
+        }
+        _ => Err("provider is 'config' or 'credential_chain'".to_owned()),
     }
 }
 
