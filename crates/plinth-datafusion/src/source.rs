@@ -100,7 +100,15 @@ impl PlinthSource {
 
     /// Parts of files in many partitions, in order: for threads that take one after the other.
     pub(crate) fn piece_by_piece(&self, groups: &[FileGroup], threads: usize) -> Vec<FileGroup> {
+        let far = groups
+            .iter()
+            .flat_map(FileGroup::iter)
+            .any(|part| self.handles.opened(part).is_some_and(|file| file.is_far()));
         let of = |all: u64| {
+            if far {
+                // Each piece waits for its first rows.
+                return (all / threads.max(1) as u64).clamp(PIECE, 16 * PIECE).max(all / PARTITIONS);
+            }
             // Where a filter leaves little, what a piece costs by itself counts.
             let most = if self.predicates.owned.is_empty() { PIECE } else { 4 * PIECE };
             let share = all / (8 * threads.max(1) as u64);

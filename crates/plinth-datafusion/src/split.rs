@@ -37,7 +37,8 @@ pub(crate) fn split(
     for (part, file) in &parts {
         let (start, end) = part.range();
         let indexed = || part.extension::<SegmentRows>().is_some_and(SegmentRows::is_indexed);
-        let evenly = partitions == 1 || looked_up || indexed();
+        // A piece of what is far waits for its first rows.
+        let evenly = partitions == 1 || looked_up || file.is_far() || indexed();
         let even = row_groups(part, file).map(|(_, rows)| rows).sum::<u64>().div_ceil(partitions);
         let mut here = row_groups(part, file).peekable();
         let mut from = start;

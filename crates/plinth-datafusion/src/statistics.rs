@@ -44,6 +44,9 @@ pub(crate) fn of_scan(
 /// Statistics of a table over these files. Rows are always exact; a column's are looked up only if its index is `wanted`,
 /// since each costs its metadata in every file.
 pub(crate) fn of_files(files: &[File], table: &Schema, wanted: impl Fn(usize) -> bool) -> Result<Statistics> {
+    let names: Vec<&str> =
+        table.fields().iter().enumerate().filter(|(i, _)| wanted(*i)).map(|(_, field)| field.name().as_str()).collect();
+    let _under_way: Vec<_> = files.iter().map(|file| file.prefetch_metadata(names.iter().copied())).collect();
     let rows: u64 = files.iter().map(File::num_rows).sum();
     let mut bytes = Some(0);
     let mut columns = Vec::with_capacity(table.fields().len());

@@ -107,6 +107,7 @@ mod wire;
 
 use arrow_buffer::Buffer;
 use fsst::Compressor;
+use plinth_io::Prefetch;
 use rayon::prelude::*;
 
 pub use decoded::Decoded;
@@ -164,6 +165,12 @@ pub trait BlockSource: Send + Sync {
     /// # Errors
     /// If they cannot be had.
     fn block(&self, i: usize) -> Result<Buffer>;
+
+    /// Begins to bring blocks that will be asked for before what this returns is dropped. A source that is near does nothing.
+    fn prefetch(&self, blocks: &mut dyn Iterator<Item = usize>) -> Prefetch {
+        let _ = blocks;
+        Prefetch::default()
+    }
 }
 
 /// Where a key is in a block, or where it would be.

@@ -12,7 +12,7 @@ use plinth_encoding::expr::{Path, Scalar};
 use plinth_encoding::postings::Postings;
 use plinth_encoding::sketch::Sketch;
 use plinth_encoding::{EncodingError, Physical};
-use plinth_io::{BackingStore, BlockCache, BlockKey, Io, LocalFile, Object, Objects, Source, objects};
+use plinth_io::{BackingStore, BlockCache, BlockKey, Io, LocalFile, Object, Objects, Prefetch, Source, objects};
 use plinth_profile::{Stage, scope};
 
 use crate::access::Access;
@@ -96,6 +96,13 @@ pub(crate) struct Stream {
 struct Opened {
     dictionary: OnceLock<Arc<Dictionary>>,
     postings: OnceLock<Arc<Postings>>,
+}
+
+impl Stream {
+    /// Whether its metadata was read.
+    pub(crate) fn is_known(&self) -> bool {
+        self.meta.get().is_some()
+    }
 }
 
 impl File {
@@ -297,6 +304,18 @@ impl File {
         Ok(known.get_or_init(|| sketch).as_ref())
     }
 
+    /// Begins to read the metadata of columns that will be asked for, if the file is far; names of none are passed over.
+    pub fn prefetch_metadata<'a>(&self, columns: impl IntoIterator<Item = &'a str>) -> Prefetch {
+        if !self.is_far() {
+            return Prefetch::default();
+        }
+        let streams = columns.into_iter().filter_map(|name| Some(self.0.node(&Path::column(name)).ok()?.0.streams()));
+        let missing = streams.flatten().filter(|&stream| !self.0.stream(stream).is_known());
+        let ranges: Vec<_> =
+            missing.filter_map(|stream| self.0.footer.streams.get(stream)).map(Section::range).collect();
+        self.0.source.prefetch(&ranges)
+    }
+
     /// Metadata bytes read so far through this handle and its clones, the footer included.
     pub fn metadata_bytes_read(&self) -> u64 {
         self.0.metadata_read.load(Ordering::Relaxed)
@@ -442,6 +461,12 @@ impl Inner {
         Ok(opened.dictionary.get_or_init(|| dictionary.within(self.io.budget())))
     }
 
+    /// Whether one of a stream's dictionaries was opened.
+    pub(crate) fn has_opened(&self, stream: usize, dictionary: usize) -> bool {
+        let opened = self.streams[stream].dictionaries.get().and_then(|opened| opened.get(dictionary));
+        opened.is_some_and(|opened| opened.dictionary.get().is_some())
+    }
+
     /// How messages name one of a stream's dictionaries: by its number where there are several.
     pub(crate) fn dictionary_place(&self, stream: usize, dictionary: usize) -> String {
         let known = &self.streams[stream];
@@ -500,6 +525,14 @@ impl BlockSource for DictionaryBlocks {
         read_one(&*self.source, section.range())
             .and_then(|bytes| verify(self.source.name(), &place, &bytes, section.checksum).map(|()| bytes))
             .map_err(|e| EncodingError::Fetch(Arc::new(e)))
+    }
+
+    fn prefetch(&self, blocks: &mut dyn Iterator<Item = usize>) -> Prefetch {
+        if !self.source.is_far() {
+            return Prefetch::default();
+        }
+        let ranges: Vec<_> = blocks.filter_map(|i| self.sections.get(i)).map(Section::range).collect();
+        self.source.prefetch(&ranges)
     }
 }
 

@@ -5,6 +5,7 @@
 //! columns under the selection that is left. A column that a predicate had to decode is not decoded again.
 
 mod adaptive;
+mod ahead;
 mod batches;
 mod blocks;
 mod codes;
@@ -30,6 +31,7 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Field, Schema, SchemaRef};
 use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{Expr, Path};
+use plinth_io::Prefetch;
 use plinth_profile::{Stage, scope};
 
 pub use adaptive::{AdaptiveStats, ConjunctReport};
@@ -40,6 +42,7 @@ pub use source::ScanColumn;
 use crate::access::Access;
 use crate::error::{FormatError, Result};
 use crate::file::File;
+use ahead::Ahead;
 use batches::{Batches, Next};
 use blocks::Blocks;
 use columns::FileColumns;
@@ -307,7 +310,7 @@ impl ScanBuilder {
     pub fn access_path(mut self) -> Result<Option<AccessPath>> {
         // What comes out does not matter, and to prepare it would take longer the more columns there are.
         self.columns = Some(Vec::new());
-        self.prepare()?.executor.access_path()
+        self.prepare(false)?.executor.access_path()
     }
 
     /// Checks columns, predicates and row groups, and starts the first reads.
@@ -315,12 +318,13 @@ impl ScanBuilder {
     /// # Errors
     /// If a column or row group does not exist, or a constant does not fit the column it is compared with.
     pub fn build(self) -> Result<Scan> {
-        let mut scan = self.prepare()?;
+        let mut scan = self.prepare(true)?;
         scan.executor.begin();
         Ok(scan)
     }
 
-    fn prepare(self) -> Result<Scan> {
+    /// A scan that was not begun; what it `reads` first is, if that is far.
+    fn prepare(self, reads: bool) -> Result<Scan> {
         if let Some(only) = self.only.as_ref().filter(|only| only.len() as u64 != self.file.num_rows()) {
             let (name, rows) = (self.file.name(), self.file.num_rows());
             let what = format!("{name}: a selection of {} rows for a file of {rows}", only.len());
@@ -334,6 +338,15 @@ impl ScanBuilder {
         let paths = self
             .columns
             .unwrap_or_else(|| self.file.schema().fields().iter().map(|field| Path::column(field.name())).collect());
+        let ahead = Ahead::new(&self.file.0, &paths, &self.predicate)?;
+        let mut under_way = Prefetch::default();
+        if let Some(ahead) = ahead {
+            ahead.metadata(&self.file.0)?;
+            let bounded = self.limit.is_some() || !self.dynamic.is_empty();
+            if reads {
+                under_way = ahead.begin(&self.file.0, self.row_groups.clone(), bounded)?;
+            }
+        }
         let mut fields = Vec::with_capacity(paths.len());
         for path in &paths {
             let (node, nullable) = self.file.0.node(path)?;
@@ -344,7 +357,7 @@ impl ScanBuilder {
         let query_bytes = share_of(self.table_bytes, self.file.0.bytes_of(&paths)?, self.file.byte_len());
         let mut blocks = Blocks::new(Arc::clone(&self.file.0), Arc::clone(&metrics), query_bytes);
         blocks.anew = self.anew;
-        let source = FileColumns::new(blocks, self.access);
+        let source = FileColumns::new(blocks, self.access, under_way);
         let budget = Arc::clone(self.file.0.io().budget());
         let stats = AdaptiveStats::shared(self.stats, &self.predicate, self.dynamic.len());
         let plan = Plan {

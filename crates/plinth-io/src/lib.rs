@@ -39,13 +39,13 @@ pub use engine::{Io, IoCounters, Request};
 pub use error::{IoError, Result};
 pub use machine::default_memory;
 pub use merged::Merged;
-pub use objects::{Object, Objects};
+pub use objects::{Object, Objects, Version};
 pub use options::{DeviceKnee, IoMode, IoOptions};
 pub use positioned::{read_exact_at, write_all_at};
 pub use reading::{BackingStore, Reading, Reply};
 #[cfg(target_os = "linux")]
 pub use ring::{Direction, Features, Ring, Transfer};
 pub use slab::{Extent, HUGE_PAGE, PAGE, Slab, mapped_bytes, whole_pages};
-pub use source::{LocalFile, MemorySource, Source};
+pub use source::{LocalFile, MemorySource, Prefetch, Source};
 pub use spool::Spool;
 pub use storage::{Append, Folder, Output, Storage, StorageFile};

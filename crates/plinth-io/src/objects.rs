@@ -27,7 +27,16 @@ pub struct Object {
     pub tag: Option<String>,
 }
 
-/// Object stores: what can be found in them, and read.
+/// Which bytes of an object are meant, as its store names them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    /// Its entity tag.
+    pub tag: Option<String>,
+    /// Its generation, in stores that number these.
+    pub generation: Option<String>,
+}
+
+/// Object stores: what can be found in them, read and written.
 ///
 /// All calls wait for the network, unless they say otherwise.
 pub trait Objects: Any + Send + Sync + Debug {
@@ -55,6 +64,25 @@ pub trait Objects: Any + Send + Sync + Debug {
     /// # Errors
     /// If there is an object of that name and it is not to be replaced; if the store refuses or does not answer.
     fn upload(&self, file: &Path, url: &str, replace: bool) -> Result<()>;
+
+    /// The whole of a small object and which bytes these are. None if there is no such object.
+    ///
+    /// # Errors
+    /// If it has more than `most` bytes; if the store does not answer or refuses.
+    fn get(&self, url: &str, most: u64) -> Result<Option<(Vec<u8>, Version)>>;
+
+    /// Puts a small object in the place of a version of it, or where there is none if no version is given. None if the store has another, which
+    /// may be this very object: an answer that was lost is asked for once more.
+    ///
+    /// # Errors
+    /// If the store does not answer or refuses, or can't put objects on a condition.
+    fn put_if(&self, url: &str, bytes: Vec<u8>, instead_of: Option<&Version>) -> Result<Option<Version>>;
+
+    /// Takes an object away, if it is there.
+    ///
+    /// # Errors
+    /// If the store does not answer or refuses.
+    fn remove(&self, url: &str) -> Result<()>;
 }
 
 /// Whether a path is the URL of an object.

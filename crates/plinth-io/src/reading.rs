@@ -130,6 +130,16 @@ impl Reading {
         }
     }
 
+    /// As [`Reading::wait`], of a reading that others wait for, too.
+    ///
+    /// # Errors
+    /// As [`Reading::wait`].
+    pub fn wait_shared(&self) -> Result<Vec<Buffer>> {
+        self.until_done();
+        let state = self.shared.lock();
+        state.error.clone().map_or_else(|| Ok(state.buffers.clone()), Err)
+    }
+
     /// Waits for the buffers, in the order they were asked for.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Batched positioned reads.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
 use std::path::Path;
@@ -45,6 +46,37 @@ pub trait Source: Send + Sync + Debug {
     /// Whether a read may wait for a network: a thread that others depend on is not to ask.
     fn is_far(&self) -> bool {
         false
+    }
+
+    /// Bytes that come in the time of one wait for the network, about; 0 if the source is near. To read so many that may not be needed
+    /// costs less time than to wait for the answer whether they are.
+    fn bytes_a_wait(&self) -> u64 {
+        0
+    }
+
+    /// Begins to bring ranges that will each be read, by [`Source::read`] or [`Source::start`], before what this returns is
+    /// dropped: reads that follow each other then wait once. Each range is as it will be asked for. What can't be brought ahead
+    /// is left out, and a source that is near does nothing.
+    fn prefetch(&self, ranges: &[Range<u64>]) -> Prefetch {
+        let _ = ranges;
+        Prefetch::default()
+    }
+}
+
+/// Reads that were begun ahead; what was not read of them is given up when this is dropped.
+#[derive(Default)]
+pub struct Prefetch(Option<Box<dyn Any + Send + Sync>>);
+
+impl Prefetch {
+    /// Gives reads up by dropping `owner`.
+    pub fn new(owner: impl Any + Send + Sync) -> Self {
+        Self(Some(Box::new(owner)))
+    }
+}
+
+impl Debug for Prefetch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Prefetch").field(&self.0.is_some()).finish()
     }
 }
 

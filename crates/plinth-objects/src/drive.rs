@@ -155,7 +155,12 @@ impl DriveCache {
         if self.off.load(Relaxed) || len == 0 || len as u64 > self.options.bytes / 4 {
             return false;
         }
-        self.options.at_once || self.was_asked(key, start).unwrap_or(false)
+        self.options.at_once || self.was_asked(key.hash, start).unwrap_or(false)
+    }
+
+    /// Whether the end of an object of this name was put here before; from now on it is taken to be.
+    pub(crate) fn has_end(&self, url: &str) -> bool {
+        !self.off.load(Relaxed) && self.was_asked(checksum(url.as_bytes()), u64::MAX).unwrap_or(false)
     }
 
     /// Keeps bytes of an object.
@@ -232,7 +237,7 @@ impl DriveCache {
     }
 
     /// Whether a range was asked for before; from now on it was.
-    fn was_asked(&self, key: &ObjectKey, start: u64) -> std::io::Result<bool> {
+    fn was_asked(&self, key: u64, start: u64) -> std::io::Result<bool> {
         let mut asked = lock(&self.asked);
         let file = match asked.as_mut() {
             Some(file) => file,
@@ -244,7 +249,7 @@ impl DriveCache {
                 asked.insert(file)
             }
         };
-        let hash = checksum(&[key.hash.to_le_bytes(), start.to_le_bytes()].concat());
+        let hash = checksum(&[key.to_le_bytes(), start.to_le_bytes()].concat());
         let place = SeekFrom::Start(hash % ASKED * 4);
         let [_, _, _, _, mark @ ..] = hash.to_le_bytes();
         let mut known = [0; 4];

@@ -14,6 +14,7 @@ use plinth_io::{Extent, IoError, Reply, Result};
 use tokio::time::{sleep, timeout};
 
 use crate::error::{REPLACED, failed, is_passing, late};
+use crate::find::entity_tag;
 use crate::target::Target;
 
 /// How often it is looked whether an answer is still waited for.
@@ -49,7 +50,9 @@ impl Part {
 
     fn answer(self) {
         let (lead, len) = (self.lead, self.len());
-        self.reply.send(self.memory.into_buffer(lead, len).ok_or(IoError::Abandoned));
+        // A read that was cancelled has not all of its bytes.
+        let bytes = if self.is_full() { self.memory.into_buffer(lead, len) } else { None };
+        self.reply.send(bytes.ok_or(IoError::Abandoned));
     }
 
     /// Takes of the bytes that came for `at..` what is its own.
@@ -105,6 +108,7 @@ fn from_drive(drive: &crate::drive::DriveCache, file: &Target, parts: Vec<Part>)
     for mut part in parts {
         let start = part.range.start;
         if drive.get(key, start, part.bytes()) {
+            part.filled = part.len();
             file.store.counters.spared(part.len() as u64);
             part.answer();
         } else {
@@ -151,7 +155,7 @@ async fn keep(file: &Arc<Target>, run: Run) {
     let mut offered = Vec::new();
     for mut part in run.parts {
         let start = part.range.start;
-        if drive.admits(key, start, part.len()) {
+        if part.is_full() && drive.admits(key, start, part.len()) {
             offered.push((start, Bytes::copy_from_slice(part.bytes())));
         }
         part.answer();
@@ -238,7 +242,8 @@ async fn stream(
     asked: Instant,
     got: GetResult,
 ) -> std::result::Result<Option<object_store::Error>, Broken> {
-    if file.tag.is_some() && got.meta.e_tag.is_some() && got.meta.e_tag != file.tag {
+    let tags = file.tag.as_deref().zip(got.meta.e_tag.as_deref());
+    if tags.is_some_and(|(wanted, came)| entity_tag(wanted) != entity_tag(came)) {
         return Err(Broken::Replaced);
     }
     if got.range.start != *at || got.range.end > run.range.end {

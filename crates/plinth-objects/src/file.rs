@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arrow_buffer::{Buffer, MutableBuffer};
 use object_store::path::Path as Location;
 use plinth_core::sync::lock;
-use plinth_io::{BackingStore, Io, IoError, Object, Priority, Reading, Request, Result, Source};
+use plinth_io::{BackingStore, Io, IoError, Object, Prefetch, Priority, Reading, Reply, Request, Result, Source};
 
 use crate::ahead::{Ahead, Window};
-
 use crate::connected::Connected;
 use crate::drive::ObjectKey;
+use crate::ends::END;
 use crate::fetch::{self, Part};
+use crate::find::entity_tag;
+use crate::promised::{self, Given, Promised};
 use crate::runtime::runtime;
 use crate::target::Target;
 
@@ -22,7 +24,10 @@ const ALIGNMENT: u64 = 64;
 
 /// The end of an object, where its metadata is, is read in one request of so many bytes: a part of the object, within limits.
 const END_PART: u64 = 64;
-const END_BYTES: Range<u64> = 65_536..1_048_576;
+const END_BYTES: Range<u64> = 65_536..END;
+
+/// Who has the memory of what stays.
+const METADATA: &str = "metadata of objects";
 
 /// An object that is being read.
 ///
@@ -32,6 +37,7 @@ pub struct ObjectFile {
     io: Io,
     end: OnceLock<Window>,
     ahead: Mutex<Ahead>,
+    promised: Arc<Promised>,
 }
 
 impl ObjectFile {
@@ -39,14 +45,28 @@ impl ObjectFile {
     pub fn new(store: Connected, location: Location, object: &Object, io: &Io) -> Self {
         let key = ObjectKey::of(object);
         let target = Target {
-            store,
             location,
             name: Arc::from(object.url.as_str()),
-            tag: object.tag.clone(),
+            tag: object.tag.as_deref().map(|tag| tag_of(&store, tag)),
             key,
             len: object.identity.len,
+            store,
         };
-        Self { target: Arc::new(target), io: io.clone(), end: OnceLock::new(), ahead: Mutex::default() }
+        Self {
+            target: Arc::new(target),
+            io: io.clone(),
+            end: OnceLock::new(),
+            ahead: Mutex::default(),
+            promised: Arc::default(),
+        }
+    }
+
+    /// Its end has come already.
+    pub(crate) fn has_end(&self, bytes: &[u8]) {
+        let from = self.target.len.saturating_sub(bytes.len() as u64);
+        if let Ok(counted) = self.io.budget().reserve(METADATA, bytes.len() as u64) {
+            drop(self.end.set(Window::new(from, copied(bytes, from), counted)));
+        }
     }
 
     fn check(&self, ranges: &[Range<u64>]) -> Result<()> {
@@ -92,7 +112,7 @@ impl ObjectFile {
 
     /// Reads bytes that are kept. None if there is no memory for them.
     fn window(&self, range: &Range<u64>) -> Result<Option<Window>> {
-        let Ok(counted) = self.io.budget().reserve("metadata of objects", range.end - range.start) else {
+        let Ok(counted) = self.io.budget().reserve(METADATA, range.end - range.start) else {
             return Ok(None);
         };
         let request = Request { ranges: std::slice::from_ref(range), priority: Priority::Now, query_bytes: 0 };
@@ -113,17 +133,60 @@ impl ObjectFile {
                 reply.send(Ok(bytes));
                 continue;
             }
-            let (lead, len) = (lead(range.start), usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
-            let memory = self.io.memory(lead.saturating_add(len), request.priority);
-            let memory = memory.map_err(|e| IoError::os(&*self.target.name, format!("read {len} bytes"), e))?;
-            let Some(memory) = memory else { return Ok(None) };
-            parts.push(Part::new(range.clone(), lead, memory, reply));
+            if let Some(read) = self.promised.take(range) {
+                if read.is_done() {
+                    promised::answer(&read, reply);
+                } else {
+                    runtime()?.spawn(promised::forward(read, reply));
+                }
+                continue;
+            }
+            let Some(part) = self.part(range, reply, request.priority)? else { return Ok(None) };
+            parts.push(part);
         }
         if !parts.is_empty() {
             runtime()?.spawn(fetch::all(Arc::clone(&self.target), parts));
         }
         Ok(Some(reading.from(BackingStore::Nothing)))
     }
+
+    /// A range with memory for it. None if there is none.
+    fn part(&self, range: &Range<u64>, reply: Reply, priority: Priority) -> Result<Option<Part>> {
+        let (lead, len) = (lead(range.start), usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
+        let memory = self.io.memory(lead.saturating_add(len), priority);
+        let memory = memory.map_err(|e| IoError::os(&*self.target.name, format!("read {len} bytes"), e))?;
+        Ok(memory.map(|memory| Part::new(range.clone(), lead, memory, reply)))
+    }
+
+    /// Whether a range is here, or on its way.
+    fn is_known(&self, range: &Range<u64>) -> bool {
+        range.is_empty()
+            || self.end.get().is_some_and(|end| end.part(range).is_some())
+            || self.promised.has(range)
+            || lock(&self.ahead).part(range).is_some()
+    }
+
+    /// Begins to read ranges before a reader waits for them, as long as there is memory.
+    fn promise(&self, ranges: &[Range<u64>]) -> Result<Given> {
+        let mut reads = Vec::new();
+        for range in ranges.iter().filter(|range| !self.is_known(range)) {
+            let (reading, mut replies) = Reading::new(1);
+            let Some(reply) = replies.next() else { continue };
+            let Some(part) = self.part(range, reply, Priority::Ahead)? else { break };
+            reads.push((range.clone(), reading.from(BackingStore::Nothing), part));
+        }
+        // Two that begin at once may have come to the same ranges.
+        let (given, parts) = self.promised.keep(reads);
+        if !parts.is_empty() {
+            runtime()?.spawn(fetch::all(Arc::clone(&self.target), parts));
+        }
+        Ok(given)
+    }
+}
+
+/// The tag of an object as its store wants it in requests: a list of Azure has it without its quotes.
+fn tag_of(store: &Connected, tag: &str) -> String {
+    if store.client.to_string().starts_with("MicrosoftAzure") { entity_tag(tag) } else { tag.to_owned() }
 }
 
 /// Bytes before a read, so that it is aligned in memory as in the file.
@@ -132,7 +195,7 @@ fn lead(offset: u64) -> usize {
 }
 
 /// Bytes in memory of their own: what is kept for long does not belong into the memory of reads.
-fn copied(bytes: &Buffer, offset: u64) -> Buffer {
+fn copied(bytes: &[u8], offset: u64) -> Buffer {
     let lead = lead(offset);
     let mut copy = MutableBuffer::from_len_zeroed(lead);
     copy.extend_from_slice(bytes);
@@ -153,6 +216,12 @@ impl Source for ObjectFile {
         let at_end = ranges.iter().find(|range| range.end == self.target.len && range.start < range.end);
         if let (None, Some(wanted)) = (self.end.get(), at_end) {
             self.read_end(wanted)?;
+        }
+        if let [wanted] = ranges
+            && let Some(read) = self.promised.get(wanted)
+        {
+            let buffers = read.wait_shared()?;
+            return Ok(buffers.iter().map(|buffer| copied(buffer, wanted.start)).collect());
         }
         if let [wanted] = ranges
             && !wanted.is_empty()
@@ -178,6 +247,18 @@ impl Source for ObjectFile {
 
     fn is_far(&self) -> bool {
         true
+    }
+
+    fn bytes_a_wait(&self) -> u64 {
+        self.target.store.pace.bytes_a_wait()
+    }
+
+    fn prefetch(&self, ranges: &[Range<u64>]) -> Prefetch {
+        // The read itself begins anew, and says what is wrong.
+        match self.check(ranges).and_then(|()| self.promise(ranges)) {
+            Ok(given) => Prefetch::new(given),
+            Err(_) => Prefetch::default(),
+        }
     }
 }
 

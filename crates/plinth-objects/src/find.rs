@@ -10,6 +10,8 @@ use plinth_io::{Identity, Object, Result};
 use tokio::time::timeout;
 
 use crate::connected::Connected;
+use crate::drive::ObjectKey;
+use crate::ends::{self, Ends};
 use crate::error::{failed, late, refused};
 use crate::url::{ObjectUrl, Scheme};
 
@@ -18,10 +20,10 @@ const MATCHING: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// The objects of a URL, in the order of their names.
-pub(crate) async fn find(store: &Connected, url: &ObjectUrl, deadline: Duration) -> Result<Vec<Object>> {
+pub(crate) async fn find(store: &Connected, url: &ObjectUrl, ends: &Ends, deadline: Duration) -> Result<Vec<Object>> {
     let name = url.to_string();
     let (action, found) = match url.is_several() {
-        false => ("open", timeout(deadline, one(store, url)).await),
+        false => ("open", timeout(deadline, one(store, url, ends)).await),
         true if url.scheme == Scheme::Http => {
             let what = "a web server does not tell which files it has; name each of them";
             return Err(refused(&name, what.to_owned()));
@@ -31,8 +33,21 @@ pub(crate) async fn find(store: &Connected, url: &ObjectUrl, deadline: Duration)
     found.map_err(|_| late(&name, action, deadline.as_secs_f64()))?
 }
 
-async fn one(store: &Connected, url: &ObjectUrl) -> Result<Vec<Object>> {
+async fn one(store: &Connected, url: &ObjectUrl, ends: &Ends) -> Result<Vec<Object>> {
     let location = url.location()?;
+    if ends.wants(url)
+        && !store.drive.as_ref().is_some_and(|drive| drive.has_end(&url.to_string()))
+        && let Some((meta, end)) = ends::read(&store.client, &location).await
+    {
+        store.counters.came(end.len());
+        let object = object(url, meta);
+        if let (Some(drive), Some(key)) = (store.drive.clone(), ObjectKey::of(&object)) {
+            let (start, end) = (object.identity.len - end.len() as u64, end.clone());
+            drop(tokio::task::spawn_blocking(move || drive.put(&key, start, &end)));
+        }
+        ends.keep(&object, end);
+        return Ok(vec![object]);
+    }
     let meta = store.client.head(&location).await.map_err(|e| failed(&url.to_string(), "open", &e))?;
     Ok(vec![object(url, meta)])
 }
@@ -82,9 +97,14 @@ fn split(key: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// An entity tag as it stands in headers. Lists of Azure leave its quotes out.
+pub(crate) fn entity_tag(tag: &str) -> String {
+    if tag.starts_with('"') || tag.starts_with("W/") { tag.to_owned() } else { format!("\"{tag}\"") }
+}
+
 /// What a store says of an object.
 fn object(url: &ObjectUrl, meta: ObjectMeta) -> Object {
-    let tag = meta.e_tag;
+    let tag = meta.e_tag.as_deref().map(entity_tag);
     let identity = Identity::of_object(meta.size, meta.last_modified.into(), tag.as_deref());
     Object { url: url.with(&meta.location), identity, tag }
 }

@@ -59,10 +59,13 @@ const LATENCY: f64 = 0.03;
 const RATE: f64 = 80e6;
 
 /// The bytes between two ranges that are read rather than asked around, at least and at most.
-const GAPS: (f64, f64) = (32_768.0, 1_048_576.0);
+const GAPS: (f64, f64) = (16_384.0, 262_144.0);
+
+/// The bytes that are read rather than waited for the answer whether they are needed, at least and at most.
+const WAITS: (f64, f64) = (65_536.0, 4_194_304.0);
 
 /// Requests share the way to a store, so that the wait for one is filled by others: of a request's wait this part counts.
-const SHARE: f64 = 0.125;
+const SHARE: f64 = 0.03125;
 
 /// Times of a store.
 #[derive(Debug)]
@@ -130,6 +133,14 @@ impl Pace {
         gap
     }
 
+    /// Bytes of one request that come in the time to its first.
+    pub fn bytes_a_wait(&self) -> u64 {
+        let (latency, rate) = self.measured();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within bounds")]
+        let bytes = (latency * rate).clamp(WAITS.0, WAITS.1) as u64;
+        bytes
+    }
+
     /// After how long a request is late; `None` while that is not known.
     pub(crate) fn late_after(&self, percentile: u8) -> Option<Duration> {
         let seen = lock(&self.seen);
@@ -169,7 +180,7 @@ mod tests {
             far.answered(Duration::from_millis(150));
         }
         assert!(near.gap() < Pace::default().gap() && Pace::default().gap() < far.gap());
-        assert_eq!(near.gap(), 32_768);
+        assert_eq!(near.gap(), 16_384);
     }
 
     #[test]

@@ -7,19 +7,21 @@ use std::sync::{Arc, Mutex};
 
 use object_store::ObjectStore;
 use plinth_core::sync::lock;
-use plinth_io::{Io, Object, Objects, Result, Source};
+use plinth_io::{Io, Object, Objects, Result, Source, Version};
 use tokio::sync::Semaphore;
 
 use crate::connect::Way;
 use crate::connected::Connected;
 use crate::counters::{Counters, Traffic};
 use crate::drive::{DriveCache, DriveOptions};
+use crate::ends::Ends;
 use crate::error::refused;
 use crate::file::ObjectFile;
 use crate::find;
 use crate::pace::Limits;
 use crate::runtime::wait;
 use crate::secrets::Secrets;
+use crate::small::Small;
 use crate::stream::ObjectStream;
 use crate::upload;
 use crate::url::ObjectUrl;
@@ -52,6 +54,7 @@ pub struct ObjectStores {
     io: Io,
     /// Clients by what stands before the path of a URL, with the version of the secrets that they were made with.
     open: Mutex<HashMap<String, (u64, Connected)>>,
+    ends: Arc<Ends>,
 }
 
 impl ObjectStores {
@@ -64,6 +67,7 @@ impl ObjectStores {
             drive: options.drive.map(|drive| Arc::new(DriveCache::new(drive))),
             io: options.io.unwrap_or_else(|| Io::shared().clone()),
             open: Mutex::default(),
+            ends: Arc::default(),
         }
     }
 
@@ -112,9 +116,19 @@ impl ObjectStores {
         open.values().find(|(_, store)| Arc::ptr_eq(&store.client, client)).map(|(_, store)| store.clone())
     }
 
+    fn small(&self, url: &str) -> Result<Small> {
+        let parsed = ObjectUrl::parse(url)?;
+        let (store, location) = (self.connected(&parsed)?, parsed.location()?);
+        Ok(Small { store, location, url: url.to_owned() })
+    }
+
     fn file(&self, object: &Object, io: &Io) -> Result<ObjectFile> {
         let url = ObjectUrl::parse(&object.url)?;
-        Ok(ObjectFile::new(self.connected(&url)?, url.location()?, object, io))
+        let file = ObjectFile::new(self.connected(&url)?, url.location()?, object, io);
+        if let Some(end) = self.ends.take(object) {
+            file.has_end(&end);
+        }
+        Ok(file)
     }
 }
 
@@ -122,8 +136,8 @@ impl Objects for ObjectStores {
     fn find(&self, url: &str) -> Result<Vec<Object>> {
         let url = ObjectUrl::parse(url)?;
         let store = self.connected(&url)?;
-        let deadline = self.limits.deadline;
-        wait(async move { find::find(&store, &url, deadline).await })
+        let (deadline, ends) = (self.limits.deadline, Arc::clone(&self.ends));
+        wait(async move { find::find(&store, &url, &ends, deadline).await })
     }
 
     fn open(&self, object: &Object, io: &Io) -> Result<Arc<dyn Source>> {
@@ -142,5 +156,20 @@ impl Objects for ObjectStores {
         let (store, location) = (self.connected(&parsed)?, parsed.location()?);
         let (file, url) = (file.to_path_buf(), url.to_owned());
         wait(async move { upload::upload(&store, &file, &url, &location, replace).await })
+    }
+
+    fn get(&self, url: &str, most: u64) -> Result<Option<(Vec<u8>, Version)>> {
+        let small = self.small(url)?;
+        wait(async move { small.get(most).await })
+    }
+
+    fn put_if(&self, url: &str, bytes: Vec<u8>, instead_of: Option<&Version>) -> Result<Option<Version>> {
+        let (small, instead_of) = (self.small(url)?, instead_of.cloned());
+        wait(async move { small.put_if(bytes, instead_of).await })
+    }
+
+    fn remove(&self, url: &str) -> Result<()> {
+        let small = self.small(url)?;
+        wait(async move { small.remove().await })
     }
 }

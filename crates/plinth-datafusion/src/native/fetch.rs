@@ -10,6 +10,7 @@ use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use datafusion_common::{DataFusionError, Result, internal_err};
 use datafusion_datasource::PartitionedFile;
+use futures::StreamExt;
 use plinth_format::File;
 use plinth_format::scan::source::ColumnSource;
 use plinth_io::Reservation;
@@ -19,6 +20,9 @@ use super::pieces::is_same_file;
 use crate::error::from_join;
 use crate::opener::{Batches, PlinthOpener, Started};
 use crate::profile::spawn_blocking;
+
+/// Files that are far whose scans are begun before their turn.
+const AHEAD: usize = 8;
 
 /// Rows of one file.
 struct Wanted {
@@ -47,14 +51,19 @@ pub(super) async fn fetch(
     }
     let (mut batches, mut order) = (Vec::new(), vec![0; places.len()]);
     let mut read = 0_u32;
-    for Wanted { part, mut rows } in files {
+    let ahead = if files.iter().any(|file| opener.is_far(&file.part)) { AHEAD } else { 1 };
+    let begun = futures::stream::iter(files).map(|Wanted { part, mut rows }| async move {
         rows.sort_unstable();
+        let scan = begin(opener, part, rows.iter().map(|&(row, _)| row).collect()).await?;
+        Ok::<_, DataFusionError>((rows, scan))
+    });
+    let mut begun = std::pin::pin!(begun.buffered(ahead));
+    while let Some((rows, mut scan)) = begun.next().await.transpose()? {
         for (&(_, at), fetched) in rows.iter().zip(read..) {
             order[at as usize] = fetched;
             read = fetched + 1;
         }
         let before: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        let mut scan = begin(opener, part, rows.iter().map(|&(row, _)| row).collect()).await?;
         while let Some(batch) = poll_fn(|context| scan.poll(context.waker())).await.transpose()? {
             let refused = |error: plinth_io::OutOfMemory| DataFusionError::ResourcesExhausted(error.to_string());
             memory.try_grow(batch.get_array_memory_size() as u64).map_err(refused)?;

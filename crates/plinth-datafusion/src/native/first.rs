@@ -18,13 +18,17 @@ use datafusion_physical_expr_common::sort_expr::{LexOrdering, PhysicalSortExpr};
 use plinth_core::sync::lock;
 use plinth_exec::top::{First, Key, OrderColumn, Ranking};
 use plinth_io::Reservation;
+use tokio::task::JoinHandle;
 
 use super::input::Piece as Scanned;
 use super::pieces::Piece;
 use crate::error::{from_exec, from_join};
 use crate::evaluated::Memos;
-use crate::opener::PlinthOpener;
+use crate::opener::{PlinthOpener, Started};
 use crate::profile::spawn_blocking;
+
+/// Pieces of files that are far which a task begins before their turn.
+const AHEAD: usize = 4;
 
 /// Where a row is.
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +74,22 @@ impl Search {
 
     async fn take_pieces(&self, opener: &PlinthOpener, memos: &Memos) -> Result<()> {
         let mut ranking = Ranking::new(self.columns.clone()).map_err(from_exec)?;
-        while let Some(piece) = self.next() {
-            let Some(mut scanned) = self.begin(opener, &piece).await? else { continue };
+        let mut begun = VecDeque::new();
+        loop {
+            while begun.len() < AHEAD
+                && let Some(piece) = self.next()
+            {
+                let far = self.parts.get(piece.part).is_some_and(|part| opener.is_far(part));
+                begun.push_back((self.begin(opener, &piece)?, piece));
+                if !far {
+                    break;
+                }
+            }
+            let Some((started, piece)) = begun.pop_front() else { break };
+            if !self.may_have_better(&piece) {
+                continue;
+            }
+            let Some(mut scanned) = started.scanned().await? else { continue };
             while let Some(chunk) = scanned.chunk().await? {
                 let at = (chunk.first_row, chunk.selection.clone());
                 let (_, columns) = scanned.rows(chunk, memos)?;
@@ -88,28 +106,31 @@ impl Search {
     fn next(&self) -> Option<Piece> {
         loop {
             let piece = lock(&self.pieces).pop_front()?;
-            let (first, bound) = (lock(&self.first), piece.bound.as_ref());
-            if first.bound().zip(bound).is_none_or(|(known, best)| best < known) {
+            if self.may_have_better(&piece) {
                 return Some(piece);
             }
         }
     }
 
-    async fn begin(&self, opener: &PlinthOpener, piece: &Piece) -> Result<Option<Scanned>> {
-        let Some(part) = self.parts.get(piece.part).cloned() else { return Ok(None) };
+    /// Whether a piece can have better rows than those that are known.
+    fn may_have_better(&self, piece: &Piece) -> bool {
+        let (first, bound) = (lock(&self.first), piece.bound.as_ref());
+        first.bound().zip(bound).is_none_or(|(known, best)| best < known)
+    }
+
+    fn begin(&self, opener: &PlinthOpener, piece: &Piece) -> Result<Begun> {
+        let Some(part) = self.parts.get(piece.part).cloned() else { return Ok(Begun::Here(None)) };
         let groups = piece.groups.clone();
         let is_far = opener.is_far(&part);
         let begin = move |opener: &PlinthOpener| match groups {
             Some(groups) => opener.begin_at(&part, groups, None).map(Some),
             None => opener.begin(&part),
         };
-        let started = if is_far {
+        if is_far {
             let opener = opener.clone();
-            spawn_blocking(move || begin(&opener)).await.map_err(from_join)?
-        } else {
-            begin(opener)
-        };
-        started?.map(Scanned::new).transpose()
+            return Ok(Begun::Far(spawn_blocking(move || begin(&opener))));
+        }
+        begin(opener).map(|started| Begun::Here(started.map(Box::new)))
     }
 
     /// Takes rows of a chunk that lies somewhere in its file.
@@ -138,6 +159,24 @@ impl Search {
             Some(values) => self.filter.update(before(&self.order, &values)?),
             None => Ok(()),
         }
+    }
+}
+
+/// A piece whose scan begins.
+enum Begun {
+    Here(Option<Box<Started>>),
+    /// On a thread that waits for the network.
+    Far(JoinHandle<Result<Option<Started>>>),
+}
+
+impl Begun {
+    /// The scan. None if there is nothing to be scanned.
+    async fn scanned(self) -> Result<Option<Scanned>> {
+        let started = match self {
+            Self::Here(started) => started.map(|started| *started),
+            Self::Far(started) => started.await.map_err(from_join)??,
+        };
+        started.map(Scanned::new).transpose()
     }
 }
 

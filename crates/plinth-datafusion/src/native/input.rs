@@ -24,6 +24,7 @@ use plinth_exec::vector::{Coded, Vector};
 use plinth_exec::{ExecError, Result as ExecResult};
 use plinth_format::{Chunk, CodeValues, ScanColumn};
 use plinth_profile::{Pause, Profiler};
+use tokio::task::JoinHandle;
 
 use super::join::{JoinExec, Probing};
 use crate::error::{from_format, from_join};
@@ -32,6 +33,9 @@ use crate::opener::{PlinthOpener, Started};
 use crate::profile::{Profiled, profiled, spawn_blocking};
 use crate::source::PlinthSource;
 use crate::split::in_order;
+
+/// Pieces of files that are far which a partition begins before their turn: each waits several times before its first rows.
+const AHEAD: usize = 4;
 
 /// What a plan's rows are read from.
 pub(super) struct Input {
@@ -142,7 +146,7 @@ impl Input {
                 let store = context.runtime_env().object_store(&config.object_store_url)?;
                 let opener = source.opener(&store, config, partition)?;
                 let (left, memos) = (Arc::clone(pieces), Arc::clone(&self.memos));
-                Ok(From::Scan(Box::new(Pieces { opener, left, memos, now: None })))
+                Ok(From::Scan(Box::new(Pieces { opener, left, memos, begun: VecDeque::new(), now: None })))
             }
             Kind::Join(..) => {
                 let join = self.plan.downcast_ref::<JoinExec>();
@@ -256,6 +260,8 @@ pub(super) struct Pieces {
     opener: PlinthOpener,
     left: Arc<Mutex<VecDeque<PartitionedFile>>>,
     memos: Arc<Memos>,
+    /// Pieces of files that are far, whose first reads are under way.
+    begun: VecDeque<JoinHandle<Result<Option<Started>>>>,
     now: Option<Piece>,
 }
 
@@ -279,14 +285,38 @@ impl Pieces {
                     None => self.now = None,
                 }
             }
-            let Some(part) = lock(&self.left).pop_front() else { return Ok(None) };
-            let opener = self.opener.clone();
-            let started = if opener.is_far(&part) {
-                spawn_blocking(move || opener.begin(&part)).await.map_err(from_join)?
-            } else {
-                opener.begin(&part)
+            let started = match self.begun.pop_front() {
+                Some(begun) => {
+                    self.begin_ahead();
+                    begun.await.map_err(from_join)??
+                }
+                None => {
+                    let Some(part) = lock(&self.left).pop_front() else { return Ok(None) };
+                    if self.opener.is_far(&part) {
+                        self.begin_one(part);
+                        continue;
+                    }
+                    self.opener.begin(&part)?
+                }
             };
-            self.now = started?.map(Piece::new).transpose()?;
+            self.now = started.map(Piece::new).transpose()?;
+        }
+    }
+
+    fn begin_one(&mut self, part: PartitionedFile) {
+        let opener = self.opener.clone();
+        self.begun.push_back(spawn_blocking(move || opener.begin(&part)));
+    }
+
+    /// Begins with pieces that are far before their turn.
+    fn begin_ahead(&mut self) {
+        while self.begun.len() < AHEAD {
+            let next = {
+                let mut left = lock(&self.left);
+                if left.front().is_some_and(|part| self.opener.is_far(part)) { left.pop_front() } else { None }
+            };
+            let Some(part) = next else { return };
+            self.begin_one(part);
         }
     }
 }

@@ -362,6 +362,10 @@ impl ColumnSource for ParquetColumns {
     type LeafState = LeafState;
     type Fetch = Fetch;
 
+    fn bytes_a_wait(&self) -> u64 {
+        self.file.source.bytes_a_wait()
+    }
+
     fn resolve(&mut self, path: &Path) -> Result<ColumnId> {
         if let Some(known) = self.columns.iter().position(|known| known.path == *path) {
             return Ok(known);

@@ -126,6 +126,8 @@ impl Dictionary {
         if !codes.is_sorted() {
             order.sort_unstable();
         }
+        let blocks = order.chunk_by(|&a, &b| block_of(a) == block_of(b));
+        let _ahead = self.prefetch(blocks.filter_map(|wanted| wanted.first().map(|&first| block_of(first))));
         if let Some(&code) = codes.first() {
             // A width that the data does not bear out must not size an allocation.
             self.get(code, &mut Vec::new())?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use arrow_buffer::{Buffer, MutableBuffer};
-use plinth_io::{MemoryBudget, Reclaim};
+use plinth_io::{MemoryBudget, Prefetch, Reclaim};
 
 use crate::column::Values;
 use crate::dictionary::block::Block;
@@ -87,11 +87,13 @@ impl Dictionary {
     /// As [`Dictionary::find`].
     pub fn find_all<K: AsRef<[u8]>>(&self, keys: impl IntoIterator<Item = K>) -> Result<Vec<u32>> {
         let mut codes = Vec::new();
+        if self.is_empty() {
+            return Ok(codes);
+        }
+        let keys: Vec<K> = keys.into_iter().collect();
+        let _ahead = self.prefetch(keys.iter().map(|key| self.index.block_of(key.as_ref())));
         let mut last: Option<(usize, Arc<Block>)> = None;
-        for key in keys {
-            if self.is_empty() {
-                break;
-            }
+        for key in &keys {
             let key = key.as_ref();
             let i = self.index.block_of(key);
             let block = match last.take() {
@@ -239,6 +241,7 @@ impl Dictionary {
 
     fn decode_all(&self) -> Result<Decoded> {
         let len = self.len();
+        let _ahead = self.prefetch(0..self.blocks());
         let (values, heap) = match &self.index.form {
             Form::Integers(numbers) => (Values::Fixed(self.decode_integers(*numbers)?), 0),
             Form::Front { total, .. } => {
@@ -343,6 +346,11 @@ impl Dictionary {
     /// As [`Dictionary::block`], of a block whose values will be kept decoded if at all.
     fn block_once(&self, i: usize) -> Result<Arc<Block>> {
         self.cache.block(i).map_or_else(|| self.fetch(i).map(Arc::new), Ok)
+    }
+
+    /// Begins to bring those of some blocks that are not here yet.
+    pub(super) fn prefetch(&self, blocks: impl Iterator<Item = usize>) -> Prefetch {
+        self.source.prefetch(&mut blocks.filter(|&block| self.cache.block(block).is_none()))
     }
 
     fn fetch(&self, i: usize) -> Result<Block> {

@@ -119,6 +119,7 @@ impl Dictionary {
     /// The test that holds for the codes of values that another holds for, which each is asked.
     fn each(&self, test: &ValueSet) -> Result<ValueSet> {
         let mut codes = BooleanBufferBuilder::new(self.len());
+        let _ahead = self.prefetch(0..self.blocks());
         for block in 0..self.blocks() {
             let values = self.block_values(block)?;
             codes.append_buffer(&evaluate_column(self.physical, &values, test)?.is_true);

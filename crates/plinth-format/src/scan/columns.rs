@@ -14,7 +14,7 @@ use plinth_encoding::postings::{Codes, Postings};
 use plinth_encoding::{
     Column, DictionaryAnswers, EncodingError, Mask, Needle, Physical, ValueSet, Values, ZoneMapResult, evaluate_column,
 };
-use plinth_io::Priority;
+use plinth_io::{Prefetch, Priority};
 
 use super::blocks::{Blocks, Decoded, Depth, Fetch};
 use super::codes::{CodeValues, from_codes};
@@ -37,6 +37,8 @@ pub struct FileColumns {
     /// The streams that the output needs.
     needed: HashMap<usize, Depth>,
     access: Access,
+    /// What was begun to be read of the file for these columns.
+    _under_way: Prefetch,
 }
 
 /// What a scan remembers of a predicate on one column.
@@ -69,8 +71,8 @@ fn depth_of(node: &Node, stream: usize) -> Option<Depth> {
 }
 
 impl FileColumns {
-    pub(super) fn new(blocks: Blocks, access: Access) -> Self {
-        Self { blocks, nodes: Vec::new(), needed: HashMap::new(), access }
+    pub(super) fn new(blocks: Blocks, access: Access, under_way: Prefetch) -> Self {
+        Self { blocks, nodes: Vec::new(), needed: HashMap::new(), access, _under_way: under_way }
     }
 
     /// What the codes of a column stand for.
@@ -267,6 +269,10 @@ fn is_presence(node: &Node) -> bool {
 impl ColumnSource for FileColumns {
     type LeafState = LeafState;
     type Fetch = Fetch;
+
+    fn bytes_a_wait(&self) -> u64 {
+        self.blocks.file.source.bytes_a_wait()
+    }
 
     fn resolve(&mut self, path: &Path) -> Result<ColumnId> {
         let (node, _) = self.blocks.file.node(path)?;

@@ -84,8 +84,10 @@ pub(super) struct Executor<S: ColumnSource> {
     /// Blocks of the next window: a scan with a limit starts small, for it may need no more, and so does one whose first rows may tighten a
     /// dynamic filter.
     window: usize,
-    /// Whether the last read was not there at once.
+    /// Whether the last read was not there at once, or the first will not be.
     waits: bool,
+    /// Bytes that may still be read before it is known whether they are needed.
+    spare: u64,
     /// What went wrong before anybody asked.
     failed: Option<FormatError>,
     mode: PushdownMode,
@@ -120,7 +122,10 @@ impl<S: ColumnSource> Executor<S> {
         let conjuncts = bind_all(&plan.predicate, &mut source)?;
         let conjunct = |(slot, bound)| Arc::new(Conjunct { slot, bound, anchor: plan.stats.anchor(slot) });
         let conjuncts = conjuncts.into_iter().map(conjunct).collect();
-        let window = if plan.limit.is_some() || !plan.dynamic.is_empty() { 1 } else { WINDOW };
+        let spare = source.bytes_a_wait();
+        // What is far brings as much in the time of one wait as it brings at all.
+        let small = spare == 0 && (plan.limit.is_some() || !plan.dynamic.is_empty());
+        let window = if small { 1 } else { WINDOW };
         let dynamic = plan.dynamic.into_iter().enumerate();
         let slot = |i| plan.stats.dynamic_slot(i);
         let dynamic = dynamic.map(|(i, filter)| Dynamic::new(filter, slot(i), plan.stats.anchor(slot(i)))).collect();
@@ -139,7 +144,8 @@ impl<S: ColumnSource> Executor<S> {
             remaining: plan.limit.unwrap_or(u64::MAX),
             has_limit: plan.limit.is_some(),
             window,
-            waits: false,
+            waits: spare > 0,
+            spare,
             failed: None,
             mode: plan.mode,
             stats: plan.stats,
@@ -170,7 +176,7 @@ impl<S: ColumnSource> Executor<S> {
 
     /// Starts the first reads, so that they are under way when the first rows are asked for.
     pub(super) fn begin(&mut self) {
-        let begun = self.next_group().and_then(|more| if more { self.start_reads() } else { Ok(()) });
+        let begun = self.next_groups().and_then(|more| if more { self.start_reads() } else { Ok(()) });
         self.failed = begun.err();
     }
 
@@ -222,7 +228,7 @@ impl<S: ColumnSource> Executor<S> {
             if self.waits_for().is_some() {
                 return Ok(Step::Waiting);
             }
-            if self.pruned.is_empty() && !self.next_group()? {
+            if self.pruned.is_empty() && !self.next_groups()? {
                 return Ok(Step::End);
             }
         }

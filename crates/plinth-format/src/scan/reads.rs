@@ -60,7 +60,9 @@ impl<P> Reads<P> {
         query_bytes: u64,
         metrics: &ScanMetrics,
     ) -> Result<Option<Self>> {
-        let mut merged = Merged::new(READ_GAP, READ_MOST);
+        // A source that is far knows what a request costs, and what it has begun to bring.
+        let (gap, most) = if source.is_far() { (0, 0) } else { (READ_GAP, READ_MOST) };
+        let mut merged = Merged::new(gap, most);
         let to_read = |(range, part)| ReadPart { part, read: merged.add(&range), range };
         let parts: Vec<_> = parts.into_iter().map(to_read).collect();
         let request = Request { ranges: merged.reads(), priority, query_bytes };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use plinth_encoding::expr::Path;
-use plinth_io::Priority;
+use plinth_io::{Prefetch, Priority};
 
 use super::blocks::Blocks;
 use super::columns::FileColumns;
@@ -47,7 +47,7 @@ impl File {
         let (at, rows) = self.block_of(row).ok_or_else(|| self.no_row(row))?;
         let mut blocks = Blocks::new(Arc::clone(&self.0), Arc::default(), 0);
         blocks.detached = true;
-        let mut source = FileColumns::new(blocks, Access::Scan);
+        let mut source = FileColumns::new(blocks, Access::Scan, Prefetch::default());
         let names = self.schema().fields().iter().map(|field| Path::column(field.name()));
         let columns = names.map(|path| source.resolve(&path)).collect::<Result<Vec<_>>>()?;
         source.set_output(&columns);

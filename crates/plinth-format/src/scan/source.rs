@@ -183,6 +183,11 @@ pub trait ColumnSource: Debug + Send {
     /// If there is none.
     fn resolve(&mut self, path: &Path) -> Result<ColumnId>;
 
+    /// As [`Source::bytes_a_wait`](plinth_io::Source::bytes_a_wait).
+    fn bytes_a_wait(&self) -> u64 {
+        0
+    }
+
     /// Says once which columns come out.
     fn set_output(&mut self, output: &[ColumnId]);
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use plinth_core::random::Random;
-use plinth_io::{Objects, Priority, Request};
-use plinth_objects::server::Server;
+use plinth_io::{Io, IoOptions, MemoryBudget, Objects, Priority, Request};
+use plinth_objects::server::{Fault, Server};
 use plinth_objects::{DriveOptions, Limits};
 
 use crate::{bytes, one, open, session};
@@ -132,4 +132,100 @@ fn a_hundred_gigabytes_cost_what_is_read_of_them() {
     assert_eq!(file.read(&[at..at + 1000]).unwrap()[0].as_slice(), bytes(1, 1000));
     let traffic = stores.traffic();
     assert_eq!((traffic.requests, traffic.bytes), (2, 1000));
+}
+
+#[test]
+#[allow(clippy::single_range_in_vec_init, reason = "a read is a list of ranges")]
+fn what_was_begun_ahead_is_not_asked_for_again_and_given_up_with_its_owner() {
+    let server = Server::start().unwrap();
+    let object = bytes(6, 30_000_000);
+    server.put("b/x", &object);
+    let stores = session(&server, Limits::default(), None);
+    let file = open(&stores, "s3://b/x");
+    let (one, two, three) = (0..70_000, 9_000_000..9_300_000, 20_000_000..20_000_001);
+    server.asked();
+    let ahead = file.prefetch(&[one.clone(), two.clone(), three.clone(), 5..5]);
+    // By one who waits, by one who does not, twice, together with others.
+    assert_eq!(file.read(std::slice::from_ref(&one)).unwrap()[0].as_slice(), of(&object, &one));
+    assert_eq!(file.read(std::slice::from_ref(&one)).unwrap()[0].as_slice(), of(&object, &one));
+    assert_eq!(server.asked().len(), 3);
+    let ranges = [two.clone(), 25_000_000..25_000_100, three.clone()];
+    let request = Request { ranges: &ranges, priority: Priority::Now, query_bytes: 0 };
+    let started = file.start(&request).unwrap().unwrap().wait().unwrap();
+    for (range, buffer) in ranges.iter().zip(&started) {
+        assert_eq!(buffer.as_slice(), of(&object, range));
+    }
+    assert_eq!(server.asked().len(), 1);
+    drop(ahead);
+    file.read(std::slice::from_ref(&one)).unwrap();
+    assert_eq!(server.asked().len(), 1, "of what was given up nothing is kept");
+
+    // What can't be read is no error before it is read.
+    drop(file.prefetch(&[29_999_999..30_000_001]));
+    // Memory that is not there leaves ranges out.
+    let little = Io::new(&MemoryBudget::new(4 << 20), IoOptions::default());
+    let small = stores.open(&crate::one(&stores, "s3://b/x"), &little).unwrap();
+    let ranges: Vec<Range<u64>> = (0..30).map(|at| at * 1_000_000..(at + 1) * 1_000_000).collect();
+    let ahead = small.prefetch(&ranges);
+    for range in &ranges {
+        assert_eq!(small.read(std::slice::from_ref(range)).unwrap()[0].as_slice(), of(&object, range));
+    }
+    drop(ahead);
+
+    // An object that was replaced is noticed by the read.
+    let file = open(&stores, "s3://b/x");
+    server.put("b/x", &object);
+    let _ahead = file.prefetch(std::slice::from_ref(&one));
+    assert!(file.read(&[one]).unwrap_err().to_string().contains("replaced"));
+}
+
+#[test]
+#[allow(clippy::single_range_in_vec_init, reason = "a read is a list of ranges")]
+fn a_file_comes_with_its_end_when_it_is_looked_for_first() {
+    let server = Server::start().unwrap();
+    let object = bytes(7, 3_000_000);
+    for (name, object) in [("b/x.plinth", &object[..]), ("b/small.plinth", &object[..100]), ("b/empty.plinth", b"")] {
+        server.put(name, object);
+        let stores = session(&server, Limits::default(), None);
+        let len = object.len() as u64;
+        let file = open(&stores, &format!("s3://{name}"));
+        assert_eq!(file.byte_len(), len);
+        if len > 0 {
+            let end = len - len.min(32_768)..len;
+            assert_eq!(file.read(std::slice::from_ref(&end)).unwrap()[0].as_slice(), of(object, &end));
+            let asked = server.asked();
+            assert_eq!(asked.len(), 1, "{asked:?}");
+        }
+        server.asked();
+        // Its version alone is asked for the next time.
+        assert_eq!(one(&stores, &format!("s3://{name}")).identity.len, len);
+        let asked = server.asked();
+        // Of an object without bytes there is no end.
+        assert!(asked.len() == if len > 0 { 1 } else { 2 } && asked.iter().all(|asked| asked.bytes < 100), "{asked:?}");
+    }
+    let stores = session(&server, Limits::default(), None);
+    assert!(stores.find("s3://b/none.plinth").unwrap_err().is_not_found());
+}
+
+#[test]
+#[allow(clippy::single_range_in_vec_init, reason = "a read is a list of ranges")]
+fn what_was_given_up_half_way_is_not_kept() {
+    let server = Server::start().unwrap();
+    let object = bytes(8, 3_000_000);
+    server.put("b/x", &object);
+    let folder = tempfile::tempdir().unwrap();
+    let drive = DriveOptions { folder: folder.path().to_path_buf(), bytes: 1 << 30, at_once: true };
+    let stores = session(&server, Limits::default(), Some(drive));
+    let file = open(&stores, "s3://b/x");
+    server.fail("GET", Fault::Slow(10_000, Duration::from_millis(5)));
+    let range = 0..2_000_000;
+    let ahead = file.prefetch(std::slice::from_ref(&range));
+    std::thread::sleep(Duration::from_millis(60));
+    drop(ahead);
+    std::thread::sleep(Duration::from_millis(200));
+    server.heal();
+    for _ in 0..2 {
+        assert!(file.read(std::slice::from_ref(&range)).unwrap()[0].as_slice() == of(&object, &range));
+        std::thread::sleep(Duration::from_millis(200));
+    }
 }

@@ -49,13 +49,26 @@ impl<S: ColumnSource> Executor<S> {
                 return Ok(());
             } else if self.pruned.is_empty() {
                 // Later row groups only while waiting: what is there at once is best decoded at once.
-                if !self.waits || !self.next_group()? {
+                if !self.waits || !self.next_groups()? {
                     return Ok(());
                 }
             } else if !self.start_window()? {
                 return Ok(());
             }
         }
+    }
+
+    /// Moves to the next row group; of a file that is far to as many as have the blocks of a window. False if there is none.
+    pub(super) fn next_groups(&mut self) -> Result<bool> {
+        let far = self.source.bytes_a_wait() > 0;
+        let mut any = false;
+        while self.next_group()? {
+            any = true;
+            if !far || self.pruned.len() >= self.window {
+                break;
+            }
+        }
+        Ok(any)
     }
 
     /// Starts to read the other columns of the first windows. False if there is no memory to do so ahead.
@@ -120,15 +133,19 @@ impl<S: ColumnSource> Executor<S> {
             self.metrics.blocks_pruned.fetch_add((before - self.pruned.len()) as u64, Relaxed);
         }
         let (decode_order, eager) = self.decode_order();
-        let most = match (decode_order.trial, self.dynamic.is_empty()) {
+        let far = self.source.bytes_a_wait();
+        let most = match (decode_order.trial, self.dynamic.is_empty() || far > 0) {
             (true, _) => 1,
             (false, true) => self.window,
             (false, false) => self.window.min(DYNAMIC_WINDOW),
         };
+        let bounded = far > 0 && (self.has_limit || !self.dynamic.is_empty());
+        let eager = eager || self.spares_a_wait(most)?;
         let (mut blocks, mut wanted, mut bytes, mut first) = (VecDeque::new(), Vec::new(), 0, 0);
         for live in self.pruned.iter().take(most) {
             let at = live.at;
-            if bytes >= self.window_bytes(wanted.len().div_ceil(blocks.len().max(1))) {
+            let full = self.window_bytes(wanted.len().div_ceil(blocks.len().max(1)));
+            if bytes >= if bounded { full.min(far) } else { full } {
                 break;
             }
             if live.answered {
@@ -173,6 +190,22 @@ impl<S: ColumnSource> Executor<S> {
         self.window = (self.window * 2).min(WINDOW);
         self.filtering.push_back(Filtering { blocks, fetch: Some(fetch) });
         Ok(true)
+    }
+
+    /// Whether the output's columns of the next blocks come sooner than the answer which of them are needed. So many bytes are read once: later
+    /// answers come while others are waited for.
+    fn spares_a_wait(&mut self, blocks: usize) -> Result<bool> {
+        let mut bytes = 0;
+        for live in self.pruned.iter().take(blocks) {
+            for &column in &self.output {
+                bytes += self.source.size(column, live.at)?;
+            }
+            if bytes > self.spare {
+                return Ok(false);
+            }
+        }
+        self.spare -= bytes;
+        Ok(bytes > 0)
     }
 
     /// How the next window is read and decoded, and whether the output's columns are read together with the filters': to wait for
