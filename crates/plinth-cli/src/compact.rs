@@ -1,6 +1,7 @@
 //! `plinth compact`: the many files of a table as fewer, larger ones.
 
 use plinth_format::{OpenOptions, WriterOptions};
+use plinth_io::objects::is_url;
 use plinth_io::{Io, IoOptions, MemoryBudget};
 use plinth_rowstore::Table;
 use plinth_table::{CompactOptions, CompactSummary, TableFolder, compact};
@@ -12,16 +13,18 @@ use crate::{interrupt, objects, screen, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &CompactArgs) -> Result {
-    objects::local(&args.folder)?;
-    plinth_sql::expect_folder(&args.folder)?;
-    if Table::is_table(&args.folder) {
+    let is_far = is_url(&args.folder);
+    if !is_far {
+        plinth_sql::expect_folder(&args.folder)?;
+    }
+    if !is_far && Table::is_table(&args.folder) {
         let folder = args.folder.display();
         return Err(Failure::new(format!(
             "{folder}: a writable table merges its files by itself; VACUUM makes one of all"
         )));
     }
     interrupt::listen()?;
-    interrupt::writes_into(args.folder.clone());
+    interrupt::writes_into(if is_far { std::env::temp_dir() } else { args.folder.clone() });
     let writer =
         WriterOptions { threads: args.limits.threads(), cancelled: interrupt::flag(), ..WriterOptions::default() };
     let budget = MemoryBudget::new(args.limits.memory());
@@ -29,13 +32,13 @@ pub(crate) fn run(args: &CompactArgs) -> Result {
         all: args.all,
         // The rest is for what is kept of the files that are read.
         writer: writer.charged_to(&budget, budget.limit() / 4 * 3, 1),
-        open: OpenOptions { io: Io::new(&budget, IoOptions::default()), ..OpenOptions::default() },
+        open: OpenOptions { io: Io::new(&budget, IoOptions::default()), ..objects::options() },
         ..CompactOptions::default()
     };
     if let Some(size) = args.target_size {
         options.target_bytes = size;
     }
-    let listed = TableFolder::new(&args.folder).list()?;
+    let listed = TableFolder::with_options(&args.folder, options.open.clone()).list()?;
     let progress = Progress::new(listed.iter().map(|file| file.identity.len).sum(), args.quiet);
     let summary = compact(&args.folder, &options, &mut |now| progress.show(now.bytes, Some(now.rows)))?;
     let elapsed = progress.elapsed();

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use arrow_schema::SchemaRef;
 use plinth_encoding::Effort;
+use plinth_format::WriterOptions;
 use plinth_format::sort::{SortKey, SortOptions, Sorter};
-use plinth_format::{File, WriterOptions};
 use plinth_ingest::{Attempt, BatchSource, Rejects, SourceOptions};
 use plinth_profile::{Profiler, Stage};
 use plinth_table::TableFolder;
@@ -118,7 +118,6 @@ pub(crate) struct Report {
 impl Job {
     /// Imports. Whatever fails, nothing is left behind.
     pub(crate) fn run(&self) -> Result<Report> {
-        objects::local(self.target.path())?;
         self.target.check()?;
         if let Rejects::Collect { to, .. } = &self.source.rejects
             && to == self.target.path()
@@ -199,14 +198,14 @@ impl Job {
         let path = match &self.target {
             Target::File { path, .. } => path.clone(),
             Target::Table(folder) => {
-                let files = TableFolder::new(folder).list().map_err(Failure::new)?;
+                let files = TableFolder::with_options(folder, objects::options()).list().map_err(Failure::new)?;
                 match files.into_iter().next_back() {
                     Some(file) => file.path,
                     None => return Ok(Vec::new()),
                 }
             }
         };
-        let columns = File::open(path)?.report()?.columns.into_iter();
+        let columns = objects::open(&path)?.report()?.columns.into_iter();
         let noted = columns.filter(|column| self.index.contains(&column.path));
         Ok(noted.filter_map(|column| Some(format!("note: column {:?}: {}", column.path, column.note?))).collect())
     }

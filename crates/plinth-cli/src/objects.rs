@@ -30,7 +30,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
 pub(crate) fn local(path: &Path) -> Result {
     if is_url(path) {
         let path = path.display();
-        let what = "object stores are read from, and written to by COPY in SQL alone; name a path of this machine";
+        let what = "this can't be in an object store; name a path of this machine";
         return Err(Failure::new(format!("{path}: {what}")));
     }
     Ok(())
@@ -41,7 +41,9 @@ pub(crate) fn several(path: &Path) -> Result<Option<Vec<PathBuf>>> {
     let Some(url) = path.to_str().filter(|url| is_url(url) && (url.ends_with('/') || is_pattern(url))) else {
         return Ok(None);
     };
-    let found = stores().find(url).map_err(Failure::new)?.into_iter().map(|object| PathBuf::from(object.url));
+    let found = stores().find(url).map_err(Failure::new)?;
+    let found = plinth_table::current(found, Some(url), &stores())?;
+    let found = found.into_iter().map(|object| PathBuf::from(object.url));
     let files: Vec<PathBuf> = found.filter(|path| path.extension().is_some_and(|e| e == "plinth")).collect();
     if files.is_empty() {
         return Err(Failure::new(format!("{url}: no object here ends in .plinth")));

@@ -124,7 +124,9 @@ impl PathTables {
             }
             found => found,
         };
+        let whole = Some(format!("{}/", url.trim_end_matches('/'))).filter(|_| !is_pattern(url));
         let found = found.map_err(external)?;
+        let found = plinth_table::current(found, whole.as_deref(), objects).map_err(crate::from_format)?;
         let fail = |what: String| Err(DataFusionError::Plan(format!("{url}: {what}")));
         let is_ours = |object: &Object| of_url(&object.url).as_deref() == Some(EXTENSION);
         let readable = found.iter().filter(|object| is_ours(object) || is_other(&object.url));

@@ -20,12 +20,11 @@ use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 use futures::StreamExt;
-use plinth_format::{FileSummary, Writer, WriterOptions};
+use plinth_format::{FileSummary, OpenOptions, Writer, WriterOptions};
+use plinth_io::Objects;
 use plinth_io::objects::is_url;
-use plinth_io::{IoError, Objects};
 use plinth_profile::{Stage, scope};
-use plinth_table::Appender;
-use tempfile::TempDir;
+use plinth_table::{Appender, ObjectWriter, TableFolder};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -206,45 +205,14 @@ pub struct WriteExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// A file that becomes an object when it is complete.
-struct Uploaded {
-    writer: Writer,
-    scratch: TempDir,
-    stores: Arc<dyn Objects>,
-    url: PathBuf,
-    replace: bool,
-}
-
-impl Uploaded {
-    /// Begins the file where the system keeps scratch files.
-    fn create(
-        stores: Arc<dyn Objects>,
-        url: PathBuf,
-        schema: &SchemaRef,
-        options: WriterOptions,
-    ) -> plinth_format::Result<Self> {
-        let folder = std::env::temp_dir();
-        let scratch = tempfile::Builder::new().prefix("plinth-upload-").tempdir_in(&folder);
-        let scratch = scratch.map_err(|e| IoError::os(&folder, "make a folder in", e))?;
-        let replace = options.replace;
-        let writer = Writer::create(scratch.path().join("file.plinth"), schema, options)?;
-        Ok(Self { writer, scratch, stores, url, replace })
-    }
-}
-
-impl Output for Uploaded {
+impl Output for ObjectWriter {
     fn write_lane(&mut self, lane: usize, batch: &RecordBatch) -> plinth_format::Result<()> {
-        self.writer.write_lane(lane, batch)
+        Self::write_lane(self, lane, batch)
     }
 
     fn complete(self) -> plinth_format::Result<Publish> {
-        let Self { writer, scratch, stores, url, replace } = self;
-        let (file, rows) = writer.complete()?;
-        Ok(Box::new(move || {
-            let file_bytes = file.commit()?;
-            stores.upload(&scratch.path().join("file.plinth"), &url.display().to_string(), replace)?;
-            Ok(FileSummary { rows, file_bytes })
-        }))
+        let complete = Self::complete(self)?;
+        Ok(Box::new(move || complete.send()))
     }
 }
 
@@ -264,9 +232,14 @@ impl Target {
     async fn write(&self, streams: Vec<SendableRecordBatchStream>) -> Result<FileSummary> {
         let (path, schema, options) = (self.path.clone(), Arc::clone(&self.schema), self.options.clone());
         match (&self.stores, self.folder) {
-            (Some(stores), _) => {
+            (Some(stores), false) => {
                 let stores = Arc::clone(stores);
-                pour(streams, move || Uploaded::create(stores, path, &schema, options)).await
+                pour(streams, move || ObjectWriter::create(stores, path, &schema, options)).await
+            }
+            (Some(stores), true) => {
+                let open = OpenOptions { objects: Some(Arc::clone(stores)), ..OpenOptions::default() };
+                let folder = TableFolder::with_options(path, open);
+                pour(streams, move || Appender::create_in(folder, &schema, options)).await
             }
             (None, true) => pour(streams, move || Appender::create(path, &schema, options)).await,
             (None, false) => pour(streams, move || Writer::create(path, &schema, options)).await,
@@ -313,9 +286,6 @@ impl WriteExec {
             (_, mode) => mode.single_file_output(url),
         };
         let stores = far.map(|(_, stores)| Arc::clone(stores));
-        if stores.is_some() && !single {
-            return refuse("rows can't be added to a folder of an object store: name a file, s3://bucket/name.plinth");
-        }
         match config.insert_op {
             InsertOp::Append => {}
             InsertOp::Overwrite | InsertOp::Replace if single => options.replace = true,

@@ -7,13 +7,18 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
+use std::time::SystemTime;
 
 use arrow_schema::SchemaRef;
 use plinth_format::{FormatError, OpenOptions, Result, Writer, WriterOptions};
 
-use crate::folder::{Listed, Snapshot, TableFile, TableFolder};
+use crate::far::FarFolder;
+use crate::folder::{Snapshot, TableFile, TableFolder};
 use crate::journal::Journal;
+use crate::listed::Listed;
+use crate::manifest::second;
 use crate::rows::read;
+use crate::scratch::Scratch;
 use crate::union::SchemaUnion;
 use crate::{lock, names};
 
@@ -93,13 +98,20 @@ fn compact_in_steps(
         let what = format!("{}: no file in this folder ends in .{}", path.display(), crate::EXTENSION);
         return Err(FormatError::InvalidArgument(what));
     }
-    let _only = lock::compacting(path)?;
-    {
+    let far = folder.far()?;
+    // In a store two compactions may run, and one of them says at its end that the other has changed the files.
+    let _only = if far.is_some() { None } else { Some(lock::compacting(path)?) };
+    if far.is_none() {
         let _lock = lock::exclusive(path)?;
         Journal::finish(path, step)?;
     }
     let table = folder.open(None)?;
-    let sizes: Vec<Option<u64>> = table.files().iter().map(|file| name_of(file).map(|_| file.identity.len)).collect();
+    let is_named = |file: &TableFile| match &far {
+        Some(far) => far.name_of(&file.path).is_some(),
+        None => name_of(file).is_some(),
+    };
+    let sizes: Vec<Option<u64>> =
+        table.files().iter().map(|file| is_named(file).then_some(file.identity.len)).collect();
     let runs = choose(&sizes, options);
     let files = |run: &Range<usize>| table.files().get(run.clone()).unwrap_or_default();
     let bytes_of = |run: &Range<usize>| files(run).iter().map(|file| file.identity.len).sum::<u64>();
@@ -115,12 +127,16 @@ fn compact_in_steps(
         let mut told = |at: CompactProgress| {
             progress(CompactProgress { bytes: bytes + at.bytes, total_bytes, rows: rows + at.rows });
         };
-        let rewriting = Rewriting { folder: &folder, table: &table, run: files(run), options: &options.writer };
+        let (run_files, options) = (files(run), &options.writer);
+        let rewriting = Rewriting { folder: &folder, far: far.as_ref(), table: &table, run: run_files, options };
         let (rows, bytes) = rewriting.run(&mut told, step)?;
         summary.files_after -= count(run.len() - 1);
         summary.bytes_before += bytes_of(run);
         summary.bytes_after += bytes;
         summary.rows += rows;
+    }
+    if let Some(far) = far {
+        far.clean(SystemTime::now())?;
     }
     Ok(summary)
 }
@@ -158,6 +174,8 @@ fn choose(sizes: &[Option<u64>], options: &CompactOptions) -> Vec<Range<usize>> 
 /// One run while it is rewritten.
 struct Rewriting<'a> {
     folder: &'a TableFolder,
+    /// The folder, if it is in a store.
+    far: Option<&'a FarFolder>,
     table: &'a Snapshot,
     run: &'a [TableFile],
     options: &'a WriterOptions,
@@ -170,7 +188,9 @@ impl Rewriting<'_> {
         let schema = self.table.schema();
         let index = self.indexed(&schema)?;
         let options = WriterOptions { replace: true, index, ..self.options.clone() };
-        let mut writer = Writer::create(path.join(".compact"), &schema, options)?;
+        let scratch = self.far.map(|_| Scratch::make()).transpose()?;
+        let here = scratch.as_ref().map_or(path, Scratch::path);
+        let mut writer = Writer::create(here.join(".compact"), &schema, options)?;
         step("created the new file")?;
         self.write(&mut writer, &schema, progress)?;
         let (file, rows) = writer.complete()?;
@@ -181,6 +201,12 @@ impl Rewriting<'_> {
         }
         file.sync()?;
         step("wrote the new file")?;
+        if let (Some(far), Some(scratch)) = (self.far, scratch) {
+            let complete = scratch.path().join("rows.plinth");
+            let bytes = file.commit_as(complete.clone(), false)?;
+            self.replace_far(far, &complete, &schema)?;
+            return Ok((rows, bytes));
+        }
 
         let _lock = lock::exclusive(path)?;
         let journal = self.journal(&schema)?;
@@ -190,6 +216,53 @@ impl Rewriting<'_> {
         step("put the new file in place")?;
         Journal::finish(path, step)?;
         Ok((rows, bytes))
+    }
+
+    /// Sends the new file to the store, where it takes the run's place.
+    fn replace_far(&self, far: &FarFolder, complete: &Path, schema: &SchemaRef) -> Result<()> {
+        let sent = far.send(complete)?;
+        let names: Vec<&str> = self.run.iter().filter_map(|file| far.name_of(&file.path)).collect();
+        let mut refused = false;
+        let replaced = far.commit(|manifest| {
+            if manifest.has(&sent.name) {
+                return Ok(());
+            }
+            let mut change = || {
+                let now = Snapshot::open_with(far.listed(manifest), Some(self.table), self.folder.options())?;
+                let start = manifest.files.iter().position(|file| Some(&file.name.as_str()) == names.first());
+                if !manifest.replace(&names, sent.clone(), second(SystemTime::now())) {
+                    return Err(self.changed("its files were replaced by others"));
+                }
+                let start = start.unwrap_or(0);
+                self.has_columns(&now, start..start + names.len(), schema)
+            };
+            let changed = change();
+            refused = changed.is_err();
+            changed
+        });
+        // Of what the store did not answer it is not known whether the manifest names the file.
+        if refused {
+            far.take_back(&sent);
+        }
+        replaced
+    }
+
+    fn changed(&self, what: &str) -> FormatError {
+        let path = self.folder.path().display();
+        FormatError::InvalidArgument(format!("{path}: {what} while it was compacted; try again"))
+    }
+
+    /// Checks that the table has the same columns when a run of its files is replaced.
+    fn has_columns(&self, now: &Snapshot, run: Range<usize>, schema: &SchemaRef) -> Result<()> {
+        let mut union = SchemaUnion::new();
+        for (at, file) in now.files().iter().enumerate() {
+            if at == run.start {
+                union.add("the compacted file", schema)?;
+            } else if !run.contains(&at) {
+                union.add(file.file.name(), file.file.schema())?;
+            }
+        }
+        if union.schema().fields() == now.schema().fields() { Ok(()) } else { Err(self.changed("columns were added")) }
     }
 
     /// The columns that are to have postings: those that have some in one of the run's files.
@@ -227,40 +300,26 @@ impl Rewriting<'_> {
     /// What is to be said of the replacement, as the folder is now. It is locked.
     fn journal(&self, schema: &SchemaRef) -> Result<Journal> {
         let path = self.folder.path();
-        let changed = |what: &str| {
-            FormatError::InvalidArgument(format!("{}: {what} while it was compacted; try again", path.display()))
-        };
         let names = self.folder.names_under(None)?;
         let now: Vec<Listed> =
             names.iter().filter_map(|name| Listed::of(path.join(name)).transpose()).collect::<Result<_>>()?;
         let first = self.run.first().and_then(|first| now.iter().position(|listed| listed.path == first.path));
-        let start = first.ok_or_else(|| changed("a file was removed"))?;
+        let start = first.ok_or_else(|| self.changed("a file was removed"))?;
         let end = start + self.run.len();
         let still = now.get(start..end).unwrap_or_default();
         if still.len() != self.run.len()
             || !still.iter().zip(self.run).all(|(a, b)| a.path == b.path && a.identity == b.identity)
         {
-            return Err(changed("a file was removed, replaced or added in between"));
+            return Err(self.changed("a file was removed, replaced or added in between"));
         }
 
         // The table must have the same columns afterwards.
         let following = now.get(end).map(|listed| listed.name().to_owned());
-        let now = Snapshot::open(now, Some(self.table))?;
-        let mut union = SchemaUnion::new();
-        for (at, file) in now.files().iter().enumerate() {
-            if at == start {
-                union.add("the compacted file", schema)?;
-            } else if !(start..end).contains(&at) {
-                union.add(file.file.name(), file.file.schema())?;
-            }
-        }
-        if union.schema().fields() != now.schema().fields() {
-            return Err(changed("columns were added"));
-        }
+        self.has_columns(&Snapshot::open(now, Some(self.table))?, start..end, schema)?;
 
         let replaced: Vec<String> = self.run.iter().filter_map(name_of).map(str::to_owned).collect();
         let (Some(first), Some(last)) = (replaced.first(), replaced.last()) else {
-            return Err(changed("a file was removed"));
+            return Err(self.changed("a file was removed"));
         };
         let fits = |name: &String| {
             let name = OsStr::new(name);

@@ -1,15 +1,16 @@
 //! The files of a table at one moment.
 
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use plinth_format::{File, FormatError, OpenOptions, Result};
-use plinth_io::{Identity, IoError, Object, Objects, objects};
+use plinth_io::{Identity, IoError};
 
+use crate::far::FarFolder;
 use crate::journal::Journal;
+use crate::listed::Listed;
 use crate::lock::{Shared, shared};
 use crate::names;
 use crate::union::SchemaUnion;
@@ -23,22 +24,11 @@ const FILES_A_THREAD: usize = 32;
 /// Threads that open objects, which wait for the network.
 const THREADS_FAR: usize = 32;
 
-/// A folder of Plinth files.
+/// A folder of Plinth files, of this machine or below the prefix of an object store.
 #[derive(Clone, Debug)]
 pub struct TableFolder {
     path: PathBuf,
     options: OpenOptions,
-}
-
-/// A file of a table as it was listed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Which file that was.
-    pub identity: Identity,
-    /// As its store told of it, if its path is a URL.
-    pub object: Option<Object>,
 }
 
 /// A file of a snapshot.
@@ -75,11 +65,24 @@ impl TableFolder {
         &self.path
     }
 
+    /// How its files are opened.
+    pub(crate) fn options(&self) -> &OpenOptions {
+        &self.options
+    }
+
+    /// The folder in an object store, if its path is a URL.
+    pub(crate) fn far(&self) -> Result<Option<FarFolder>> {
+        FarFolder::of(&self.path, self.options.objects.as_ref())
+    }
+
     /// Whether there is a file at all, which takes no complete listing to know.
     ///
     /// # Errors
     /// If the folder can't be listed.
     pub fn has_files(&self) -> Result<bool> {
+        if let Some(far) = self.far()? {
+            return Ok(!far.list()?.is_empty());
+        }
         let failed = |e| FormatError::from(IoError::os(&self.path, "list", e));
         for entry in std::fs::read_dir(&self.path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -96,6 +99,9 @@ impl TableFolder {
     /// # Errors
     /// If the folder can't be listed.
     pub fn list(&self) -> Result<Vec<Listed>> {
+        if let Some(far) = self.far()? {
+            return far.list();
+        }
         let mut gone = None;
         for _ in 0..ATTEMPTS {
             let Some(names) = self.names()? else { continue };
@@ -157,40 +163,6 @@ impl TableFolder {
 
     fn restless(&self) -> FormatError {
         FormatError::InvalidArgument(format!("{}: changes faster than it can be read; try again", self.path.display()))
-    }
-}
-
-impl Listed {
-    /// These files as they are now; those whose paths are URLs in the stores that are given.
-    ///
-    /// # Errors
-    /// If one is not there or is none.
-    pub fn all(paths: impl IntoIterator<Item = PathBuf>, stores: Option<&Arc<dyn Objects>>) -> Result<Vec<Self>> {
-        let one = |path: PathBuf| {
-            if let Some(object) = objects::one(stores, &path)? {
-                return Ok(Self::of_object(object));
-            }
-            plinth_io::regular::check(&path)?;
-            let gone = IoError::os(&path, "open", std::io::ErrorKind::NotFound.into());
-            Self::of(path)?.ok_or_else(|| gone.into())
-        };
-        paths.into_iter().map(one).collect()
-    }
-
-    /// An object that a store told of.
-    pub fn of_object(object: Object) -> Self {
-        Self { path: PathBuf::from(&object.url), identity: object.identity, object: Some(object) }
-    }
-
-    /// `None` if it is no file.
-    pub(crate) fn of(path: PathBuf) -> Result<Option<Self>> {
-        let metadata = std::fs::metadata(&path).map_err(|e| IoError::os(&path, "open", e))?;
-        Ok(metadata.is_file().then(|| Self { path, identity: Identity::of(&metadata), object: None }))
-    }
-
-    /// Its name in the folder.
-    pub fn name(&self) -> &OsStr {
-        self.path.file_name().unwrap_or_default()
     }
 }
 

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use plinth_format::{FormatError, OpenOptions, Result};
 use plinth_io::{IoError, sync_folder};
 
-use crate::folder::{Listed, Snapshot, TableFolder};
+use crate::folder::{Snapshot, TableFolder};
 use crate::journal::Journal;
+use crate::listed::Listed;
 use crate::lock::{self, Lock};
 
 /// A folder whose files are about to be replaced as a whole. Compactions are kept out until this is dropped; appends are

@@ -9,23 +9,31 @@
 
 mod append;
 mod compact;
+mod far;
 mod folder;
 mod handover;
 mod journal;
+mod listed;
 mod lock;
+mod manifest;
 mod names;
 mod rows;
+mod scratch;
 mod union;
+mod upload;
 mod widen;
 
 pub use append::{Appended, Appender};
 pub use compact::{CompactOptions, CompactProgress, CompactSummary, compact};
-pub use folder::{Listed, Snapshot, TableFile, TableFolder};
+pub use far::current;
+pub use folder::{Snapshot, TableFile, TableFolder};
 pub use handover::Handover;
+pub use listed::Listed;
 pub use plinth_format::{FormatError, Result};
 pub use plinth_io::Identity;
 pub use rows::read;
 pub use union::{SchemaUnion, can_widen};
+pub use upload::{CompleteObject, ObjectWriter};
 pub use widen::widen;
 
 /// How the names of Plinth files end, without the dot.

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use plinth_format::{FileSummary, Writer, WriterOptions};
+use plinth_io::objects::is_url;
 use plinth_io::regular::kind_of;
 use plinth_rowstore::Table;
-use plinth_table::Appender;
+use plinth_table::{Appender, ObjectWriter, TableFolder};
 
 use super::rows::RowImport;
 use crate::error::{Failure, Result};
+use crate::objects;
 
 /// What an import makes.
 #[derive(Clone, Debug)]
@@ -30,6 +32,7 @@ pub(crate) enum Target {
 pub(super) enum Output {
     File(Box<Writer>),
     Table(Box<Appender>),
+    Object(Box<ObjectWriter>),
     Rows(RowImport),
 }
 
@@ -44,6 +47,7 @@ impl Target {
     /// The folder that temporary files are in.
     pub(super) fn folder(&self) -> PathBuf {
         match self {
+            _ if is_url(self.path()) => std::env::temp_dir(),
             Self::Table(folder) => folder.clone(),
             Self::File { path, .. } => match path.parent() {
                 Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
@@ -62,6 +66,8 @@ impl Target {
     /// Finds out before any input is read what can be known: a name that is taken is the cheapest of it.
     pub(super) fn check(&self) -> Result {
         match self {
+            // The store says the rest when it is asked.
+            Self::Table(folder) if is_url(folder) => Ok(()),
             Self::Table(folder) => match folder.metadata() {
                 Ok(metadata) if !metadata.is_dir() => {
                     let kind = kind_of(metadata.file_type()).unwrap_or("a file");
@@ -80,6 +86,9 @@ impl Target {
                     let what = format!("{path}: the output's name must end in .plinth (such as {better})");
                     return Err(Failure::new(what));
                 }
+                if is_url(path) {
+                    return Ok(());
+                }
                 if !replace && path.symlink_metadata().is_ok() {
                     let path = path.display();
                     return Err(Failure::new(format!("{path}: already exists; give --replace to replace it")));
@@ -95,6 +104,14 @@ impl Target {
 
     pub(super) fn create(&self, schema: &Schema, options: WriterOptions) -> Result<Output> {
         Ok(match self {
+            Self::File { path, replace } if is_url(path) => {
+                let options = WriterOptions { replace: *replace, ..options };
+                Output::Object(Box::new(ObjectWriter::create(objects::stores(), path.clone(), schema, options)?))
+            }
+            Self::Table(folder) if is_url(folder) => {
+                let folder = TableFolder::with_options(folder, objects::options());
+                Output::Table(Box::new(Appender::create_in(folder, schema, options)?))
+            }
             Self::File { path, replace } => {
                 Output::File(Box::new(Writer::create(path, schema, WriterOptions { replace: *replace, ..options })?))
             }
@@ -109,6 +126,7 @@ impl Output {
         match self {
             Self::File(writer) => writer.write(batch)?,
             Self::Table(appender) => appender.write(batch)?,
+            Self::Object(writer) => writer.write(batch)?,
             Self::Rows(import) => import.write(batch)?,
         }
         Ok(())
@@ -118,6 +136,7 @@ impl Output {
         match self {
             Self::File(writer) => writer.rows(),
             Self::Table(appender) => appender.rows(),
+            Self::Object(writer) => writer.rows(),
             Self::Rows(import) => import.rows(),
         }
     }
@@ -126,6 +145,7 @@ impl Output {
         Ok(match self {
             Self::File(writer) => writer.finish()?,
             Self::Table(appender) => appender.finish()?,
+            Self::Object(writer) => writer.complete()?.send()?,
             Self::Rows(import) => import.finish()?,
         })
     }

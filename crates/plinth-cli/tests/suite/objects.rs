@@ -130,7 +130,7 @@ fn what_is_wrong_is_said_with_its_name() {
         ("FROM 's3://'", "names no bucket"),
         ("FROM 'ftp://b/x.csv'", "unknown scheme"),
         ("COPY (SELECT 1 AS a) TO 's3://b/people.plinth'", "s3://b/people.plinth: already exists"),
-        ("COPY (SELECT 1 AS a) TO 's3://b/folder/' STORED AS PLINTH", "can't be added to a folder of an object store"),
+        ("COPY (SELECT 'x' AS id) TO 's3://b/plinth/' STORED AS PLINTH", "id"),
         ("SELECT * FROM 'https://127.0.0.1/x.csv?token=hush'", "query"),
     ] {
         let run = store.sql(statement);
@@ -180,10 +180,8 @@ fn copy_makes_objects_whole_or_not_at_all() {
     assert!(store.server.get("b/made/never.plinth").is_none());
     // The other commands write files of this machine.
     for args in [
-        &["import", "people.csv", "--to", "s3://b/x.plinth"][..],
-        &["export", "people.plinth", "--to", "s3://b/x.csv"],
+        &["export", "people.plinth", "--to", "s3://b/x.csv"][..],
         &["sql", "--db", "s3://b/db", "-c", "SELECT 1"],
-        &["compact", "s3://b/plinth"],
         &["sql", "-o", "s3://b/x.csv", "-c", "SELECT 1"],
     ] {
         let run = store.run(args);
@@ -291,4 +289,89 @@ fn waits_for_a_slow_store_do_not_add_up() {
     let asked = store.server.asked();
     // One for its identity, one for its end, and few for its blocks.
     assert!(asked.len() <= 6, "{asked:?}");
+}
+
+#[test]
+fn a_folder_of_a_store_is_a_table_that_grows_and_is_compacted() {
+    let store = Store::new();
+    let count = |from: &str| {
+        let counted = store.sql(&format!("SELECT count(*) AS n, count(DISTINCT id) AS d FROM '{from}'")).ok().stdout;
+        counted.lines().nth(1).unwrap().to_owned()
+    };
+    // A new one, one of files that were put there by others, and one of both.
+    for (folder, before) in [("s3://b/table/", 0), ("s3://b/plinth", 6_000)] {
+        store.run(&["import", "people.parquet", "--append", folder, "-q"]).ok();
+        store.run(&["import", "people.parquet", "--append", folder, "--sort-by", "city", "-q"]).ok();
+        let folder = format!("{}/", folder.trim_end_matches('/'));
+        store.sql(&format!("COPY (SELECT * FROM 'people.plinth' WHERE id < 10) TO '{folder}' STORED AS PLINTH")).ok();
+        let all = format!("{},2000", before + 4_010);
+        assert_eq!(count(&folder), all);
+        // In the order in which they came.
+        let last = store.sql(&format!("SELECT id FROM '{folder}' OFFSET {}", before + 4_000)).ok().stdout;
+        assert_eq!(last, "id\n0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+        let said = store.run(&["compact", &folder]).ok().stderr;
+        assert!(said.contains(" files -> 1 "), "{said}");
+        // Those that read on find what was replaced, and no others do.
+        let inside = folder.trim_start_matches("s3://").to_owned();
+        let there = store.server.names().into_iter().filter(|name| name.starts_with(&inside)).count();
+        assert!(there > 4, "{there}");
+        for from in [folder.clone(), format!("{folder}*.plinth"), folder.trim_end_matches('/').to_owned()] {
+            assert_eq!(count(&from), all, "{from}");
+        }
+        let verified = store.run(&["verify", &folder]).ok().stdout;
+        assert_eq!(verified.lines().filter(|line| line.contains(": ok")).count(), 1, "{verified}");
+        store.run(&["export", &folder, "--to", "all.csv", "--replace", "-q"]).ok();
+        assert_eq!(std::fs::read_to_string(store.dir.path("all.csv")).unwrap().lines().count(), before + 4_011);
+        assert!(store.run(&["compact", &folder]).ok().stderr.contains("nothing to compact"));
+
+        // Columns that do not fit leave nothing behind.
+        let before = store.server.names();
+        let refused = store.sql(&format!("COPY (SELECT 'x' AS id) TO '{folder}' STORED AS PLINTH"));
+        assert!(refused.code == Some(1) && refused.stderr.contains("id"), "{}", refused.stderr);
+        assert_eq!(store.server.names(), before);
+    }
+    store.run(&["import", "people.parquet", "--to", "s3://b/new.plinth", "-q"]).ok();
+    let again = store.run(&["import", "people.parquet", "--to", "s3://b/new.plinth", "-q"]);
+    assert!(again.code == Some(1) && again.stderr.contains("already exists"), "{}", again.stderr);
+    store.run(&["import", "people.csv", "--to", "s3://b/new.plinth", "--replace", "-q"]).ok();
+    assert_eq!(count("s3://b/new.plinth"), "2000,2000");
+
+    // A manifest that is damaged is said to be.
+    store.server.put("b/table/.plinth-manifest", b"plinth manifest 1\nfile\t1\t\tx.plinth\n");
+    let damaged = store.sql("FROM 's3://b/table/'");
+    assert!(damaged.code == Some(1) && damaged.stderr.contains("not the manifest of a table"), "{}", damaged.stderr);
+}
+
+#[test]
+fn writers_of_one_table_lose_no_row_whatever_ends_them() {
+    let store = Store::new();
+    let run = |number: usize| {
+        let mut command = command(
+            &store.dir,
+            &["sql", "-c", &format!("COPY (SELECT {number} AS n) TO 's3://b/many/' STORED AS PLINTH")],
+        );
+        for (name, value) in [
+            ("AWS_ACCESS_KEY_ID", "key-of-test"),
+            ("AWS_SECRET_ACCESS_KEY", "hush-of-test"),
+            ("AWS_REGION", "eu-test-1"),
+            ("PLINTH_OBJECT_CACHE", "off"),
+        ] {
+            command.env(name, value);
+        }
+        command.env("AWS_ENDPOINT_URL", store.server.endpoint()).spawn().unwrap()
+    };
+    let mut writers: Vec<_> = (0..12).map(run).collect();
+    // Some are killed somewhere on their way.
+    for (number, writer) in writers.iter_mut().enumerate().filter(|(number, _)| number % 4 == 3) {
+        std::thread::sleep(Duration::from_millis(20 * number as u64));
+        writer.kill().unwrap();
+    }
+    let ended: Vec<bool> = writers.iter_mut().map(|writer| writer.wait().unwrap().success()).collect();
+    let rows = store.sql("SELECT n FROM 's3://b/many/' ORDER BY n").ok().stdout;
+    let rows: Vec<usize> = rows.lines().skip(1).map(|row| row.parse().unwrap()).collect();
+    assert!(rows.windows(2).all(|two| two[0] < two[1]), "{rows:?}");
+    for (number, ended) in ended.into_iter().enumerate() {
+        assert!(rows.contains(&number) || !ended, "{number} of {rows:?}");
+        assert!(ended || number % 4 == 3, "{number} failed");
+    }
 }
