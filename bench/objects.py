@@ -1,19 +1,17 @@
-"""The 43 questions of ClickBench over an object store that is some milliseconds away: Plinth beside DuckDB with httpfs over Parquet.
+"""The 43 questions of ClickBench, or the 22 of TPC-H, over an object store that is some milliseconds away: Plinth beside DuckDB with httpfs over Parquet.
 
     python -m bench.objects --plinth target/release/plinth --server target/release/examples/server --folder bench-data/objects \
         --hits-sample hits.parquet --rows 1000000 --latency 30
 
 needs duckdb and duckdb-extension-httpfs of the same version. The server is Plinth's own for tests (`cargo build --release -p plinth-objects --features server
 --example server`): it counts requests and the bytes of answers, and waits before each answer. Each question is asked of a program or a connection that knows
-nothing of the file: Plinth without a folder for kept bytes (cold) and with one, the third time (warm); DuckDB without its caches. Answers are compared as sorted
-rows of text, numbers to nine digits.
+nothing of the files: Plinth without a folder for kept bytes (cold) and with one, the third time (warm); DuckDB without its caches. Of each the median of
+`--rounds` is taken, in turn. Answers are compared as in the other suites.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import math
 import os
@@ -21,10 +19,11 @@ import re
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
+from . import answers
 from .data import hits
-from .suites import clickbench
+from .data import tpch as tpch_data
+from .suites import clickbench, tpch
 
 KEYS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_REGION": "us-east-1"}
 
@@ -51,25 +50,12 @@ class Server:
         return int(requests), int(count)
 
 
-def rows_of(text: str) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(text)))[1:]
+TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)Z?")
+
+Asked = tuple[float, int, int, list[list[str]]]
 
 
-def plain(value: Any) -> str:
-    """A value as it is compared."""
-    text = "" if value is None else str(value)
-    try:
-        number = float(text)
-    except ValueError:
-        return text.replace("T", " ").removesuffix("Z")
-    return f"{number:.9g}" if math.isfinite(number) else text
-
-
-def answer(rows: list[Any]) -> list[tuple[str, ...]]:
-    return sorted(tuple(plain(value) for value in row) for row in rows)
-
-
-def by_plinth(program: Path, server: Server, sql: str, cache: str) -> tuple[float, int, int, list[tuple[str, ...]]]:
+def by_plinth(program: Path, server: Server, sql: str, cache: str) -> Asked:
     """Seconds of the statement, requests, bytes, rows."""
     environment = os.environ | KEYS | {"AWS_ENDPOINT_URL": server.endpoint, "PLINTH_OBJECT_CACHE": cache}
     server.asked()
@@ -77,10 +63,11 @@ def by_plinth(program: Path, server: Server, sql: str, cache: str) -> tuple[floa
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{sql}: {done.stderr}"
     seconds = json.loads(done.stderr.strip().splitlines()[-1])["seconds"][0]
-    return seconds, *server.asked(), answer(rows_of(done.stdout))
+    rows = [[TIME.sub(r"\1T\2", cell) if TIME.fullmatch(cell) else cell for cell in row] for row in answers.rows_of_csv(done.stdout)]
+    return seconds, *server.asked(), rows
 
 
-def by_duckdb(server: Server, sql: str) -> tuple[float, int, int, list[tuple[str, ...]]]:
+def by_duckdb(server: Server, sql: str) -> Asked:
     import duckdb
     from duckdb_extensions import import_extension
 
@@ -94,11 +81,22 @@ def by_duckdb(server: Server, sql: str) -> tuple[float, int, int, list[tuple[str
     server.asked()
     begun = time.perf_counter()
     rows = con.execute(sql).fetchall()
-    return time.perf_counter() - begun, *server.asked(), answer(rows)
+    return time.perf_counter() - begun, *server.asked(), [[answers.cell(value) for value in row] for row in rows]
+
+
+def middle(runs: list[Asked]) -> Asked:
+    """The run that took neither the longest nor the shortest time."""
+    return sorted(runs, key=lambda run: run[0])[len(runs) // 2]
 
 
 def geomean(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def over(sql: str, tables: dict[str, Path], end: str) -> str:
+    """A question over objects in the place of tables."""
+    sql = re.sub(r"(?m)^--.*$", "", sql)
+    return re.sub(rf"(?i)(?<!as )\b({'|'.join(tables)})\b(?=\s*(?:,|\)|;|$|\w))", lambda found: f"'s3://bucket/{found[1].lower()}.{end}'", sql)
 
 
 def main() -> None:
@@ -106,34 +104,50 @@ def main() -> None:
     parser.add_argument("--plinth", type=Path, required=True)
     parser.add_argument("--server", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--hits-sample", type=Path, required=True)
+    parser.add_argument("--hits-sample", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--tpch", type=float, help="a scale of TPC-H, in the place of hits")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--latency", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[])
     given = parser.parse_args()
-    files = given.folder / f"hits-{given.rows}-{given.seed}"
+    name = f"tpch-{given.tpch:g}" if given.tpch else f"hits-{given.rows}-{given.seed}"
+    files = given.folder / name
     files.mkdir(parents=True, exist_ok=True)
-    parquet, ours = files / "hits.parquet", files / "hits.plinth"
-    if not parquet.exists():
-        hits.make(given.hits_sample, parquet, given.rows, given.seed)
-    if not ours.exists():
-        subprocess.run([given.plinth, "import", parquet, "--to", ours, "-q"], check=True)
+    if given.tpch:
+        tables = tpch_data.make(given.folder / f"{name}-made", given.tpch)
+        queries = tpch.queries(given.tpch, given.only)
+    else:
+        tables = {"hits": files / "hits.parquet"}
+        if not tables["hits"].exists():
+            hits.make(given.hits_sample, tables["hits"], given.rows, given.seed)
+        queries = clickbench.queries(given.rows, True, given.only)
+    for table, parquet in tables.items():
+        if not (files / f"{table}.parquet").exists():
+            (files / f"{table}.parquet").hardlink_to(parquet)
+        if not (files / f"{table}.plinth").exists():
+            subprocess.run([given.plinth, "import", parquet, "--to", files / f"{table}.plinth", "-q"], check=True)
     server = Server(given.server, files, given.latency)
     kept = given.folder / "kept"
     subprocess.run(["rm", "-rf", str(kept)], check=True)
-    print(f"{given.rows:,} rows; Plinth {ours.stat().st_size / 1e6:.1f} MB, Parquet {parquet.stat().st_size / 1e6:.1f} MB; {given.latency} ms.\n")
+    size = {end: sum((files / f"{table}.{end}").stat().st_size for table in tables) / 1e6 for end in ("plinth", "parquet")}
+    print(f"{name}; Plinth {size['plinth']:.1f} MB, Parquet {size['parquet']:.1f} MB; {given.latency} ms.\n")
     print("| question | cold: s, requests, MB | the third time: s, requests, MB | DuckDB: s, requests, MB |\n|---|---|---|---|", flush=True)
     faster, fewer, total = [], [], [0, 0]
-    for query in clickbench.queries(given.rows, True, given.only):
-        mine = re.sub(r"(?i)from hits\b", "FROM 's3://bucket/hits.plinth'", query.sql)
-        theirs = re.sub(r"(?i)from hits\b", "FROM 's3://bucket/hits.parquet'", query.dialects["duckdb"])
-        cold = by_plinth(given.plinth, server, mine, "off")
+    for query in queries:
+        mine, theirs = over(query.sql, tables, "plinth"), over(query.text("duckdb"), tables, "parquet")
+        runs = [(by_plinth(given.plinth, server, mine, "off"), by_duckdb(server, theirs)) for _ in range(given.rounds)]
+        cold, beside = middle([run[0] for run in runs]), middle([run[1] for run in runs])
         warm = [by_plinth(given.plinth, server, mine, str(kept)) for _ in range(3)][-1]
-        beside = by_duckdb(server, theirs)
-        same = cold[3] == beside[3] and warm[3] == beside[3]
+        if query.check:
+            checked = over(query.text("plinth", True), tables, "plinth"), over(query.text("duckdb", True), tables, "parquet")
+            rows = by_plinth(given.plinth, server, checked[0], "off")[3], by_duckdb(server, checked[1])[3]
+            same = answers.alike(query, *rows)
+        else:
+            same = answers.alike(query, cold[3], beside[3]) and answers.alike(query, warm[3], beside[3])
         cells = (f"{seconds:.2f}, {requests}, {count / 1e6:.1f}" for seconds, requests, count, _ in (cold, warm, beside))
-        print(f"| {query.name}{'' if same else ' (other rows)'} | {' | '.join(cells)} |", flush=True)
+        print(f"| {query.name}{'' if same else ' (OTHER ROWS)'} | {' | '.join(cells)} |", flush=True)
         faster.append(beside[0] / max(cold[0], 1e-3))
         fewer.append(max(cold[2], 1) / max(beside[2], 1))
         total = [total[0] + cold[2], total[1] + beside[2]]
