@@ -28,6 +28,7 @@ use plinth_table::{Appender, ObjectWriter, TableFolder};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::digits::within_digits;
 use crate::error::{from_format, from_join};
 use crate::location;
 use crate::profile::spawn_blocking;
@@ -158,7 +159,7 @@ async fn feed(streams: Vec<SendableRecordBatchStream>, to_writer: mpsc::Sender<M
         let to_writer = to_writer.clone();
         tasks.spawn(async move {
             while let Some(batch) = stream.next().await {
-                if to_writer.send(Message::Batch(lane, batch?)).await.is_err() {
+                if to_writer.send(Message::Batch(lane, within_digits(batch?)?)).await.is_err() {
                     break;
                 }
             }

@@ -28,8 +28,9 @@ use datafusion::arrow::array::timezone::Tz;
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Ident, JoinOperator, LimitClause, ObjectName, OrderByExpr, OrderByKind, Query, Select, SelectFlavor,
-    SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    self, Expr, Ident, JoinOperator, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, Select,
+    SelectFlavor, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
 };
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -96,8 +97,10 @@ impl VisitorMut for Habits<'_> {
     type Break = Box<Stop>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<Stop>> {
+        if let Err(error) = order_by_all(query) {
+            return stop(Err(Stop::Error(error)));
+        }
         self.scope.enter(query);
-        order_by_all(query);
         order_by_items(query);
         stop(same_tables::tell_apart(query).map_err(Stop::Error))
     }
@@ -302,19 +305,30 @@ fn stop(result: std::result::Result<(), Stop>) -> ControlFlow<Box<Stop>> {
     }
 }
 
-/// `ORDER BY ALL` by the numbers of the columns: the engine takes columns of tables alone.
-fn order_by_all(query: &mut Query) {
-    let Some(order) = &mut query.order_by else { return };
-    let (OrderByKind::All(options), SetExpr::Select(select)) = (&order.kind, query.body.as_ref()) else { return };
+/// `ORDER BY ALL` by the numbers of the columns, or over the whole query: the engine takes columns of tables alone.
+fn order_by_all(query: &mut Query) -> Result<()> {
+    let Some(OrderBy { kind: OrderByKind::All(options), .. }) = &query.order_by else { return Ok(()) };
     let is_one = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
-    if select.projection.iter().all(is_one) {
-        let by = |at: usize| OrderByExpr {
-            expr: Expr::Value(Value::Number(at.to_string(), false).into()),
-            options: *options,
-            with_fill: None,
-        };
-        order.kind = OrderByKind::Expressions((1..=select.projection.len()).map(by).collect());
+    match query.body.as_ref() {
+        SetExpr::Select(select) if select.projection.is_empty() => {}
+        SetExpr::Select(select) if select.projection.iter().all(is_one) => {
+            let by = |at: usize| OrderByExpr {
+                expr: Expr::Value(Value::Number(at.to_string(), false).into()),
+                options: *options,
+                with_fill: None,
+            };
+            let kind = OrderByKind::Expressions((1..=select.projection.len()).map(by).collect());
+            query.order_by = Some(OrderBy { kind, interpolate: None });
+        }
+        SetExpr::Select(_) | SetExpr::Table(_) => {}
+        _ => {
+            let (mut inner, mut outer) = (templates::query("SELECT 1")?, templates::query("SELECT * FROM t")?);
+            inner.body = query.body.clone();
+            templates::set_source(&mut outer, *inner);
+            query.body = outer.body;
+        }
     }
+    Ok(())
 }
 
 /// `name = value` among the arguments of a function of tables.

@@ -13,7 +13,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::channel::{mpsc, oneshot};
 use futures::{FutureExt, SinkExt, Stream, StreamExt};
-use plinth_datafusion::PlinthConfig;
+use plinth_datafusion::{PlinthConfig, within_digits};
 use plinth_profile::{Profile, Profiler, ProfilerOptions, Stage};
 
 use crate::error::{Result, SqlError};
@@ -124,7 +124,7 @@ async fn hand_over(
             return;
         }
         while let Some(batch) = stream.next().await {
-            if sender.send(batch).await.is_err() {
+            if sender.send(batch.and_then(within_digits)).await.is_err() {
                 return;
             }
         }

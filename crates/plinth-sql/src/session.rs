@@ -215,6 +215,7 @@ impl Session {
         }
         // Before filters look for scans that take them.
         rules.insert(0, Arc::new(ParquetScans::new(files.open.clone())));
+        rules.insert(0, meaning::grouping_rule());
         rules.push(meaning::recursion_rule());
         rules.push(Arc::new(cut::CutBatches::within(options.memory)));
         rules.push(Arc::new(WindowsByPartition));

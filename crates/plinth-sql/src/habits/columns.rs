@@ -64,6 +64,9 @@ pub(super) fn expand(
             SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } if has_pattern(expr) => {
                 let columns = all()?;
                 let chosen = chosen(expr, &columns, known)?;
+                if chosen.is_empty() {
+                    return Ok(plan_err!("no column fits: {expr}")?);
+                }
                 let alias = match item {
                     SelectItem::ExprWithAlias { alias, .. } => Some(alias.clone()),
                     _ => None,
@@ -115,7 +118,10 @@ pub(super) fn expand(
             .into_iter()
             .map(|column| Expr::Nested(Box::new(with_column(condition, &column, &columns))));
         let both = |one, other| Expr::BinaryOp { left: Box::new(one), op: BinaryOperator::And, right: Box::new(other) };
-        select.selection = each.reduce(both);
+        match each.reduce(both) {
+            Some(all) => select.selection = Some(all),
+            None => return Ok(plan_err!("no column fits: {condition}")?),
+        }
     }
     (select.projection, *headings) = (items, names);
     Ok(())

@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::{simple_name, templates, text_of};
+use crate::meaning::MAP;
 use crate::names::normal;
 
 /// Functions with another name.
@@ -189,6 +190,14 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         Expr::Cast { kind, expr, data_type, .. } => cast(kind, expr, data_type)?,
         Expr::CompoundFieldAccess { root, access_chain } => field(root, access_chain)?,
         Expr::Interval(interval) => {
+            if let (Expr::Value(value), None) = (interval.value.as_ref(), &interval.leading_field)
+                && let Value::Number(number, _) = &value.value
+            {
+                // The engine would take seconds, and an unknown unit for the column's name.
+                return plan_err!(
+                    "INTERVAL {number}: no unit that is known follows; write INTERVAL '{number} seconds'"
+                );
+            }
             // In the frame of a window the engine takes text alone.
             if let (Expr::Value(value), Some(unit)) = (interval.value.as_mut(), &interval.leading_field)
                 && let Value::Number(number, _) = &value.value
@@ -362,6 +371,17 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
         return Ok(None);
     }
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    if matches!(name.as_str(), "lag" | "lead")
+        && let Some([value, Expr::Value(offset), ..]) = arguments(function).as_deref()
+        && matches!(&offset.value, Value::Number(number, _) if number == "0")
+    {
+        // The row itself, where the engine gives the default for NULL.
+        return Ok(Some(value.clone()));
+    }
+    if name == "map" && list.args.len() == 2 {
+        function.name = datafusion::sql::sqlparser::ast::ObjectName::from(vec![MAP.into()]);
+        return Ok(None);
+    }
     if name == "struct_pack" {
         return fields(&list.args);
     }

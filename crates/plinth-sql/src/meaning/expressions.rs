@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 use plinth_datafusion::sql_type_name;
 
-use super::{lists, nearest, once, values};
+use super::{intervals, lists, nearest, once, values};
 
 /// Casts round, BETWEEN looks at its operand once, `any_value` heeds its order, IN lists keep their nulls.
 #[derive(Debug)]
@@ -30,7 +30,12 @@ impl AnalyzerRule for Expressions {
 
 fn mend_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let (names, schema) = (NamePreserver::new(&node), merge_schema(&node.inputs()));
+    let is_sort = matches!(node, LogicalPlan::Sort(_));
     node.map_expressions(|expr| {
+        if is_sort {
+            let mended = expr.transform_up(|expr| mend(expr, &schema))?.transform_data(lists::kept_apart)?;
+            return mended.transform_data(|expr| Ok(intervals::sorted(expr, &schema)));
+        }
         let name = names.save(&expr);
         let mended = expr.transform_up(|expr| mend(expr, &schema))?.transform_data(lists::kept_apart)?;
         Ok(if mended.transformed { mended.update_data(|expr| name.restore(expr)) } else { mended })
@@ -127,6 +132,6 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let func = first_value_udaf();
             Ok(Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params })))
         }
-        other => Ok(Transformed::no(other)),
+        other => intervals::compared(other, schema),
     }
 }

@@ -49,7 +49,8 @@ fn written(expr: &Expr) -> Option<f64> {
 /// The type that holds all rounded values of a type on their way to another; `None` if nothing is to be rounded.
 fn between(from: &DataType, to: &DataType) -> Option<DataType> {
     use DataType::{
-        Decimal32, Decimal64, Decimal128, Decimal256, Float16, Float32, Float64, LargeUtf8, Timestamp, Utf8, Utf8View,
+        Decimal32, Decimal64, Decimal128, Decimal256, Float16, Float32, Float64, Interval, LargeUtf8, Time32, Time64,
+        Timestamp, Utf8, Utf8View,
     };
     match (from, to) {
         (Float16 | Float32 | Float64, to) if to.is_integer() => Some(from.clone()),
@@ -78,6 +79,7 @@ fn between(from: &DataType, to: &DataType) -> Option<DataType> {
                 _ => Decimal256(precision, places),
             })
         }
+        (Utf8 | LargeUtf8 | Utf8View, Time32(_) | Time64(_) | Interval(_)) => Some(to.clone()),
         (Timestamp(fine, zone), Timestamp(coarse, _)) if per_second(*fine) > per_second(*coarse) => {
             Some(Timestamp(*coarse, zone.clone()))
         }
@@ -130,6 +132,13 @@ impl ScalarUDFImpl for Nearest {
 
 impl Nearest {
     fn round(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        match self.to {
+            DataType::Time32(_) | DataType::Time64(_) => {
+                return self.texts(array, is_time, "write hours, minutes and seconds, 00:00:00 to 23:59:59.999999999");
+            }
+            DataType::Interval(_) => return self.texts(array, has_unit, "write a unit, as in '90 minutes'"),
+            _ => {}
+        }
         if !self.to.is_floating() || self.to == *array.data_type() {
             return round(array, &self.to);
         }
@@ -156,6 +165,50 @@ impl Nearest {
             Some(_) => Ok(nullif(&given, &left)?),
         }
     }
+}
+
+impl Nearest {
+    /// Times of day and intervals of text: the engine takes digits for nanoseconds, or months, and gives 24 hours that it can't show.
+    fn texts(&self, array: &ArrayRef, is_fine: fn(&str) -> bool, hint: &str) -> Result<ArrayRef> {
+        let texts = cast(array, &DataType::Utf8)?;
+        let wrong: BooleanArray = texts.as_string::<i32>().iter().map(|text| Some(!is_fine(text?))).collect();
+        if let Some(row) = (0..wrong.len()).find(|&row| wrong.is_valid(row) && wrong.value(row))
+            && self.fails
+        {
+            let (text, of) = (texts.as_string::<i32>().value(row), sql_type_name(&self.to));
+            return exec_err!("'{text}' is no {of}: {hint}");
+        }
+        let options = CastOptions { safe: !self.fails, ..CastOptions::default() };
+        Ok(cast_with_options(&nullif(&texts, &wrong)?, &self.to, &options)?)
+    }
+}
+
+/// Whether a text says what its numbers count.
+fn has_unit(text: &str) -> bool {
+    text.trim().parse::<f64>().is_err()
+}
+
+/// Whether a text is a time of day, as 9:30, 09:30:00.5 or 9:30 PM.
+fn is_time(text: &str) -> bool {
+    let text = text.trim().to_ascii_lowercase();
+    let (text, most) = match text.strip_suffix("am").or_else(|| text.strip_suffix("pm")) {
+        Some(rest) => (rest.trim_end(), 12),
+        None => (text.as_str(), 23),
+    };
+    let mut parts = text.split(':');
+    let mut part = |digits: std::ops::RangeInclusive<usize>, most: u32| {
+        let part = parts.next()?;
+        let fine = digits.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+        fine.then(|| part.parse::<u32>().ok()).flatten().filter(|number| *number <= most)
+    };
+    if part(1..=2, most).is_none() || part(2..=2, 59).is_none() {
+        return false;
+    }
+    let Some(seconds) = parts.next() else { return true };
+    let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let fine = whole.len() == 2 && digits(whole) && whole.parse::<u32>().is_ok_and(|second| second <= 59);
+    fine && digits(fraction) && parts.next().is_none()
 }
 
 fn as_doubles(array: &ArrayRef) -> Result<Float64Array> {

@@ -11,10 +11,11 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use plinth_datafusion::Writing;
+use plinth_datafusion::{Writing, within_digits};
 use plinth_encoding::text::{compact, compact_batch};
 use plinth_rowstore::{TableError, Transaction};
 
@@ -98,7 +99,10 @@ impl Session {
 
     /// Runs a plan.
     pub(super) async fn run(&self, plan: LogicalPlan, params: &Params) -> Result<SendableRecordBatchStream> {
-        DataFrame::new(self.context.state(), params.bind(plan)?).execute_stream().await
+        let rows = DataFrame::new(self.context.state(), params.bind(plan)?).execute_stream().await?;
+        let schema = rows.schema();
+        let within = rows.map(|batch| batch.and_then(within_digits));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, within)))
     }
 
     /// None yet.

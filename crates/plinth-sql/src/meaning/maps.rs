@@ -1,0 +1,69 @@
+//! `map(keys, values)` of lists that are as long as each other, row by row: the engine looks at the sum of all rows, so that values
+//! would become those of another row's keys.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::functions_nested::map::map_udf;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature};
+use plinth_datafusion::sql_type_name;
+
+/// What `map(keys, values)` is called: `map` alone may be the engine's of keys and values in turn, as `MAP {key: value}` is.
+pub(crate) const MAP: &str = "plinth_map";
+
+/// The function.
+pub(super) fn function() -> ScalarUDF {
+    ScalarUDF::from(Paired { inner: map_udf() })
+}
+
+/// The engine's function.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Paired {
+    inner: Arc<ScalarUDF>,
+}
+
+impl ScalarUDFImpl for Paired {
+    fn name(&self) -> &'static str {
+        MAP
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        let is_list = |data_type: &&DataType| {
+            matches!(data_type, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
+        };
+        match types.iter().find(|data_type| !is_list(data_type)) {
+            Some(other) => plan_err!("map: takes a list of keys and a list of values, not {}", sql_type_name(other)),
+            None => self.inner.inner().return_type(types),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        if let [keys, values] = arrays.as_slice() {
+            let (keys, values) = (lengths(keys), lengths(values));
+            if let Some((keys, values)) = keys.into_iter().zip(values).find(|(keys, values)| keys != values) {
+                return exec_err!("map: {keys} keys and {values} values in one row; each key needs a value");
+            }
+        }
+        self.inner.invoke_with_args(args)
+    }
+}
+
+/// How many items each list has; NULL has none.
+fn lengths(lists: &ArrayRef) -> Vec<usize> {
+    let of = |row: usize, len: usize| if lists.is_null(row) { 0 } else { len };
+    let rows = 0..lists.len();
+    match lists.data_type() {
+        DataType::List(_) => rows.map(|row| of(row, lists.as_list::<i32>().value(row).len())).collect(),
+        DataType::LargeList(_) => rows.map(|row| of(row, lists.as_list::<i64>().value(row).len())).collect(),
+        DataType::FixedSizeList(_, len) => rows.map(|row| of(row, usize::try_from(*len).unwrap_or(0))).collect(),
+        _ => Vec::new(),
+    }
+}
