@@ -28,8 +28,8 @@ use datafusion::arrow::array::timezone::Tz;
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Ident, JoinOperator, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, Select,
-    SelectFlavor, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
+    self, Expr, Ident, JoinOperator, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query,
+    Select, SelectFlavor, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
     WildcardAdditionalOptions,
 };
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -107,7 +107,8 @@ impl VisitorMut for Habits<'_> {
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<Stop>> {
         let percent = part_of_rows(query, self.known, &self.scope);
-        let named = percent.and_then(|()| match self.known.lenient {
+        let ordered = percent.and_then(|()| order_by_columns(query, self.known, &self.scope));
+        let named = ordered.and_then(|()| match self.known.lenient {
             true => names::of_order(query, self.known, &self.scope),
             false => Ok(()),
         });
@@ -312,13 +313,7 @@ fn order_by_all(query: &mut Query) -> Result<()> {
     match query.body.as_ref() {
         SetExpr::Select(select) if select.projection.is_empty() => {}
         SetExpr::Select(select) if select.projection.iter().all(is_one) => {
-            let by = |at: usize| OrderByExpr {
-                expr: Expr::Value(Value::Number(at.to_string(), false).into()),
-                options: *options,
-                with_fill: None,
-            };
-            let kind = OrderByKind::Expressions((1..=select.projection.len()).map(by).collect());
-            query.order_by = Some(OrderBy { kind, interpolate: None });
+            query.order_by = Some(by_numbers(select.projection.len(), *options));
         }
         SetExpr::Select(_) | SetExpr::Table(_) => {}
         _ => {
@@ -329,6 +324,26 @@ fn order_by_all(query: &mut Query) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// `ORDER BY ALL` of `SELECT *` by the numbers of the columns: the engine does not heed the case of their names.
+fn order_by_columns(query: &mut Query, known: &Known, scope: &Scope) -> std::result::Result<(), Stop> {
+    let Some(OrderBy { kind: OrderByKind::All(options), .. }) = &query.order_by else { return Ok(()) };
+    let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };
+    if matches!(select.projection.as_slice(), [SelectItem::Wildcard(_)]) {
+        let columns = scope.columns(&select.from, known)?.len();
+        query.order_by = Some(by_numbers(columns, *options));
+    }
+    Ok(())
+}
+
+fn by_numbers(columns: usize, options: OrderByOptions) -> OrderBy {
+    let by = |at: usize| OrderByExpr {
+        expr: Expr::Value(Value::Number(at.to_string(), false).into()),
+        options,
+        with_fill: None,
+    };
+    OrderBy { kind: OrderByKind::Expressions((1..=columns).map(by).collect()), interpolate: None }
 }
 
 /// `name = value` among the arguments of a function of tables.

@@ -16,9 +16,10 @@ impl Scratch {
     pub(crate) fn make() -> Result<Self> {
         let path = std::env::temp_dir().join(format!("plinth-upload-{:08x}{:08x}", random(), random()));
         let mut builder = DirBuilder::new();
+        // One that is there already is another's: that is an error.
+        builder.recursive(false);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        // One that is there already is another's: that is an error.
         builder.create(&path).map_err(|e| IoError::os(&path, "create", e))?;
         Ok(Self(path))
     }
