@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_schema::DataType;
-use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::arrow::compute::nullif;
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::functions_nested::map::map_udf;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature};
 use plinth_datafusion::sql_type_name;
@@ -36,23 +37,38 @@ impl ScalarUDFImpl for Paired {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let is_list = |data_type: &&DataType| {
-            matches!(data_type, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
+            matches!(
+                data_type,
+                DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Null
+            )
         };
         match types.iter().find(|data_type| !is_list(data_type)) {
             Some(other) => plan_err!("map: takes a list of keys and a list of values, not {}", sql_type_name(other)),
+            None if types.iter().any(DataType::is_null) => Ok(DataType::Null),
             None => self.inner.inner().return_type(types),
         }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        if let [keys, values] = arrays.as_slice() {
-            let (keys, values) = (lengths(keys), lengths(values));
-            if let Some((keys, values)) = keys.into_iter().zip(values).find(|(keys, values)| keys != values) {
-                return exec_err!("map: {keys} keys and {values} values in one row; each key needs a value");
-            }
+        if args.return_field.data_type().is_null() {
+            return Ok(ColumnarValue::Scalar(ScalarValue::Null));
         }
-        self.inner.invoke_with_args(args)
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let [keys, values] = arrays.as_slice() else { return self.inner.invoke_with_args(args) };
+        // Of no keys, or no values, there is no map.
+        let none: BooleanArray = (0..keys.len()).map(|row| Some(keys.is_null(row) || values.is_null(row))).collect();
+        let mut lengths = lengths(keys).into_iter().zip(lengths(values)).zip(none.values());
+        if let Some(((keys, values), _)) = lengths.find(|((keys, values), none)| !none && keys != values) {
+            return exec_err!("map: {keys} keys and {values} values in one row; each key needs a value");
+        }
+        if none.true_count() == 0 {
+            return self.inner.invoke_with_args(args);
+        }
+        if args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from(args.return_field.data_type())?));
+        }
+        let lists = vec![ColumnarValue::Array(nullif(keys, &none)?), ColumnarValue::Array(nullif(values, &none)?)];
+        self.inner.invoke_with_args(ScalarFunctionArgs { args: lists, ..args })
     }
 }
 
