@@ -10,22 +10,15 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use plinth_core::wire;
 use plinth_format::{FormatError, Result};
 use plinth_io::{AtomicFile, IoError, regular, sync_folder};
+
+use crate::sealed::{sealed, unsealed};
 
 const NAME: &str = ".plinth-compact";
 /// Bytes a journal may have: the names of more files than a folder is made for.
 const LONGEST: u64 = 256 << 20;
 const HEADING: &str = "plinth compaction 2";
-
-/// Bytes of the last line.
-const SEAL: usize = "checksum 0123456789abcdef\n".len();
-
-/// The last line: a name that was damaged would make rows of a file that is replaced count again.
-fn sealed(lines: &str) -> String {
-    format!("checksum {:016x}\n", wire::checksum(lines.as_bytes()))
-}
 
 /// What a journal says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,11 +46,7 @@ impl Journal {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let (text, seal) = text.split_at_checked(text.len().checked_sub(SEAL)?)?;
-        if seal != sealed(text) {
-            return None;
-        }
-        let mut lines = text.strip_suffix('\n')?.split('\n');
+        let mut lines = unsealed(text)?.split('\n');
         if lines.next()? != HEADING {
             return None;
         }
@@ -76,8 +65,7 @@ impl Journal {
     /// Writes it, durably. The folder is locked.
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         let lines = [HEADING, &self.by].into_iter().chain(self.replaced.iter().map(String::as_str));
-        let mut text: String = lines.flat_map(|line| [line, "\n"]).collect();
-        text.push_str(&sealed(&text));
+        let text = sealed(lines.flat_map(|line| [line, "\n"]).collect());
         let mut file = AtomicFile::create(folder.join(NAME), true)?;
         file.write_all(text.as_bytes())?;
         file.commit()?;
@@ -150,7 +138,7 @@ mod tests {
             "plinth compaction 2\na.plinth\na.plinth\n",
             "plinth compaction 2\na.plinth\n",
         ] {
-            assert_eq!(Journal::parse(&format!("{lines}{}", sealed(lines))), None, "{lines:?}");
+            assert_eq!(Journal::parse(&sealed(lines.to_owned())), None, "{lines:?}");
         }
         std::fs::write(dir.path().join(NAME), "something").unwrap();
         assert!(Journal::read(dir.path()).unwrap_err().to_string().contains("not the journal"));

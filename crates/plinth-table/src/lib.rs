@@ -19,6 +19,7 @@ mod manifest;
 mod names;
 mod rows;
 mod scratch;
+mod sealed;
 mod union;
 mod upload;
 mod widen;

@@ -5,7 +5,6 @@
 //! of two writers one reads the other's and tries again. So all appends and replacements happen one after the other, each at
 //! once and for everybody, and a reader sees one moment by one request.
 
-use plinth_core::wire;
 use plinth_format::{FormatError, Result};
 use plinth_io::{Identity, Object};
 use std::ffi::OsStr;
@@ -14,6 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::listed::Listed;
 use crate::names;
+use crate::sealed::{sealed, unsealed};
 
 /// Its name.
 pub(crate) const NAME: &str = ".plinth-manifest";
@@ -22,9 +22,6 @@ pub(crate) const NAME: &str = ".plinth-manifest";
 pub(crate) const LONGEST: u64 = 256 << 20;
 
 const HEADING: &str = "plinth manifest 1";
-
-/// Bytes of the last line.
-const SEAL: usize = "checksum 0123456789abcdef\n".len();
 
 /// A file of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,11 +66,7 @@ impl Entry {
 impl Manifest {
     /// Reads what [`Manifest::text`] wrote; None if it is something else, or damaged.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (text, seal) = text.split_at_checked(text.len().checked_sub(SEAL)?)?;
-        if seal != sealed(text) {
-            return None;
-        }
-        let mut lines = text.strip_suffix('\n')?.split('\n');
+        let mut lines = unsealed(text)?.split('\n');
         if lines.next()? != HEADING {
             return None;
         }
@@ -103,8 +96,7 @@ impl Manifest {
         for (second, name) in &self.gone {
             text.push_str(&format!("gone\t{second}\t{name}\n"));
         }
-        text.push_str(&sealed(&text));
-        text
+        sealed(text)
     }
 
     /// Whether a file is one of the table's.
@@ -156,11 +148,6 @@ fn can_name(name: &str) -> bool {
     names::is_visible(last) && name.split('/').all(plain) && !name.contains(|c: char| c.is_control() || c == '\\')
 }
 
-/// The last line: a name that was damaged would be another's.
-fn sealed(lines: &str) -> String {
-    format!("checksum {:016x}\n", wire::checksum(lines.as_bytes()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,7 +186,7 @@ mod tests {
             "",
         ] {
             let lines = format!("{HEADING}\n{line}\n");
-            assert_eq!(Manifest::parse(&format!("{lines}{}", sealed(&lines))), None, "{line:?}");
+            assert_eq!(Manifest::parse(&sealed(lines.clone())), None, "{line:?}");
         }
     }
 
