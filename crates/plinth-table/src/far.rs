@@ -42,6 +42,10 @@ impl FarFolder {
             let what = format!("{url}: a pattern names files, not the folder of a table");
             return Err(FormatError::InvalidArgument(what));
         }
+        if !url.ends_with('/') && path.extension().is_some_and(|end| end.eq_ignore_ascii_case(EXTENSION)) {
+            let what = format!("{url}: is the name of a file; rows are added to a folder, such as {url}/");
+            return Err(FormatError::InvalidArgument(what));
+        }
         let stores = Arc::clone(plinth_io::objects::given(stores, path)?);
         Ok(Some(Self { url: format!("{}/", url.trim_end_matches('/')), stores }))
     }

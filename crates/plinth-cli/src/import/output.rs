@@ -79,6 +79,12 @@ impl Target {
                 _ => Ok(()),
             },
             Self::File { path, replace } => {
+                if is_url(path) && path.to_str().is_some_and(|url| url.ends_with('/')) {
+                    let path = path.display();
+                    return Err(Failure::new(format!(
+                        "{path}: name a file in it ({path}name.plinth), or --append to it"
+                    )));
+                }
                 if path.extension().is_none_or(|e| e != "plinth") {
                     let mut better = path.clone();
                     better.set_extension("plinth");

@@ -336,6 +336,15 @@ fn a_folder_of_a_store_is_a_table_that_grows_and_is_compacted() {
     store.run(&["import", "people.csv", "--to", "s3://b/new.plinth", "--replace", "-q"]).ok();
     assert_eq!(count("s3://b/new.plinth"), "2000,2000");
 
+    for (args, expected) in [
+        (["import", "people.csv", "--append", "s3://b/new.plinth"], "is the name of a file"),
+        (["import", "people.csv", "--append", "s3://b/*/"], "a pattern names files"),
+        (["import", "people.csv", "--to", "s3://b/"], "name a file in it (s3://b/name.plinth)"),
+    ] {
+        let refused = store.run(&args);
+        assert!(refused.code == Some(1) && refused.stderr.contains(expected), "{args:?}: {}", refused.stderr);
+    }
+
     // A manifest that is damaged is said to be.
     store.server.put("b/table/.plinth-manifest", b"plinth manifest 1\nfile\t1\t\tx.plinth\n");
     let damaged = store.sql("FROM 's3://b/table/'");
