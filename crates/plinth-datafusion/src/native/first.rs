@@ -61,9 +61,10 @@ impl Search {
         let mut tasks = JoinSet::new();
         let pieces = lock(&self.pieces).len();
         let memos = Arc::new(Memos::new(lock(&self.first).budget()));
+        let count = openers.len();
         for opener in openers.into_iter().take(pieces) {
             let (search, memos) = (Arc::clone(&self), Arc::clone(&memos));
-            tasks.spawn(async move { search.take_pieces(&opener, &memos).await });
+            tasks.spawn(async move { search.take_pieces(&opener, count, &memos).await });
         }
         while let Some(ended) = tasks.join_next().await {
             ended.map_err(from_join)??;
@@ -72,11 +73,13 @@ impl Search {
         Ok(std::mem::replace(&mut *lock(&self.first), none).into_rows())
     }
 
-    async fn take_pieces(&self, opener: &PlinthOpener, memos: &Memos) -> Result<()> {
+    /// Takes pieces as one of so many tasks.
+    async fn take_pieces(&self, opener: &PlinthOpener, tasks: usize, memos: &Memos) -> Result<()> {
         let mut ranking = Ranking::new(self.columns.clone()).map_err(from_exec)?;
         let mut begun = VecDeque::new();
         loop {
-            while begun.len() < AHEAD
+            // Ahead as long as there is one for each task.
+            while (begun.is_empty() || (begun.len() < AHEAD && lock(&self.pieces).len() >= tasks))
                 && let Some(piece) = self.next()
             {
                 let far = self.parts.get(piece.part).is_some_and(|part| opener.is_far(part));

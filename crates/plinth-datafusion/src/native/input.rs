@@ -146,7 +146,8 @@ impl Input {
                 let store = context.runtime_env().object_store(&config.object_store_url)?;
                 let opener = source.opener(&store, config, partition)?;
                 let (left, memos) = (Arc::clone(pieces), Arc::clone(&self.memos));
-                Ok(From::Scan(Box::new(Pieces { opener, left, memos, begun: VecDeque::new(), now: None })))
+                let partitions = self.partitions();
+                Ok(From::Scan(Box::new(Pieces { opener, left, partitions, memos, begun: VecDeque::new(), now: None })))
             }
             Kind::Join(..) => {
                 let join = self.plan.downcast_ref::<JoinExec>();
@@ -259,6 +260,8 @@ impl From {
 pub(super) struct Pieces {
     opener: PlinthOpener,
     left: Arc<Mutex<VecDeque<PartitionedFile>>>,
+    /// Who take them.
+    partitions: usize,
     memos: Arc<Memos>,
     /// Pieces of files that are far, whose first reads are under way.
     begun: VecDeque<JoinHandle<Result<Option<Started>>>>,
@@ -308,12 +311,14 @@ impl Pieces {
         self.begun.push_back(spawn_blocking(move || opener.begin(&part)));
     }
 
-    /// Begins with pieces that are far before their turn.
+    /// Begins with pieces that are far before their turn, as long as there is one for each partition.
     fn begin_ahead(&mut self) {
         while self.begun.len() < AHEAD {
             let next = {
                 let mut left = lock(&self.left);
-                if left.front().is_some_and(|part| self.opener.is_far(part)) { left.pop_front() } else { None }
+                let is_spare = left.len() >= self.partitions;
+                let is_far = left.front().is_some_and(|part| self.opener.is_far(part));
+                if is_spare && is_far { left.pop_front() } else { None }
             };
             let Some(part) = next else { return };
             self.begin_one(part);
