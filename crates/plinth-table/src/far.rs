@@ -154,7 +154,10 @@ impl FarFolder {
                 Ok(())
             })?;
         }
-        for object in self.stores.find(&self.url)? {
+        // Read behind the list: what a writer has added meanwhile is known.
+        let found = self.stores.find(&self.url)?;
+        let Some((manifest, _)) = self.manifest()? else { return Ok(()) };
+        for object in found {
             let Some(name) = object.url.strip_prefix(&self.url) else { continue };
             let age = object.identity.modified().and_then(|modified| now.duration_since(modified).ok());
             let is_known = manifest.has(name) || manifest.gone.iter().any(|(_, gone)| gone == name);
