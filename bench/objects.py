@@ -96,7 +96,10 @@ def geomean(values: list[float]) -> float:
 def over(sql: str, tables: dict[str, Path], end: str) -> str:
     """A question over objects in the place of tables, which are named behind FROM on its line."""
     table = re.compile(rf"(?i)\b({'|'.join(tables)})\b(?=\s*(?:,|\)|;|$|\w))")
-    url = lambda found: f"'s3://bucket/{found[1].lower()}.{end}'"
+
+    def url(found: re.Match[str]) -> str:
+        return f"'s3://bucket/{found[1].lower()}.{end}'"
+
     lines = (re.split(r"(?i)(\bfrom\s)", line, maxsplit=1) for line in sql.splitlines() if not line.startswith("--"))
     return "\n".join("".join(line[:-1]) + table.sub(url, line[-1]) if len(line) > 1 else line[0] for line in lines)
 
