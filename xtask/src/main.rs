@@ -1,6 +1,8 @@
 //! One-word chores: `cargo xtask NAME`. They need more than the toolchain of `rust-toolchain.toml`; `.ci/run` installs what
 //! checking for macOS and Windows takes, and leaves the others alone.
 
+mod duckdb;
+mod footer;
 mod python;
 mod slt;
 
@@ -125,7 +127,8 @@ const CHORES: [Chore; 5] = [
 /// Chores that are more than a command: their names, what they are for, and what they do with the caller's arguments.
 type Steps = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const STEPS: [Steps; 3] = [
+const STEPS: [Steps; 4] = [
+    ("duckdb", "the extension of DuckDB, built and signed off for its version 2.0.0", duckdb::build),
     ("python", "tests of the Python package, in a virtual environment of their own", python::test),
     ("wheel", "wheels of the Python package for Linux (needs the targets `*-unknown-linux-gnu`)", python::wheels),
     ("slt", "the scripts of sqllogictest of DataFusion and DuckDB (needs git and a network)", slt::test),
