@@ -15,7 +15,7 @@ use duckdb_neo::connection::Context;
 use duckdb_neo::data_chunk::DataChunkRef;
 use duckdb_neo::extension::Extension;
 use duckdb_neo::file::FileSystem;
-use duckdb_neo::logical_type::{LogicalType, LogicalTypeID};
+use duckdb_neo::logical_type::LogicalTypeID;
 use duckdb_neo::signature::{FunctionParameter, FunctionParameterKind, SignatureBuilder};
 use duckdb_neo::table_function::{
     BindFunctionHandle, ExecColumnInfo, InitColumnData, PartitionData, PushdownData, TableFilterPushdownCallbacks,
@@ -108,9 +108,15 @@ impl TableFunctionCallbacks for ReadPlinth {
             let asked = asked(context, &arguments)?;
             let settings = Settings::of(context)?;
             let table = self.shelf.open(&asked, &settings)?;
+            let stored = table.columns.iter().filter_map(|column| match column {
+                Column::Stored(field) => Some(shape::of_field(field)),
+                _ => None,
+            });
+            let stored = Schema::new(stored.collect::<Vec<_>>());
+            let mut stored = handover::types(context, &stored)?.into_iter();
             for column in &table.columns {
                 let column_type = match column {
-                    Column::Stored(field) => one_type(context, &shape::of_field(field))?,
+                    Column::Stored(_) => stored.next().ok_or_else(|| of_arrow("a column without a type"))?,
                     Column::Key(key) => {
                         key_type(context, table.keys.get(*key).map_or(KeyType::Varchar, |key| key.key_type))?
                     }
@@ -219,11 +225,6 @@ impl TablePartitioningCallbacks for ReadPlinth {
 fn threads(context: &Context) -> Result<usize> {
     let threads = context.config()?.get_value("threads")?.0.to_string().parse();
     Ok(threads.unwrap_or(1))
-}
-
-fn one_type(context: &Context, field: &arrow_schema::FieldRef) -> Result<LogicalType> {
-    let types = handover::types(context, &Schema::new(vec![Arc::clone(field)]))?;
-    types.into_iter().next().ok_or_else(|| of_arrow("a column without a type"))
 }
 
 /// The arguments in the order of the signature.

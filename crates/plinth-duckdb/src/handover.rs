@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::mem::transmute;
+use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -24,15 +25,21 @@ pub(crate) const CHUNK_ROWS: usize = 2048;
 /// # Errors
 /// If it has none for one of them; the column is named.
 pub(crate) fn types(context: &Context, schema: &Schema) -> Result<Vec<LogicalType>> {
-    let of = |field: &arrow_schema::FieldRef| {
-        let alone = Schema::new(vec![field.clone()]);
-        let importer = ArrowImporter::new(context, exported(&alone)?, None);
-        let known = importer.and_then(|importer| importer.schema()?.field_type(0));
-        known.map_err(|e| {
-            refused(format!("column {:?}: DuckDB has no type for {}: {}", field.name(), field.data_type(), e.message))
-        })
+    let of = |schema: &Schema| -> Result<Vec<LogicalType>> {
+        let known = ArrowImporter::new(context, exported(schema)?, None)?.schema()?;
+        (0..schema.fields().len()).map(|at| known.field_type(at)).collect()
     };
-    schema.fields().iter().map(of).collect()
+    let refusal = match of(schema) {
+        Err(refusal) if !schema.fields().is_empty() => refusal,
+        known => return known,
+    };
+    for field in schema.fields() {
+        if let Err(alone) = of(&Schema::new(vec![Arc::clone(field)])) {
+            let (name, data_type, why) = (field.name(), field.data_type(), alone.message);
+            return Err(refused(format!("column {name:?}: DuckDB has no type for {data_type}: {why}")));
+        }
+    }
+    Err(refusal)
 }
 
 fn exported(schema: &Schema) -> Result<ArrowSchema> {

@@ -9,6 +9,7 @@
 //! whose batches [`shape`] gives the types that DuckDB has.
 
 mod buffers;
+mod codes;
 mod copy;
 mod entry;
 mod failure;

@@ -4,20 +4,19 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use duckdb_neo::connection::Context;
 use duckdb_neo::data_chunk::DataChunkRef;
-use duckdb_neo::error::DuckDBError;
 use duckdb_neo::value::Value;
 use duckdb_neo::{DuckDBType, ToValue};
 use plinth_core::sync::lock;
-use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::Expr;
 use plinth_format::scan::ScanColumn;
 use plinth_format::{AdaptiveStats, PushdownMode, Scan};
 
-use crate::failure::{Result, error, of_arrow, of_format};
+use crate::codes::Codes;
+use crate::failure::{Result, of_arrow, of_format};
 use crate::handover::{Filled, Handover};
 use crate::keys::KeyType;
 use crate::shape;
@@ -227,7 +226,7 @@ impl Running {
             columns.push(Output {
                 data_type: field.data_type().clone(),
                 from: there.then_some(names.len()),
-                dictionary: None,
+                codes: Codes::default(),
             });
             names.extend(there.then_some(field.name().as_str()));
         }
@@ -280,8 +279,7 @@ struct Output {
     data_type: DataType,
     /// Its place in the scan; none if the file lacks it.
     from: Option<usize>,
-    /// The last dictionary of its codes that was small, and its values.
-    dictionary: Option<(Arc<Dictionary>, ArrayRef)>,
+    codes: Codes,
 }
 
 impl Reading {
@@ -309,9 +307,6 @@ impl Reading {
     }
 }
 
-/// Most values of a dictionary that is handed over as such: DuckDB reads it again for every chunk.
-const SMALL_DICTIONARY: usize = 512;
-
 impl Output {
     fn values(&mut self, scan: &Scan, column: Option<&ScanColumn>, rows: usize) -> Result<ArrayRef> {
         let (ids, nulls, dictionary) = match column {
@@ -319,28 +314,15 @@ impl Output {
             Some(ScanColumn::Arrow(array)) => return shape::of_values(Some(array), &self.data_type, rows),
             Some(ScanColumn::Codes { ids, nulls, dictionary }) => (ids, nulls, dictionary),
         };
-        let known = || {
-            let from = self.from.ok_or_else(|| of_arrow("codes of no column"))?;
-            scan.code_values(from, dictionary).ok_or_else(|| of_arrow("codes without values"))
-        };
-        if dictionary.len() > SMALL_DICTIONARY || self.data_type != DataType::Utf8View {
-            let array = known()?.values(ids, nulls.as_ref()).map_err(of_format)?;
-            return shape::of_values(Some(&array), &self.data_type, rows);
+        let from = self.from.ok_or_else(|| of_arrow("codes of no column"))?;
+        let known = || scan.code_values(from, dictionary).ok_or_else(|| of_arrow("codes without values"));
+        if self.data_type == DataType::Utf8View
+            && let Some(coded) = self.codes.few(ids, nulls.as_ref(), dictionary, known)?
+        {
+            return Ok(coded);
         }
-        let values = match &self.dictionary {
-            Some((last, values)) if Arc::ptr_eq(last, dictionary) => Arc::clone(values),
-            _ => {
-                let all: Vec<u32> = (0..u32::try_from(dictionary.len()).map_err(of_arrow)?).collect();
-                let values = known()?.values(&all, None).map_err(of_format)?;
-                self.dictionary = Some((Arc::clone(dictionary), Arc::clone(&values)));
-                values
-            }
-        };
-        let keys = UInt32Array::try_new(ids.clone(), nulls.clone()).map_err(of_arrow)?;
-        let coded = DictionaryArray::try_new(keys, values);
-        // What is checked is that codes have values, which only a damaged file's have not.
-        let array = coded.map_err(|e| error(DuckDBError::IoGeneral, format!("a code that no value has: {e}")))?;
-        Ok(Arc::new(array))
+        let array = known()?.values(ids, nulls.as_ref()).map_err(of_format)?;
+        shape::of_values(Some(&array), &self.data_type, rows)
     }
 }
 
