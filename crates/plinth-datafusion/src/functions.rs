@@ -1,5 +1,6 @@
 //! Functions of SQL that the engine does not bring along.
 
+mod bytes;
 mod counts;
 mod dates;
 mod exact;
@@ -11,6 +12,7 @@ mod types;
 
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
+pub use bytes::unescaped_bytes;
 #[doc(hidden)]
 pub use haversine::{Coordinate, distances};
 pub use json::{JsonMember, json_members};
@@ -22,6 +24,7 @@ pub fn scalar_functions() -> Vec<ScalarUDF> {
     let mut functions = vec![haversine::Haversine::default().into(), types::TypeOf::default().into()];
     functions.push(text_slice().as_ref().clone());
     functions.extend(text::functions());
+    functions.extend(bytes::functions());
     functions.extend(json::functions());
     functions.extend(dates::functions());
     functions

@@ -67,14 +67,16 @@ mod windows;
 pub use checked::{Which as CheckedPart, checked_arithmetic, checked_sum};
 pub use config::{ParquetReader, PlinthConfig, Pushdown};
 pub use dense::dense;
-pub use digits::within_digits;
+pub use digits::{DigitsOfFiles, within_digits};
 pub use enlarging::{bounded_concatenation, bounded_functions, enlarges};
 pub use error::{from_format, from_table};
 pub use foreign::ForeignTable;
 pub use format::{PlinthFormat, PlinthFormatFactory};
 #[doc(hidden)]
 pub use functions::{Coordinate, distances};
-pub use functions::{JsonMember, aggregate_functions, json_members, scalar_functions, sql_type_name, text_slice};
+pub use functions::{
+    JsonMember, aggregate_functions, json_members, scalar_functions, sql_type_name, text_slice, unescaped_bytes,
+};
 pub use gather::RowsInOrder;
 pub use guard::GuardMemory;
 pub use honest::honest_aggregates;

@@ -26,6 +26,7 @@ use datafusion::sql::sqlparser::ast::{self, CreateView, Expr, ObjectName, Object
 use crate::catalog::View;
 use crate::database::{Database, Entry};
 use crate::error::SqlError;
+use crate::rewriter::Rewriter;
 use crate::schemas::CATALOG;
 use crate::{Session, depth, view_plans, views};
 
@@ -73,10 +74,10 @@ impl Session {
                 self.refuse_within_a_transaction("CREATE SEQUENCE")?;
                 self.create_sequence(statement)?;
             }
-            ast::Statement::Drop { object_type: ObjectType::Sequence, if_exists, names, .. } => {
+            ast::Statement::Drop { object_type: ObjectType::Sequence, if_exists, names, cascade, .. } => {
                 self.refuse_within_a_transaction("DROP SEQUENCE")?;
                 for name in names {
-                    self.drop_sequence(name, *if_exists)?;
+                    self.drop_sequence(name, *if_exists, *cascade).await?;
                 }
             }
             ast::Statement::CreateSecret { .. } => self.create_secret(statement)?,
@@ -147,7 +148,7 @@ impl Session {
                 None => {}
             }
             plain(&mut create);
-            let view = self.planned_view(&create).await?;
+            let view = self.planned_view(self.rewriter().lasting(), &create).await?;
             if known.is_some() {
                 self.context.deregister_table(reference.clone())?;
             }
@@ -206,9 +207,9 @@ impl Session {
     }
 
     /// The view that a statement makes, over what the session knows.
-    async fn planned_view(&self, create: &CreateView) -> Result<ViewTable> {
+    async fn planned_view(&self, rewriter: Rewriter, create: &CreateView) -> Result<ViewTable> {
         let statement = Statement::Statement(Box::new(ast::Statement::CreateView(create.clone())));
-        match self.rewriter().planned(statement).await? {
+        match rewriter.planned(statement).await? {
             (_, LogicalPlan::Ddl(DdlStatement::CreateView(view))) => {
                 depth::check(&view.input)?;
                 let view = ViewTable::new(Arc::unwrap_or_clone(view.input), view.definition);

@@ -1,6 +1,7 @@
 //! What sessions use of `plinth-datafusion`, in one place.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -100,6 +101,12 @@ pub(crate) fn is_plinth(table: &Arc<dyn TableProvider>) -> bool {
 pub(crate) fn is_store(table: &Arc<dyn TableProvider>) -> bool {
     let any: &dyn Any = table.as_ref();
     any.is::<StoreTable>()
+}
+
+/// What a table that can be written to keeps beside its columns.
+pub(crate) fn notes(table: &Arc<dyn TableProvider>) -> Option<&BTreeMap<String, String>> {
+    let any: &dyn Any = table.as_ref();
+    any.downcast_ref::<StoreTable>().map(StoreTable::notes)
 }
 
 /// The folder of Plinth files that a table is.

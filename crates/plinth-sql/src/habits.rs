@@ -4,6 +4,7 @@
 //! is refused, never read past.
 
 mod about;
+mod chance;
 mod columns;
 mod files;
 mod functions;
@@ -57,7 +58,7 @@ pub(crate) fn plain_numbers(tokens: &mut [TokenWithSpan]) {
 /// # Errors
 /// If one asks for what can't be done, or if more has to be known: then the statement is to be rewritten anew.
 pub(crate) fn rewrite(statement: &mut Statement, known: &Known) -> std::result::Result<(), Stop> {
-    let mut habits = Habits { known, scope: Scope::default(), selects: Vec::new(), calls: 0 };
+    let mut habits = Habits { known, scope: Scope::default(), tables: Vec::new(), selects: Vec::new(), calls: 0 };
     let visited = match statement {
         // Kept as it is written.
         Statement::Statement(inner) if matches!(**inner, ast::Statement::CreateMacro { .. }) => {
@@ -80,6 +81,8 @@ pub(crate) fn rewrite(statement: &mut Statement, known: &Known) -> std::result::
 struct Habits<'a> {
     known: &'a Known,
     scope: Scope,
+    /// The tables of the queries that are open.
+    tables: Vec<same_tables::Names>,
     /// The SELECTs that are open.
     selects: Vec<Open>,
     /// Calls of macros so far.
@@ -102,7 +105,13 @@ impl VisitorMut for Habits<'_> {
         }
         self.scope.enter(query);
         order_by_items(query);
-        stop(same_tables::tell_apart(query).map_err(Stop::Error))
+        match same_tables::tell_apart(query, &self.tables) {
+            Ok(tables) => {
+                self.tables.push(tables);
+                ControlFlow::Continue(())
+            }
+            Err(error) => stop(Err(Stop::Error(error))),
+        }
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<Stop>> {
@@ -113,6 +122,7 @@ impl VisitorMut for Habits<'_> {
             false => Ok(()),
         });
         self.scope.leave(query);
+        self.tables.pop();
         stop(named)
     }
 
@@ -191,6 +201,7 @@ impl Habits<'_> {
         if about::statement(select, self.known, &self.scope)? || pivots::statement(select, self.known, &self.scope)? {
             return Ok(());
         }
+        chance::apart(select, self.known)?;
         laterals::rewrite(select, self.known, &self.scope)?;
         joins::rewrite(select, self.known, &self.scope)?;
         if self.known.lenient {

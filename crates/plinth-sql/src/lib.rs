@@ -45,6 +45,7 @@ mod place;
 mod planning;
 mod profiles;
 mod read;
+mod readable;
 mod rewriter;
 mod rows;
 mod run;

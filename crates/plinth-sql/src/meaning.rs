@@ -3,12 +3,16 @@
 //! docs/design/sql-exactness.md lists what is mended here, and what is refused.
 
 mod access;
+mod any;
 mod bound;
+mod by_length;
 mod clauses;
+mod concatenation;
 mod dates;
 mod dialect;
 mod expressions;
 mod extremes;
+mod fractions;
 mod grouping_sets;
 mod intervals;
 mod lists;
@@ -16,7 +20,9 @@ mod maps;
 mod marks;
 mod multisets;
 mod nearest;
+mod nested;
 mod once;
+mod operators;
 mod quantified;
 mod recursion;
 mod same_names;
@@ -33,11 +39,14 @@ use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
+pub(crate) use any::function_of as function_of_any;
 pub(crate) use clauses::keep_clauses;
 pub(crate) use dialect::PlinthDialect;
+pub(crate) use fractions::whole as whole_interval;
 pub(crate) use maps::MAP;
 pub(crate) use same_names::filters_by_column;
 pub(crate) use using::check as check_using;
+pub(crate) use values::APART;
 pub(crate) use windows::resolve_windows;
 
 /// Rules for plans whose types have been told.
@@ -46,13 +55,19 @@ pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         Arc::new(bound::Bound),
         Arc::new(expressions::Expressions),
         Arc::new(multisets::Multisets),
+        Arc::new(by_length::ByLength),
         Arc::new(quantified::Quantified),
     ]
 }
 
+/// A rule for plans before types are made to meet.
+pub(crate) fn first_rule() -> Arc<dyn AnalyzerRule + Send + Sync> {
+    Arc::new(by_length::ByLength)
+}
+
 /// Planners of expressions, before those of the engine.
 pub(crate) fn planners() -> Vec<Arc<dyn ExprPlanner>> {
-    vec![Arc::new(access::Letters)]
+    vec![Arc::new(access::Letters), Arc::new(operators::OfIntegers)]
 }
 
 /// A rule for plans before any other looks at them.
@@ -69,6 +84,13 @@ pub(crate) fn recursion_rule() -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
 pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     state.register_expr_planner(Arc::new(dates::DatesAndHours))?;
     state.register_udf(Arc::new(maps::function()))?;
+    state.register_udf(Arc::new(values::apart()))?;
+    if let Some(text) = state.scalar_functions().get("concat").map(Arc::clone) {
+        state.register_udf(Arc::new(concatenation::function(text)))?;
+    }
+    for function in any::functions() {
+        state.register_udf(Arc::new(function))?;
+    }
     for function in extremes::functions() {
         state.register_udaf(Arc::new(function))?;
     }

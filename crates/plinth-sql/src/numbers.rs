@@ -10,17 +10,17 @@ use std::sync::Arc;
 
 use arrow_array::types::{Decimal128Type, Decimal256Type, DecimalType};
 use arrow_array::{Array, Decimal256Array, StringArray};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result, ScalarValue, exec_datafusion_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, exec_datafusion_err, plan_err};
 use datafusion::logical_expr::expr::{Alias, Between, BinaryExpr, Case, Cast, InList, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, Projection, ScalarFunctionArgs, ScalarUDFImpl,
-    Signature, Volatility, lit,
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, Projection, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDFImpl, Signature, Volatility, lit,
 };
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
@@ -94,6 +94,25 @@ fn is_long(text: &str) -> bool {
     plain && digits > KEPT && text.parse::<u64>().is_err()
 }
 
+/// Whether a number has no places behind a point.
+fn is_whole(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A whole number as a decimal that has room for what is done to it, as HUGEINT has.
+fn whole(text: &str) -> Result<ScalarValue> {
+    match decimal(text) {
+        Some(ScalarValue::Decimal128(value, _, scale)) => {
+            Ok(ScalarValue::Decimal128(value, Decimal128Type::MAX_PRECISION, scale))
+        }
+        Some(value) => Ok(value),
+        None => plan_err!(
+            "{text}: a whole number of more than {} digits; write it with an exponent, as 1e80, for a DOUBLE",
+            Decimal256Type::MAX_PRECISION
+        ),
+    }
+}
+
 fn call(text: &str) -> ast::Expr {
     let value = ast::Expr::Value(ast::Value::SingleQuotedString(text.to_owned()).into());
     let argument = ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(value));
@@ -141,11 +160,23 @@ impl ScalarUDFImpl for Number {
         Ok(DataType::Float64)
     }
 
+    /// Whole numbers beyond 64 bits keep all their digits, wherever they stand.
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let of = match args.scalar_arguments {
+            [Some(ScalarValue::Utf8(Some(text)))] if is_whole(text) => whole(text)?.data_type(),
+            _ => DataType::Float64,
+        };
+        Ok(Arc::new(Field::new(NUMBER, of, false)))
+    }
+
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let text = match args.args.first() {
             Some(ColumnarValue::Scalar(ScalarValue::Utf8(Some(text)))) => text,
             _ => return Err(exec_datafusion_err!("{NUMBER}: takes the text of a number")),
         };
+        if is_whole(text) {
+            return Ok(ColumnarValue::Scalar(whole(text)?));
+        }
         let double = text.parse::<f64>().map_err(|_| exec_datafusion_err!("{NUMBER}: {text:?} is no number"))?;
         Ok(ColumnarValue::Scalar(ScalarValue::from(double)))
     }
@@ -271,6 +302,8 @@ impl Scope<'_> {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
                 self.comparable(left, right).map(|sides| binary(sides, *op))
             }
+            // A quotient of whole numbers is no decimal.
+            Expr::BinaryExpr(BinaryExpr { left, op: op @ Operator::Divide, right }) => double(left, *op, right),
             Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_exact(*op) && self.fits(left, *op, right) => {
                 self.beside([left.as_ref(), right.as_ref()]).map(|sides| binary(sides, *op))
             }
@@ -397,6 +430,19 @@ impl Scope<'_> {
 
 fn binary([left, right]: [Expr; 2], op: Operator) -> Expr {
     Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
+}
+
+/// A quotient of numbers that are written, of which one is beyond 64 bits, as doubles.
+fn double(left: &Expr, op: Operator, right: &Expr) -> Option<Expr> {
+    let as_double = |expr: &Expr| {
+        let text = text_of_number(expr).filter(|text| is_whole(text))?;
+        matches!(expr, Expr::ScalarFunction(_)).then(|| text.parse::<f64>().ok().map(lit)).flatten()
+    };
+    let sides = (as_double(left), as_double(right));
+    if sides.0.is_none() && sides.1.is_none() {
+        return None;
+    }
+    Some(binary([sides.0.unwrap_or_else(|| left.clone()), sides.1.unwrap_or_else(|| right.clone())], op))
 }
 
 fn cast(expr: Expr, to: DataType) -> Expr {

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
+use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::session_state::SessionState;
@@ -15,6 +16,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::parser::Statement;
 
 use crate::narrow::{Narrow, Words};
+use crate::readable::{Readable, asks_of_tables};
 
 /// Passes of the optimizer over a plan of one table: the second sees what the first made, and a third would find nothing to do.
 const PASSES: usize = 2;
@@ -24,9 +26,13 @@ pub(crate) async fn logical(state: &mut SessionState, statement: Statement) -> R
     // Its tables tell of the columns of all others.
     let told = state.config_options().catalog.default_schema == "information_schema";
     let words = if told { None } else { Words::of(&statement) };
-    let Some(words) = words else { return state.statement_to_plan(statement).await };
     let all = Arc::clone(state.catalog_list());
-    state.register_catalog_list(Narrow::new(Arc::clone(&all), &Arc::new(words)) as _);
+    let seen: Arc<dyn CatalogProviderList> = match words {
+        Some(words) => Narrow::new(Arc::clone(&all), &Arc::new(words)),
+        None if asks_of_tables(&statement) => Readable::new(Arc::clone(&all)),
+        None => return state.statement_to_plan(statement).await,
+    };
+    state.register_catalog_list(seen);
     let plan = state.statement_to_plan(statement.clone()).await;
     state.register_catalog_list(all);
     match plan {

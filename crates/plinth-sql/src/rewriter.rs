@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use datafusion::common::{DataFusionError, Result, SchemaError, exec_err, plan_err};
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, ScalarUDF, Volatility};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, Query};
 use futures::StreamExt;
@@ -40,16 +40,23 @@ pub(crate) struct Rewriter {
     /// The catalog and the schema of names without them, if not those of the session.
     catalog: String,
     search: Option<String>,
+    /// Whether the plan is kept: that of a view of a session.
+    lasting: bool,
 }
 
 impl Rewriter {
     pub(crate) fn new(state: Arc<RwLock<SessionState>>, kept: Arc<Kept>) -> Self {
-        Self { state, kept, catalog: CATALOG.to_owned(), search: None }
+        Self { state, kept, catalog: CATALOG.to_owned(), search: None, lasting: false }
     }
 
     /// Of the views of a catalog.
     pub(crate) fn of(self, catalog: String) -> Self {
         Self { catalog, ..self }
+    }
+
+    /// Of a plan that is kept.
+    pub(crate) fn lasting(self) -> Self {
+        Self { lasting: true, ..self }
     }
 
     /// A name within its catalog, with that of the catalog if it is none of the session's own.
@@ -92,9 +99,15 @@ impl Rewriter {
     /// A statement without habits; with `lenient`, its names are looked up among aliases and without regard to case, too.
     pub(crate) fn rewritten(&self, statement: Statement, lenient: bool) -> BoxFuture<'_, Result<Rewritten>> {
         Box::pin(async move {
-            let aggregates = self.state.read().aggregate_functions().keys().cloned().collect();
+            let (aggregates, volatile) = {
+                let state = self.state.read();
+                let draws = |function: &ScalarUDF| function.signature().volatility == Volatility::Volatile;
+                let volatile = state.scalar_functions().iter().filter(|(_, function)| draws(function));
+                let volatile = volatile.map(|(name, _)| name.clone()).collect();
+                (state.aggregate_functions().keys().cloned().collect(), volatile)
+            };
             let macros = Arc::clone(&lock(&self.kept.macros));
-            let mut known = Known { macros, aggregates, lenient, ..Known::default() };
+            let mut known = Known { macros, aggregates, volatile, lenient, ..Known::default() };
             // Rows that are inserted are many, and ask for nothing.
             let original = (!is_insert_of_values(&statement)).then(|| statement.clone());
             let mut statement = statement;
@@ -135,6 +148,10 @@ impl Rewriter {
                 });
                 Ok(Answer::Columns(columns.collect()))
             }
+            // What it means would stay what it is now.
+            Question::Rows(query, _) if self.lasting && reads_tables(&query) => plan_err!(
+                "a view of a session keeps its columns: name the values, as in PIVOT t ON a IN (1, 2), and LIMIT by a number of rows"
+            ),
             Question::Rows(query, most) => Ok(Answer::Rows(self.rows_of(*query, most).await?)),
         }
     }
@@ -177,6 +194,11 @@ impl Rewriter {
         }
         state
     }
+}
+
+/// Whether a query has a FROM.
+fn reads_tables(query: &Query) -> bool {
+    !matches!(query.body.as_ref(), ast::SetExpr::Select(select) if select.from.is_empty())
 }
 
 fn is_insert_of_values(statement: &Statement) -> bool {

@@ -42,7 +42,7 @@ use super::names::{SCRATCH, normal};
 use super::{Params, Session};
 pub(crate) use created::refuse_options;
 pub use rules::takes_rows_as_they_are;
-pub(crate) use rules::{CHECK, DEFAULT, take as take_rules};
+pub(crate) use rules::{CHECK, DEFAULT, sequences_of_default, take as take_rules};
 pub(crate) use tables::{Created, constraints};
 
 use query::{column, last, named, quoted};

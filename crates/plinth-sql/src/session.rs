@@ -19,9 +19,9 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
-    BudgetPool, ExternalSorts, FileOptions, GuardMemory, JoinOrder, NamelessSpills, NativeOperators, NativeSorts,
-    OpenTables, ParquetScans, PlinthConfig, ProfileOperators, RowsInOrder, SessionObjects, Stores, WindowsByPartition,
-    WindowsOfText, bounded_functions, checked_sum, honest_aggregates, profile_tasks,
+    BudgetPool, DigitsOfFiles, ExternalSorts, FileOptions, GuardMemory, JoinOrder, NamelessSpills, NativeOperators,
+    NativeSorts, OpenTables, ParquetScans, PlinthConfig, ProfileOperators, RowsInOrder, SessionObjects, Stores,
+    WindowsByPartition, WindowsOfText, bounded_functions, checked_sum, honest_aggregates, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
@@ -223,6 +223,7 @@ impl Session {
         rules.push(Arc::new(ExternalSorts::new(options.memory, std::env::temp_dir())));
         rules.push(Arc::new(dense::DenseSorts));
         rules.push(Arc::new(RowsInOrder));
+        rules.push(Arc::new(DigitsOfFiles));
         rules.push(Arc::clone(&watch) as _);
         rules.push(Arc::new(GuardMemory::new(Arc::clone(&budget))));
         rules.push(Arc::new(ProfileOperators));
@@ -231,6 +232,7 @@ impl Session {
         let mut analysis = Analyzer::new().rules;
         // Before types are made to meet: a DECIMAL beside a double would become one.
         analysis.insert(0, Arc::new(numbers::ExactNumbers));
+        analysis.insert(0, meaning::first_rule());
         let builder = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)

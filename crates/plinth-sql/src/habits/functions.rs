@@ -6,8 +6,10 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArguments, Subscript, TimezoneInfo, UnaryOperator, Value,
 };
 
+use plinth_datafusion::unescaped_bytes;
+
 use super::{simple_name, templates, text_of};
-use crate::meaning::MAP;
+use crate::meaning::{MAP, function_of_any, whole_interval};
 use crate::names::normal;
 
 /// Functions with another name.
@@ -85,6 +87,8 @@ const TEMPLATES: &[(&str, usize, &str)] = &[
     ("list_has_any", 2, "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN array_has_any($1, $2) END"),
     ("list_has_all", 2, "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN array_has_all($1, $2) END"),
     ("list_count", 1, "len(array_compact($1))"),
+    ("list_distinct", 1, "array_compact(array_distinct($1))"),
+    ("array_distinct", 1, "array_compact(array_distinct($1))"),
     ("list_unique", 1, "len(array_compact(array_distinct($1)))"),
     ("list_first", 1, "$1[1]"),
     ("list_last", 1, "$1[-1]"),
@@ -158,10 +162,8 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
             Some(templates::expression("starts_with($1, $2)", &[(**left).clone(), (**right).clone()])?)
         }
-        Expr::BinaryOp { op: op @ BinaryOperator::DuckIntegerDivide, .. } => {
-            *op = BinaryOperator::Divide;
-            None
-        }
+        Expr::AnyOp { left, compare_op, right, .. } => any(left, compare_op, right, false)?,
+        Expr::AllOp { left, compare_op, right } => any(left, compare_op, right, true)?,
         Expr::BinaryOp { left, op: BinaryOperator::BitwiseXor, right } => {
             let args = [(**left).clone(), (**right).clone()];
             Some(templates::expression("power(CAST($1 AS DOUBLE), CAST($2 AS DOUBLE))", &args)?)
@@ -206,6 +208,15 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
                 value.value = Value::SingleQuotedString(text);
                 interval.leading_field = None;
             }
+            if let Expr::Value(value) = interval.value.as_mut()
+                && let Value::SingleQuotedString(text) = &mut value.value
+            {
+                let unit = interval.leading_field.as_ref().map(ToString::to_string).unwrap_or_default();
+                if let Some(whole) = whole_interval(&format!("{text} {unit}")) {
+                    *text = whole;
+                    interval.leading_field = None;
+                }
+            }
             None
         }
         Expr::TypedString(typed) if is_bytes(&typed.data_type) => {
@@ -229,6 +240,38 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         *expr = rewritten;
     }
     Ok(())
+}
+
+/// `x = ANY(list)`, which holds of one item, and `x = ALL(list)`, which fails of none; of a subquery the engine's plans tell.
+fn any(left: &Expr, op: &BinaryOperator, right: &Expr, all: bool) -> Result<Option<Expr>> {
+    if matches!(right, Expr::Subquery(_)) {
+        return Ok(None);
+    }
+    if let (BinaryOperator::Eq, false, Expr::Array(list)) = (op, all, right)
+        && !list.elem.is_empty()
+        && list.elem.iter().all(|item| matches!(item, Expr::Value(_)))
+    {
+        let (expr, list) = (Box::new(left.clone()), list.elem.clone());
+        return Ok(Some(Expr::Nested(Box::new(Expr::InList { expr, list, negated: false }))));
+    }
+    let negated = match op {
+        BinaryOperator::Eq => "<>",
+        BinaryOperator::NotEq => "=",
+        BinaryOperator::Lt => ">=",
+        BinaryOperator::LtEq => ">",
+        BinaryOperator::Gt => "<=",
+        BinaryOperator::GtEq => "<",
+        _ => {
+            return plan_err!(
+                "{op} {}: of lists not supported; =, <>, <, <=, > and >= are",
+                if all { "ALL" } else { "ANY" }
+            );
+        }
+    };
+    let sign = if all { negated.to_owned() } else { op.to_string() };
+    let Some(function) = function_of_any(&sign) else { return Ok(None) };
+    let call = if all { format!("(NOT {function}($1, $2))") } else { format!("{function}($1, $2)") };
+    templates::expression(&call, &[left.clone(), right.clone()]).map(Some)
 }
 
 /// The regular expression of a pattern with `*`, `?` and `[...]`.
@@ -292,7 +335,7 @@ fn is_bytes(to: &DataType) -> bool {
 /// Casts of what is written out to bytes, and casts to types that are text here: JSON and UUID.
 fn cast(kind: &CastKind, value: &Expr, to: &DataType) -> Result<Option<Expr>> {
     if let Some(text) = text_of(value).filter(|text| is_bytes(to) && text.contains('\\')) {
-        return match unescaped(text) {
+        return match unescaped_bytes(text) {
             Some(bytes) => {
                 let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
                 Ok(Some(Expr::Value(Value::HexStringLiteral(digits).into())))
@@ -301,10 +344,18 @@ fn cast(kind: &CastKind, value: &Expr, to: &DataType) -> Result<Option<Expr>> {
             None => plan_err!("'{text}' is no BLOB: a byte is written \\x and two hexadecimal digits"),
         };
     }
-    let function = match to {
-        DataType::JSON => "plinth_json",
-        DataType::Uuid => "plinth_uuid",
-        _ => return Ok(None),
+    let function = match (to, kind) {
+        (DataType::JSON, _) => "plinth_json",
+        (DataType::Uuid, _) => "plinth_uuid",
+        // What is written is its letters.
+        (to, _) if !is_bytes(to) || matches!(value, Expr::Value(_)) => return Ok(None),
+        (_, _) if is_uuid(value) => {
+            return plan_err!("{value}: a UUID is text here: write decode(replace(x, '-', ''), 'hex') for its bytes");
+        }
+        (_, CastKind::TryCast | CastKind::SafeCast) => {
+            return templates::expression("plinth_try_blob($1)", std::slice::from_ref(value)).map(Some);
+        }
+        _ => "plinth_blob",
     };
     if !matches!(kind, CastKind::Cast | CastKind::DoubleColon) {
         return plan_err!("TRY_CAST to {to}: not supported; CAST is");
@@ -312,28 +363,37 @@ fn cast(kind: &CastKind, value: &Expr, to: &DataType) -> Result<Option<Expr>> {
     templates::expression(&format!("{function}($1)"), std::slice::from_ref(value)).map(Some)
 }
 
-/// The bytes of a text in which `\x` and two digits are one; none if there is a backslash before anything else.
-fn unescaped(text: &str) -> Option<Vec<u8>> {
-    let mut parts = text.split('\\');
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        let (digits, rest) = part.strip_prefix('x')?.split_at_checked(2)?;
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
+/// Whether an expression makes a UUID.
+fn is_uuid(value: &Expr) -> bool {
+    match value {
+        Expr::Nested(inner) => is_uuid(inner),
+        Expr::Function(function) => {
+            matches!(simple_name(&function.name).as_deref(), Some("uuid" | "plinth_uuid"))
         }
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend_from_slice(rest.as_bytes());
+        _ => false,
     }
-    Some(bytes)
 }
 
 /// `{'a': 1}.a`: a field of what is no column.
 fn field(root: &Expr, chain: &mut [AccessExpr]) -> Result<Option<Expr>> {
     for access in chain.iter_mut() {
-        if let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) = access {
+        if let AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride }) = access {
             let number = |text: &str| Expr::Value(Value::Number(text.to_owned(), false).into());
-            lower_bound.get_or_insert_with(|| number("1"));
-            upper_bound.get_or_insert_with(|| Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) });
+            let first = || number("1");
+            let last = || Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) };
+            // Backwards a slice begins with the last item.
+            let is_open = lower_bound.is_none() || upper_bound.is_none();
+            let backwards = match stride {
+                None => false,
+                Some(Expr::Value(_)) => false,
+                Some(Expr::UnaryOp { op: UnaryOperator::Minus, expr }) if matches!(**expr, Expr::Value(_)) => true,
+                Some(other) if is_open => {
+                    return plan_err!("[::{other}]: with a step that is no number, write both bounds of the slice");
+                }
+                Some(_) => false,
+            };
+            lower_bound.get_or_insert_with(|| if backwards { last() } else { first() });
+            upper_bound.get_or_insert_with(|| if backwards { first() } else { last() });
         }
     }
     let [AccessExpr::Dot(Expr::Identifier(name)), rest @ ..] = chain else { return Ok(None) };
@@ -485,19 +545,5 @@ fn unnamed(arg: &FunctionArg) -> Option<Expr> {
     match arg {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_are_written_by_their_digits() {
-        assert_eq!(unescaped("aé"), Some("aé".as_bytes().to_vec()));
-        assert_eq!(unescaped(r"\xAA\x41b\x00"), Some(vec![0xAA, 0x41, b'b', 0]));
-        for bad in [r"\", r"a\b", r"\x4", r"\xG0", r"\x+1", r"\xé1"] {
-            assert_eq!(unescaped(bad), None, "{bad}");
-        }
     }
 }

@@ -72,6 +72,8 @@ pub(crate) struct Known {
     pub(crate) macros: Arc<Macros>,
     /// The names of all aggregate functions.
     pub(crate) aggregates: HashSet<String>,
+    /// The names of functions that give another value with each call.
+    pub(crate) volatile: HashSet<String>,
     /// Whether names that no column has are looked up among aliases and without regard to case.
     pub(crate) lenient: bool,
     /// Whether rows have to come in the order of their tables.

@@ -18,30 +18,58 @@ struct Told {
     alias: Ident,
 }
 
-/// Gives aliases to tables of a query whose names differ in their schemas only.
-pub(super) fn tell_apart(query: &mut Query) -> Result<()> {
-    let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
-    let mut names = Vec::new();
-    each_table(&mut select.from, &mut |name, _| names.extend(parts_of(name)));
-    let same = |parts: &[String]| names.iter().any(|other| other.last() == parts.last() && *other != parts);
-    if !names.iter().any(|parts| same(parts)) {
-        return Ok(());
-    }
-    let mut told: Vec<Told> = Vec::new();
-    each_table(&mut select.from, &mut |name, alias| {
-        let Some(parts) = parts_of(name).filter(|parts| same(parts)) else { return };
-        let mut given = parts.join("_");
-        while names.iter().any(|other| other.last() == Some(&given)) || told.iter().any(|one| one.alias.value == given)
-        {
-            given.push('_');
+/// The names of the tables of a query that have no aliases, by their parts.
+pub(super) type Names = Vec<Vec<String>>;
+
+/// Gives aliases to tables of a query whose names differ from one another, or from those of the queries around it, in their schemas
+/// only. Answers the names that the query has.
+pub(super) fn tell_apart(query: &mut Query, around: &[Names]) -> Result<Names> {
+    let mut all = Names::new();
+    let mut selects = Vec::new();
+    selects_of(query.body.as_mut(), &mut selects);
+    let alone = selects.len() == 1;
+    for select in selects {
+        let mut names = Names::new();
+        each_table(&mut select.from, &mut |name, _| names.extend(parts_of(name)));
+        all.extend(names.iter().cloned());
+        let around = || around.iter().flatten();
+        let same = |parts: &[String]| {
+            names.iter().chain(around()).any(|other| other.last() == parts.last() && *other != parts)
+        };
+        if !names.iter().any(|parts| same(parts)) {
+            continue;
         }
-        let given = Ident::with_quote('"', given);
-        *alias = Some(TableAlias { explicit: true, name: given.clone(), columns: Vec::new(), at: None });
-        told.push(Told { parts, alias: given });
-    });
-    rename(select, &told)?;
-    let visited = ast::visit_expressions_mut(&mut query.order_by, |expr| renamed(expr, &told));
-    of(visited)
+        let mut told: Vec<Told> = Vec::new();
+        each_table(&mut select.from, &mut |name, alias| {
+            let Some(parts) = parts_of(name).filter(|parts| same(parts)) else { return };
+            let mut given = parts.join("_");
+            while names.iter().chain(around()).any(|other| other.last() == Some(&given))
+                || told.iter().any(|one| one.alias.value == given)
+            {
+                given.push('_');
+            }
+            let given = Ident::with_quote('"', given);
+            *alias = Some(TableAlias { explicit: true, name: given.clone(), columns: Vec::new(), at: None });
+            told.push(Told { parts, alias: given });
+        });
+        rename(select, &told)?;
+        if alone {
+            of(ast::visit_expressions_mut(&mut query.order_by, |expr| renamed(expr, &told)))?;
+        }
+    }
+    Ok(all)
+}
+
+/// The SELECTs of a query, also those of UNION and its like.
+fn selects_of<'q>(body: &'q mut SetExpr, selects: &mut Vec<&'q mut Select>) {
+    match body {
+        SetExpr::Select(select) => selects.push(select),
+        SetExpr::SetOperation { left, right, .. } => {
+            selects_of(left, selects);
+            selects_of(right, selects);
+        }
+        _ => {}
+    }
 }
 
 /// Each table of a FROM that has no alias: its name, and the place of one.

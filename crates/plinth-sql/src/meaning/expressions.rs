@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 use plinth_datafusion::sql_type_name;
 
-use super::{intervals, lists, nearest, once, values};
+use super::{intervals, lists, nearest, nested, once, values};
 
 /// Casts round, BETWEEN looks at its operand once, `any_value` heeds its order, IN lists keep their nulls.
 #[derive(Debug)]
@@ -132,6 +132,6 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let func = first_value_udaf();
             Ok(Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params })))
         }
-        other => intervals::compared(other, schema),
+        other => intervals::compared(other, schema)?.transform_data(|expr| Ok(nested::compared(expr, schema))),
     }
 }

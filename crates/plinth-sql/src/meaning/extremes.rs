@@ -5,6 +5,8 @@
 //! zero gives, comes before all numbers. Here floats become integers of their order, and the engine's accumulators of integers do
 //! the rest.
 
+mod intervals;
+
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -20,6 +22,8 @@ use datafusion::logical_expr::{
     SetMonotonicity, Signature, StatisticsArgs,
 };
 
+use intervals::{Longest, Sliding};
+
 /// `min` and `max`, to take the places of the engine's.
 pub(super) fn functions() -> [AggregateUDF; 2] {
     [Extreme(Min::new()).into(), Extreme(Max::new()).into()]
@@ -30,6 +34,10 @@ pub(super) fn functions() -> [AggregateUDF; 2] {
 struct Extreme<F>(F);
 
 impl<F: AggregateUDFImpl + std::hash::Hash + Eq> Extreme<F> {
+    fn greatest(&self) -> bool {
+        self.0.name() == "max"
+    }
+
     /// Runs with the arguments for integers, if they are for floats; else as they are.
     fn with<T>(args: AccumulatorArgs, run: impl FnOnce(AccumulatorArgs) -> Result<T>) -> Result<(Option<DataType>, T)> {
         let float = args.return_field.data_type().clone();
@@ -55,6 +63,9 @@ impl<F: AggregateUDFImpl + std::hash::Hash + Eq> AggregateUDFImpl for Extreme<F>
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if matches!(args.return_field.data_type(), DataType::Interval(_)) {
+            return Ok(Box::new(Longest::new(args.return_field.data_type(), self.greatest())?));
+        }
         let (float, inner) = Self::with(args, |args| self.0.accumulator(args))?;
         Ok(match float {
             Some(float) => Box::new(OfFloats { float, inner }),
@@ -67,7 +78,7 @@ impl<F: AggregateUDFImpl + std::hash::Hash + Eq> AggregateUDFImpl for Extreme<F>
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        self.0.groups_accumulator_supported(args)
+        !matches!(args.return_field.data_type(), DataType::Interval(_)) && self.0.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
@@ -79,6 +90,9 @@ impl<F: AggregateUDFImpl + std::hash::Hash + Eq> AggregateUDFImpl for Extreme<F>
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        if matches!(args.return_field.data_type(), DataType::Interval(_)) {
+            return Ok(Box::new(Sliding::new(args.return_field.data_type(), self.greatest())?));
+        }
         let (float, inner) = Self::with(args, |args| self.0.create_sliding_accumulator(args))?;
         Ok(match float {
             Some(float) => Box::new(OfFloats { float, inner }),

@@ -58,7 +58,8 @@ pub(super) fn sorted(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-fn length_of(interval: Expr) -> Expr {
+/// How long an interval is.
+pub(super) fn length_of(interval: Expr) -> Expr {
     let function = ScalarUDF::from(Length { signature: Signature::any(1, Volatility::Immutable) });
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![interval]))
 }
@@ -93,7 +94,8 @@ impl ScalarUDFImpl for Length {
     }
 }
 
-fn lengths(array: &ArrayRef) -> Result<ArrayRef> {
+/// The lengths of intervals.
+pub(super) fn lengths(array: &ArrayRef) -> Result<ArrayRef> {
     let lengths: Decimal128Array = match array.data_type() {
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             array.as_primitive::<IntervalMonthDayNanoType>().unary(|interval| {

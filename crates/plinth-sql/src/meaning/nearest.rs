@@ -8,7 +8,7 @@ use arrow_array::types::{
     ArrowTimestampType, Float16Type, Float32Type, Float64Type, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{DataType, TimeUnit};
 use datafusion::arrow::compute::nullif;
@@ -19,6 +19,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use plinth_datafusion::sql_type_name;
+
+use super::fractions;
 
 /// What is to be cast to a type, rounded for it: floats to the nearest integer, halves to the even one; decimals and time stamps
 /// halves away from zero and up. What `fails` not is NULL.
@@ -179,7 +181,12 @@ impl Nearest {
             return exec_err!("'{text}' is no {of}: {hint}");
         }
         let options = CastOptions { safe: !self.fails, ..CastOptions::default() };
-        Ok(cast_with_options(&nullif(&texts, &wrong)?, &self.to, &options)?)
+        let mut texts = nullif(&texts, &wrong)?;
+        if matches!(self.to, DataType::Interval(_)) {
+            let whole = |text: &str| fractions::whole(text).unwrap_or_else(|| text.to_owned());
+            texts = Arc::new(texts.as_string::<i32>().iter().map(|text| text.map(whole)).collect::<StringArray>());
+        }
+        Ok(cast_with_options(&texts, &self.to, &options)?)
     }
 }
 

@@ -7,7 +7,7 @@ use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{ArrayRef, Float32Array, Float64Array};
 use arrow_cast::cast;
 use arrow_schema::DataType;
-use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::common::{Result, ScalarValue, internal_datafusion_err, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -16,6 +16,16 @@ use datafusion::logical_expr::{
 /// `round(x, places)` of floats: the engine multiplies by a power of ten, which can leave the range of floats.
 pub(super) fn rounded(args: Vec<Expr>) -> Expr {
     call("round", |types| types.first().cloned(), round, args)
+}
+
+/// A function that gives its first argument, and differs by the second.
+pub(crate) const APART: &str = "plinth_apart";
+
+/// That function.
+pub(super) fn apart() -> ScalarUDF {
+    let run: Run = |args| args.first().cloned().ok_or_else(|| internal_datafusion_err!("{APART} was given nothing"));
+    let signature = Signature::any(2, Volatility::Immutable);
+    OfValues { name: APART, signature, returns: |types| types.first().cloned(), run }.into()
 }
 
 /// Whether an expression is one of these already: of a view, or a statement that is analyzed twice.

@@ -6,10 +6,11 @@ use datafusion::sql::sqlparser::ast::{
     Delete, Expr, FromTable, Ident, SelectItem, TableFactor, TableWithJoins, Update, UpdateTableFromKind,
 };
 
-use super::query::{alone, assigned, column, named, select};
+use super::query::{alone, assigned, column, last, named, select};
 use super::returning::done;
 use super::write::{Changes, keys_of};
 use super::{Done, Target, refuse};
+use crate::names::normal;
 use crate::{Params, Session};
 
 impl Session {
@@ -48,6 +49,7 @@ impl Session {
             old.iter().enumerate().map(|(i, name)| named(column(alias, name), format!("_k{i}"))).collect();
         items.extend(target.new_values(statement, alias, set)?);
         let mut from = vec![alone(scratch.as_table(alias)?)];
+        refuse_same_name(statement, alias, &others)?;
         from.extend(others);
         let types: Vec<_> = types.into_iter().chain(target.types()).collect();
         let stream = self.query(select(items, from, selection)?, &types, params).await?;
@@ -89,7 +91,9 @@ impl Session {
             types.extend(target.types());
         }
         let mut from = vec![alone(scratch.as_table(&alias)?)];
-        from.extend(delete.using.unwrap_or_default());
+        let others = delete.using.unwrap_or_default();
+        refuse_same_name(&statement, &alias, &others)?;
+        from.extend(others);
         let mut query = select(items, from, delete.selection)?;
         super::query::limit(&mut query, delete.order_by, delete.limit)?;
         let stream = self.query(query, &types, params).await?;
@@ -108,6 +112,22 @@ impl Session {
         .await
         .map(|rows| done(answer, rows))
     }
+}
+
+/// An error if another table has the name of the one that is changed: which of them a column is of could not be told.
+fn refuse_same_name(statement: &str, alias: &Ident, others: &[TableWithJoins]) -> Result<()> {
+    for TableWithJoins { relation, joins } in others {
+        for table in std::iter::once(relation).chain(joins.iter().map(|join| &join.relation)) {
+            if let TableFactor::Table { name, alias: None, args: None, .. } = table
+                && last(name).is_ok_and(|last| normal(&last) == normal(alias))
+            {
+                return exec_err!(
+                    "{statement}: {name} has the name of the table that is changed; write {name} AS another"
+                );
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The one table that a DELETE is from, and its other name.

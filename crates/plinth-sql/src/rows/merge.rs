@@ -15,6 +15,7 @@ use super::defaults::is_default;
 use super::query::{all, assigned, binary, case, column, joined, last, marked, named, null, number, quoted, select};
 use super::write::{Changes, keys_of};
 use super::{Target, refuse};
+use crate::names::normal;
 use crate::{Params, Session};
 
 /// The column that says of a row of the join that it has one of the source.
@@ -40,6 +41,8 @@ impl Session {
         let statement = format!("MERGE INTO {}", target.name);
         refuse(&statement, merge.output.is_some(), "OUTPUT")?;
         let source_alias = alias_of(&merge.source)?;
+        let is_same = normal(&source_alias) == normal(&alias);
+        refuse(&statement, is_same, "a source of the same name (USING t AS another gives it one)")?;
         let writing = self.stores.write(target.table.folder())?;
         let (old, mut types) = target.row_columns()?;
         let kinds: Vec<MergeClauseKind> = merge.clauses.iter().map(|clause| clause.clause_kind).collect();

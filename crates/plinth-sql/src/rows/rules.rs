@@ -234,6 +234,11 @@ fn sequences_in(expr: &Expr) -> Vec<String> {
     names
 }
 
+/// The sequences that the text of a DEFAULT takes numbers from.
+pub(crate) fn sequences_of_default(text: &str) -> Result<Vec<String>> {
+    Ok(expressions(text)?.iter().flat_map(sequences_in).collect())
+}
+
 /// The expressions of a list.
 fn expressions(list: &str) -> Result<Vec<Expr>> {
     let statement = depth::parse(&format!("SELECT {list}"))?.pop();
