@@ -13,7 +13,7 @@ use plinth_encoding::Effort;
 use plinth_format::WriterOptions;
 use plinth_format::sort::{SortKey, SortOptions, Sorter};
 use plinth_ingest::{Attempt, BatchSource, Rejects, SourceOptions};
-use plinth_profile::{Profiler, Stage};
+use plinth_profile::{Profile, Profiler, Stage};
 use plinth_table::TableFolder;
 
 use crate::cli::{ImportArgs, device_of};
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result {
         }
         report.notes.iter().for_each(screen::say);
     }
-    profiling.map_or(Ok(()), |profiling| profiling.show(profiler.finish()))
+    profiling.map_or(Ok(()), |profiling| profiling.show(Profile { stores: objects::traffic(), ..profiler.finish() }))
 }
 
 /// Keys that the columns lack, the most frequent first.

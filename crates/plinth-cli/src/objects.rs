@@ -7,13 +7,23 @@ use plinth_format::{File, OpenOptions};
 use plinth_io::Objects;
 use plinth_io::objects::{is_pattern, is_url};
 use plinth_objects::{ObjectStores, ObjectStoresOptions};
+use plinth_profile::StoreTraffic;
 
 use crate::error::{Failure, Result};
 
 /// The stores.
 pub(crate) fn stores() -> Arc<dyn Objects> {
+    Arc::clone(known()) as _
+}
+
+fn known() -> &'static Arc<ObjectStores> {
     static STORES: OnceLock<Arc<ObjectStores>> = OnceLock::new();
-    Arc::clone(STORES.get_or_init(|| Arc::new(ObjectStores::new(ObjectStoresOptions::default())))) as _
+    STORES.get_or_init(|| Arc::new(ObjectStores::new(ObjectStoresOptions::default())))
+}
+
+/// What this process asked of stores so far, but for statements of SQL; none if nothing.
+pub(crate) fn traffic() -> Option<StoreTraffic> {
+    plinth_sql::of_stores(known().traffic())
 }
 
 /// How Plinth files are opened that may be objects.

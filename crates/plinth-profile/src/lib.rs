@@ -74,6 +74,7 @@ mod scope;
 mod shared;
 #[cfg(feature = "tracing")]
 mod spans;
+mod stores;
 mod tally;
 
 pub use anchor::{Anchor, Moves, Part, Sleeps, Stage};
@@ -83,3 +84,4 @@ pub use profile::{Hardware, Profile, Row, Span, Worker};
 pub use profiler::{Holder, Pause, Place, Profiler, ProfilerOptions};
 pub use roofline::{Ceiling, Ceilings};
 pub use scope::{Scope, scope};
+pub use stores::StoreTraffic;

@@ -11,6 +11,8 @@ pub enum Resource {
     Device,
     /// Writing to it.
     DeviceWrite,
+    /// Reading from object stores.
+    Store,
     /// Copying from the page cache.
     PageCache,
     /// Reading and writing memory.
@@ -29,6 +31,7 @@ impl Resource {
         match self {
             Self::Device => "device",
             Self::DeviceWrite => "device, writing",
+            Self::Store => "object stores",
             Self::PageCache => "page cache",
             Self::Memory => "memory",
             Self::Checksum => "checksum",
@@ -101,6 +104,8 @@ pub enum Bound {
     Stage(Stage),
     /// Threads wait for storage, which is not at its limit.
     Latency,
+    /// Threads wait for an object store.
+    Store,
     /// Threads have nothing to do.
     Parallelism,
     /// Others have the processors that threads are ready for.

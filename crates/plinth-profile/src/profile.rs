@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use crate::anchor::{Anchor, Part, Stage};
 use crate::clock::Faults;
 use crate::limits::Roofline;
+use crate::stores::StoreTraffic;
 use plinth_core::units::to_f64;
 
 /// Where the time and the bytes of a query or an import went.
@@ -52,6 +53,8 @@ pub struct Profile {
     pub memory: HashMap<Anchor, u64>,
     /// What the processor counted, if it was asked and allowed.
     pub hardware: Hardware,
+    /// What went to object stores and came from them, if anything did.
+    pub stores: Option<StoreTraffic>,
     /// How far that was from what the machine can do, once [`Profile::compare`] was told what that is.
     pub roofline: Option<Roofline>,
 }

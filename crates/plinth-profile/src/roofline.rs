@@ -36,8 +36,11 @@ impl Roofline {
             Limit { resource, moved, ceiling: per_second, origin, alone, reached, unmeasured: 0 }
         };
         let moved = |kind: Moves| sum(profile, |stage| stage.moves() == kind);
+        // What is read of stores comes the way of what is read of a device.
+        let far = profile.stores.map_or(0, |stores| stores.bytes);
         let mut limits = vec![
-            limit(Resource::Device, moved(Moves::FromDevice), ceilings.device_read),
+            limit(Resource::Device, moved(Moves::FromDevice).saturating_sub(far), ceilings.device_read),
+            limit(Resource::Store, far, None),
             limit(Resource::DeviceWrite, moved(Moves::ToDevice), ceilings.device_write),
             limit(Resource::PageCache, moved(Moves::FromPageCache), ceilings.page_cache),
             limit(Resource::Checksum, moved(Moves::Checksum), ceilings.checksum),

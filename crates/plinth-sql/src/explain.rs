@@ -14,11 +14,11 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
-use plinth_objects::Traffic;
-use plinth_profile::{Profiler, Stage};
+use plinth_profile::{Profiler, Stage, StoreTraffic};
 use regex::Regex;
 
 use crate::error::{Result, SqlError};
+use crate::profiles::of_stores;
 use crate::statements::Planned;
 use crate::{Params, Session};
 
@@ -46,7 +46,7 @@ pub struct Explained {
     /// Rows that came out and the time until the last, if it ran.
     pub ran: Option<(u64, Duration)>,
     /// What went to object stores and came from them meanwhile, if anything did: of all statements of the session.
-    pub far: Option<Traffic>,
+    pub far: Option<StoreTraffic>,
 }
 
 /// An operator of a plan.
@@ -92,6 +92,7 @@ impl Session {
         let (session, params, profiler) = (Arc::clone(self), params.clone(), profiler.clone());
         let work = async move {
             let (started, before) = (Instant::now(), session.objects.traffic());
+            session.profiles.begin(before);
             let planned = profiler.around(Stage::Plan, session.planned(query, &params)).await?;
             let Planned::Query(physical) = planned else {
                 return Err(SqlError::new("EXPLAIN: the statement is no query"));
@@ -112,7 +113,7 @@ impl Session {
             };
             let rows = profiler.around(Stage::Output, counted).await?;
             let ran = Some((rows, started.elapsed()));
-            let far = Some(session.objects.traffic().since(before)).filter(|far| *far != Traffic::default());
+            let far = of_stores(session.objects.traffic().since(before));
             Ok(Explained { root: step(&plan, true), planned, ran, far })
         };
         SpawnedTask::spawn(work).await.map_err(|_| SqlError::new("the statement was given up: see above"))?

@@ -74,6 +74,7 @@ pub use params::Params;
 pub use place::{Placed, placed, statement_texts};
 pub use plinth_datafusion::OpenTables;
 pub use plinth_objects::{ObjectStoresOptions, Traffic};
+pub use profiles::of_stores;
 pub use rows::takes_rows_as_they_are;
 pub use run::Query;
 pub use runtime::{Connection, Rows, block_on, start_runtime};

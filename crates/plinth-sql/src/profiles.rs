@@ -10,29 +10,45 @@ use datafusion::common::{Result, exec_err};
 use datafusion::datasource::MemTable;
 use datafusion::logical_expr::Expr;
 use plinth_core::sync::lock;
-use plinth_profile::{Part, Profile, Profiler, Row};
+use plinth_objects::Traffic;
+use plinth_profile::{Part, Profile, Profiler, Row, StoreTraffic};
 
 /// The profile of the last statement that had one.
 #[derive(Debug, Default)]
 pub(crate) struct Profiles {
     last: Mutex<Option<Arc<Profile>>>,
+    /// What had gone to stores when the statement that runs began.
+    before: Mutex<Traffic>,
     /// Whether the statement that runs asks for it: then its own is not kept.
     asked: AtomicBool,
 }
 
 impl Profiles {
+    /// A statement begins.
+    pub(crate) fn begin(&self, traffic: Traffic) {
+        *lock(&self.before) = traffic;
+    }
+
     /// What a statement's profiler recorded, which is the last one from now on.
-    pub(crate) fn keep(&self, profiler: &Profiler) -> Option<Profile> {
+    pub(crate) fn keep(&self, profiler: &Profiler, traffic: Traffic) -> Option<Profile> {
         let asked = self.asked.swap(false, Relaxed);
         if !profiler.is_recording() {
             return None;
         }
-        let profile = profiler.finish();
+        let mut profile = profiler.finish();
+        profile.stores = of_stores(traffic.since(*lock(&self.before)));
         if !asked {
             *lock(&self.last) = Some(Arc::new(profile.clone()));
         }
         Some(profile)
     }
+}
+
+/// What went to stores, as profiles have it; none if nothing did.
+pub fn of_stores(traffic: Traffic) -> Option<StoreTraffic> {
+    let Traffic { requests, bytes, hedged, resumed, drive_bytes, drive_hits } = traffic;
+    let some = traffic != Traffic::default();
+    some.then_some(StoreTraffic { requests, bytes, hedged, resumed, drive_bytes, drive_hits })
 }
 
 impl TableFunctionImpl for Profiles {

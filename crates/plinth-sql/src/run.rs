@@ -43,7 +43,7 @@ impl Session {
 
     /// What a statement's profiler recorded, which `plinth_profile()` shows from now on.
     pub fn profiled(&self, profiler: &Profiler) -> Option<Profile> {
-        self.profiles.keep(profiler)
+        self.profiles.keep(profiler, self.objects.traffic())
     }
 
     /// Starts a statement on the runtime's threads and hands its rows over. The thread that waits for them does none of the work,
@@ -58,6 +58,7 @@ impl Session {
         profiler: &Profiler,
     ) -> Result<SendableRecordBatchStream> {
         let (session, params, planner) = (Arc::clone(self), params.clone(), profiler.clone());
+        self.profiles.begin(self.objects.traffic());
         // Planning is not handing over rows, though it happens on the way.
         profiler.part_of(Stage::Plan.into(), None);
         let begun = async move { planner.around(Stage::Plan, session.execute_with(statement, &params)).await };

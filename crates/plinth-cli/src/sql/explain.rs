@@ -1,6 +1,6 @@
 //! A plan as a table whose first column is a tree.
 
-use plinth_sql::{Explained, Step, Traffic};
+use plinth_sql::{Explained, Step};
 
 use super::grid::{Cell, Column, Grid};
 use super::print::{Look, Printer};
@@ -32,25 +32,8 @@ pub(crate) fn print(explained: &Explained, printer: &mut Printer, look: &Look) -
         }
     };
     let mut lines = vec![summary];
-    lines.extend(explained.far.map(traffic));
+    lines.extend(explained.far.map(|far| far.line()));
     printer.show(&grid, &lines, look)
-}
-
-/// What went to object stores, and what the local drive spared.
-fn traffic(far: Traffic) -> String {
-    let mut line =
-        format!("object stores: {}, {} read", units::counted(far.requests, "request"), units::bytes(far.bytes));
-    if far.drive_hits > 0 {
-        line.push_str(&format!(
-            "; {} of {} kept on the drive",
-            units::bytes(far.drive_bytes),
-            units::counted(far.drive_hits, "range")
-        ));
-    }
-    if far.hedged + far.resumed > 0 {
-        line.push_str(&format!("; {} late and sent twice, {} broken off and resumed", far.hedged, far.resumed));
-    }
-    line
 }
 
 /// Adds an operator, behind the lines of the branches that lead to it, and all below it. `last` is whether it is the last of its

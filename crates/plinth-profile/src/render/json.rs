@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::anchor::Part;
 use crate::limits::{Bound, Limit, Origin, Roofline};
 use crate::profile::{Hardware, Profile, Row};
+use crate::stores::StoreTraffic;
 use plinth_core::units::nanoseconds;
 
 /// It grows when a field changes its meaning.
@@ -38,6 +39,7 @@ impl Profile {
             "folded": self.folded,
             "hardware": hardware(&self.hardware),
             "workers": workers,
+            "stores": self.stores.map(stores),
             "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
             "roofline": self.roofline.as_ref().map(roofline),
         });
@@ -47,6 +49,17 @@ impl Profile {
 
 fn ns(time: Duration) -> u64 {
     nanoseconds(time)
+}
+
+fn stores(stores: StoreTraffic) -> Value {
+    json!({
+        "requests": stores.requests,
+        "bytes": stores.bytes,
+        "hedged": stores.hedged,
+        "resumed": stores.resumed,
+        "drive_bytes": stores.drive_bytes,
+        "drive_hits": stores.drive_hits,
+    })
 }
 
 fn row(row: &Row) -> Value {
@@ -91,6 +104,7 @@ fn roofline(roofline: &Roofline) -> Value {
         Bound::Memory => "memory",
         Bound::Stage(stage) => stage.name(),
         Bound::Latency => "latency",
+        Bound::Store => "store",
         Bound::Parallelism => "parallelism",
         Bound::Crowded => "crowded",
     };

@@ -65,6 +65,7 @@ impl Profile {
             ));
         }
         lines.push(second.join("; "));
+        lines.extend(self.stores.map(|stores| stores.line()));
         if let Hardware::Refused(why) = &self.hardware {
             lines.push(format!("hardware counters: {why}"));
         }
@@ -131,6 +132,9 @@ pub(super) fn limit(limit: &Limit) -> Vec<String> {
         Some(Origin::Now) => "measured now".to_owned(),
         _ => String::new(),
     };
+    if limit.resource == Resource::Store {
+        remark = "plinth probe URL measures it".to_owned();
+    }
     if limit.unmeasured > 0 {
         remark = format!("{remark} and {} at unknown speed", units::bytes(limit.unmeasured)).trim_start().to_owned();
     }

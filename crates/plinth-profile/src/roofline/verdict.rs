@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::anchor::{Sleeps, Stage};
 use crate::limits::{Bound, Limit, Origin, Resource};
 use crate::profile::Profile;
-use plinth_core::units::{count_of, percent, to_f64};
+use crate::stores::StoreTraffic;
+use plinth_core::units::{count_of, counted, percent, rate, to_f64};
 
 /// A limit so near is what bounds the query.
 const NEAR: f64 = 0.75;
@@ -47,8 +48,12 @@ pub(super) fn verdict(profile: &Profile, limits: &[Limit]) -> (Bound, String) {
             limits.iter().find(|limit| limit.resource == Resource::Decode && limit.origin == Some(Origin::Probe));
         return busiest(profile, decode.and_then(|limit| limit.reached));
     }
+    let far = profile.stores.filter(|stores| stores.requests > 0);
     // Of the time that threads did not work.
     if waiting >= (1.0 - busy) / 2.0 {
+        if let Some(stores) = far {
+            return (Bound::Store, store(stores, profile.wall));
+        }
         let at =
             reached(Resource::Device).map_or(String::new(), |reached| format!(" at {} of its speed", percent(reached)));
         let help =
@@ -68,9 +73,22 @@ pub(super) fn verdict(profile: &Profile, limits: &[Limit]) -> (Bound, String) {
             ),
         );
     }
+    if let Some(stores) = far {
+        return (Bound::Store, store(stores, profile.wall));
+    }
     let idle = percent(1.0 - busy);
     let help = "more row groups to share out, or fewer steps that one thread must do alone";
     (Bound::Parallelism, format!("not busy: threads have nothing to do {idle} of the time; {help}"))
+}
+
+/// What is said of a query that waits for object stores.
+fn store(stores: StoreTraffic, wall: Duration) -> String {
+    let (requests, speed) = (counted(stores.requests, "request"), rate(stores.bytes, wall));
+    let help = match stores.drive_hits {
+        0 => "fewer columns or files, or the same question again: what is read twice stays on the drive",
+        _ => "fewer columns or files; the rest came from the drive",
+    };
+    format!("store-bound: threads wait for an object store: {requests}, {speed}; {help}")
 }
 
 /// The stage that has most of the processor time, all its parts taken together.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plinth_profile::{
-    Anchor, Bound, Ceiling, Ceilings, ManualClock, Origin, Profile, Resource, Roofline, Stage, scope,
+    Anchor, Bound, Ceiling, Ceilings, ManualClock, Origin, Profile, Resource, Roofline, Stage, StoreTraffic, scope,
 };
 
 use crate::sample::{ceilings, query};
@@ -139,6 +139,29 @@ fn idle_threads_wait_or_have_nothing_to_do() {
         "{}",
         roofline.verdict
     );
+}
+
+#[test]
+fn what_waits_for_an_object_store_is_bound_by_it() {
+    let spent = [(Stage::Submit.into(), 1_000_000, 0, 20_000_000), (Stage::Wait.into(), 0, 99_000_000, 0)];
+    let far = StoreTraffic { requests: 12, bytes: 20_000_000, ..StoreTraffic::default() };
+    let mut profile = Profile { stores: Some(far), ..profile(1, &spent, 0) };
+    profile.compare(&ceilings());
+    let roofline = profile.roofline.as_ref().unwrap();
+    assert_eq!(roofline.bound, Bound::Store);
+    assert!(roofline.verdict.contains("12 requests, 200 MB/s"), "{}", roofline.verdict);
+    // Its bytes are none of the device.
+    assert_eq!(roofline.limit(Resource::Store).map(|limit| limit.moved), Some(20_000_000));
+    assert!(roofline.limit(Resource::Device).is_none());
+    for text in [profile.to_text(), profile.to_html()] {
+        assert!(text.contains("object stores: 12 requests, 20.0 MB read"), "{text}");
+    }
+    let json = profile.to_json();
+    assert!(json.contains("\"bound\":\"store\"") && json.contains("\"requests\":12"), "{json}");
+    // Busy threads are busy, wherever their bytes come from.
+    let busy =
+        Profile { stores: Some(far), ..self::profile(1, &[(Stage::Decode.of("fsst"), 100_000_000, 0, 1_000)], 0) };
+    assert_eq!(Roofline::of(&busy, &ceilings()).bound, Bound::Stage(Stage::Decode));
 }
 
 #[test]
