@@ -469,10 +469,11 @@ pub(crate) struct CompactArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// Folder on the device; a file is filled in it, measured, and removed
+    /// Folder on the device; a file is filled in it, measured, and removed. Or an object store: s3://bucket/prefix, of which
+    /// objects are read
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// Seconds to measure [default: 20]
+    /// Seconds to measure [default: 20; of a store at most 60]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3_600), conflicts_with = "full")]
     pub(crate) seconds: Option<u64>,
     /// All combinations: three minutes, a file of 2 GiB
@@ -481,7 +482,8 @@ pub(crate) struct ProbeArgs {
     /// Program that issues the requests
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub(crate) engine: ProbeEngine,
-    /// Size of the measured file, such as 256MiB [default: 512MiB, 128MiB below ten seconds]
+    /// Size of the measured file, such as 256MiB [default: 512MiB, 128MiB below ten seconds]; of a store the most bytes that
+    /// are read [default: 160MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) size: Option<u64>,
     /// JSON output file; - for standard output, in the place of the report

@@ -1,12 +1,14 @@
-//! `plinth probe`: what can the device under a folder do, and how far is that to be trusted?
+//! `plinth probe`: what can the device under a folder, or an object store, do, and how far is that to be trusted?
 
 mod report;
+mod store;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plinth_io::IoError;
+use plinth_io::objects::is_url;
 use plinth_probe::{Engine, Findings, PROFILE_NAME, Plan};
 
 use crate::cli::{ProbeArgs, ProbeEngine};
@@ -23,6 +25,13 @@ const SMALLEST: u64 = 16 << 20;
 
 /// Runs the command.
 pub(crate) fn run(args: &ProbeArgs) -> Result {
+    let outputs = [&args.json, &args.csv, &args.plot, &args.profile];
+    if outputs.into_iter().flatten().filter(|path| path.as_os_str() == "-").count() > 1 {
+        return Err(Failure::new("only one of --json, --csv, --plot and --profile can go to standard output"));
+    }
+    if let Some(url) = args.folder.to_str().filter(|url| is_url(url)) {
+        return store::run(args, url);
+    }
     let seconds = if args.full { FULL_SECONDS } else { args.seconds.unwrap_or(SECONDS) };
     let bytes = args.size.unwrap_or(match seconds {
         _ if args.full => 2 << 30,
@@ -34,10 +43,6 @@ pub(crate) fn run(args: &ProbeArgs) -> Result {
     }
     let folder = args.folder.clone();
     plinth_sql::expect_folder(&folder).map_err(|e| Failure::new(format!("{e}; name a folder on the device")))?;
-    let on_stdout = |path: &&PathBuf| path.as_os_str() == "-";
-    if [&args.json, &args.csv, &args.plot, &args.profile].into_iter().flatten().filter(on_stdout).count() > 1 {
-        return Err(Failure::new("only one of --json, --csv, --plot and --profile can go to standard output"));
-    }
     interrupt::listen()?;
     interrupt::writes_into(folder.clone());
     // Opened first: what can't be written is known before anything is measured.

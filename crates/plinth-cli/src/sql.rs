@@ -32,7 +32,7 @@ pub(crate) use crate::output::Output;
 use crate::profile::Profiling;
 use crate::progress::QueryProgress;
 use crate::session::{self, block_on};
-use crate::{interrupt, objects, screen, units};
+use crate::{interrupt, screen, units};
 use gather::Limits;
 use grid::Paint;
 use print::Look;
@@ -54,7 +54,13 @@ pub(crate) fn is_interactive(args: &SqlArgs) -> bool {
 
 /// The session that was asked for.
 pub(crate) fn options(args: &SqlArgs) -> Result<SessionOptions> {
-    args.db.as_deref().map_or(Ok(()), objects::local)?;
+    if let Some(db) = args.db.as_deref().filter(|db| plinth_io::objects::is_url(db)) {
+        let db = db.display();
+        return Err(Failure::new(format!(
+            "--db {db}: tables that can be written to are folders of this machine; FROM '{db}' reads a file or a folder of \
+             Plinth files there, and COPY ... TO '{db}' STORED AS PLINTH adds to it"
+        )));
+    }
     Ok(SessionOptions {
         db: args.db.clone(),
         io: args.io.options(args.db.as_deref()).map_err(Failure::new)?,

@@ -120,6 +120,9 @@ impl PathTables {
             // A folder, named without its last letter.
             Err(e) if !several && e.is_not_found() && of_url(url).as_deref() != Some(EXTENSION) => {
                 let below = objects.find(&format!("{url}/")).map_err(external)?;
+                if below.is_empty() && Self::holds_table(url, objects) {
+                    return Err(DataFusionError::Plan(format!("{url}: {WRITABLE}")));
+                }
                 if below.is_empty() { Err(e) } else { Ok(below) }
             }
             found => found,
@@ -135,6 +138,7 @@ impl PathTables {
             let known = extensions.iter().map(|e| format!(", .{e}")).collect::<String>();
             return match found.iter().find(|object| !is_ours(object) && !is_other(&object.url)) {
                 Some(other) => fail(format!("{}: files that can be read end in .{EXTENSION}{known}", other.url)),
+                None if !is_pattern(url) && Self::holds_table(url, objects) => fail(WRITABLE.to_owned()),
                 None => fail("no object matches".to_owned()),
             };
         };
@@ -152,10 +156,16 @@ impl PathTables {
         Ok(Target::Others)
     }
 
+    /// Whether the folder of a URL is that of a writable table.
+    fn holds_table(url: &str, objects: &Arc<dyn Objects>) -> bool {
+        let manifest = format!("{}/{}", url.trim_end_matches('/'), Table::MANIFEST);
+        objects.find(&manifest).is_ok_and(|found| !found.is_empty())
+    }
+
     /// A table of a URL.
     async fn open_url(&self, url: &str, objects: Arc<dyn Objects>) -> Result<Option<Arc<dyn TableProvider>>> {
         let (extensions, kept, options) = (self.extensions.clone(), Arc::clone(&self.kept), self.options.clone());
-        let (name, text) = (url.to_owned(), self.text.clone());
+        let (name, text, again) = (url.to_owned(), self.text.clone(), Arc::clone(&objects));
         let opened = spawn_blocking(move || {
             Ok(match Self::resolve_url(&name, &objects, &extensions)? {
                 Target::Objects(found) => {
@@ -168,7 +178,10 @@ impl PathTables {
         let opened: Result<Option<Arc<dyn TableProvider>>> = opened.await.map_err(from_join)?;
         match opened? {
             Some(table) => Ok(Some(table)),
-            None => self.others.try_new(url).await,
+            None => match self.others.try_new(url).await {
+                Err(error) if !(url.ends_with('/') || is_pattern(url)) => Err(better(url, again, error).await),
+                table => table,
+            },
         }
     }
 
@@ -245,6 +258,19 @@ impl PathTables {
             known.push_str(extension);
         }
         known
+    }
+}
+
+/// What is said of a writable table in a store.
+const WRITABLE: &str = "is a table that can be changed row by row, which is read where it was made, for its log and deletes are \
+                        files of that folder; plinth export or COPY makes a file of it that a store can hold";
+
+/// Why an object can't be read, in our words if it is not there.
+async fn better(url: &str, objects: Arc<dyn Objects>, error: DataFusionError) -> DataFusionError {
+    let url = url.to_owned();
+    match spawn_blocking(move || objects.find(&url)).await {
+        Ok(Err(found)) if found.is_not_found() => DataFusionError::External(Box::new(found)),
+        _ => error,
     }
 }
 

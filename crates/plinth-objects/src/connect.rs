@@ -14,6 +14,7 @@ use crate::counters::{Counters, Counting};
 use crate::error::{failed, refused};
 use crate::pace::Limits;
 use crate::profiles::Profile;
+use crate::renewed::{KeysOfFiles, Renewed};
 use crate::secrets::Secret;
 use crate::url::{ObjectUrl, Scheme};
 
@@ -102,8 +103,9 @@ impl Way<'_> {
             // The environment's name for S3 alone would go before the other.
             builder = builder.with_config(S3Endpoint, &endpoint).with_endpoint(endpoint);
         }
+        let mut keys = None;
         if builder.get_config_value(&AccessKeyId).is_none() && !own {
-            builder = self.of_profile(builder)?;
+            (builder, keys) = self.of_profile(builder)?;
         }
         let has = |builder: &AmazonS3Builder, key| builder.get_config_value(&key).is_some();
         let endpoint = builder.get_config_value(&S3Endpoint).or_else(|| builder.get_config_value(&Endpoint));
@@ -122,8 +124,12 @@ impl Way<'_> {
             .with_client_options(self.client(plain))
             .with_retry(self.retry())
             .with_http_connector(self.counting())
-            .build();
-        Ok(Arc::new(store.map_err(|e| self.failed(&e))?))
+            .build()
+            .map_err(|e| self.failed(&e))?;
+        Ok(match keys {
+            Some(keys) => Arc::new(Renewed { inner: store, keys }),
+            None => Arc::new(store),
+        })
     }
 
     /// The endpoint that the secret says, with its scheme, and its bucket where requests name that by host.
@@ -144,15 +150,10 @@ impl Way<'_> {
     }
 
     /// Without keys in the environment: those of the files, a role of the machine, or none at all.
-    fn of_profile(&self, mut builder: AmazonS3Builder) -> Result<AmazonS3Builder> {
-        let profile = Profile::load(&self.url.base, self.setting("profile"))?;
-        for (name, key) in [
-            ("aws_access_key_id", AmazonS3ConfigKey::AccessKeyId),
-            ("aws_secret_access_key", AmazonS3ConfigKey::SecretAccessKey),
-            ("aws_session_token", AmazonS3ConfigKey::Token),
-            ("region", AmazonS3ConfigKey::Region),
-            ("endpoint_url", AmazonS3ConfigKey::Endpoint),
-        ] {
+    fn of_profile(&self, mut builder: AmazonS3Builder) -> Result<(AmazonS3Builder, Option<Arc<KeysOfFiles>>)> {
+        let named = self.setting("profile");
+        let profile = Profile::load(&self.url.base, named)?;
+        for (name, key) in [("region", AmazonS3ConfigKey::Region), ("endpoint_url", AmazonS3ConfigKey::Endpoint)] {
             if let Some(value) = profile.get(name)
                 && builder.get_config_value(&key).is_none()
             {
@@ -165,10 +166,14 @@ impl Way<'_> {
             "AWS_CONTAINER_CREDENTIALS_FULL_URI",
         ];
         let role = roles.iter().any(|name| std::env::var_os(name).is_some()) || is_ec2();
-        if profile.get("aws_access_key_id").is_none() && !role {
-            builder = builder.with_skip_signature(true);
+        if let Some(keys) = KeysOfFiles::of(&self.url.base, named, &profile).map(Arc::new) {
+            return Ok((builder.with_credentials(Arc::clone(&keys) as _), Some(keys)));
         }
-        Ok(builder)
+        if profile.get("aws_access_key_id").is_some() {
+            let what = "its profile has an aws_access_key_id and no aws_secret_access_key".to_owned();
+            return Err(refused(&self.url.base, what));
+        }
+        Ok((if role { builder } else { builder.with_skip_signature(true) }, None))
     }
 
     fn gcs(&self) -> Result<Arc<dyn ObjectStore>> {

@@ -11,17 +11,30 @@ pub(crate) fn refused(url: &str, what: String) -> IoError {
 
 /// What a store said when it was asked to do something with an object.
 pub(crate) fn failed(url: &str, action: &str, error: &object_store::Error) -> IoError {
-    use object_store::Error::{NotFound, Precondition, Unauthenticated};
+    use object_store::Error::{NotFound, Precondition};
     let (kind, what) = match error {
         NotFound { .. } => (ErrorKind::NotFound, "there is no such object".to_owned()),
         Precondition { .. } => (ErrorKind::Other, REPLACED.to_owned()),
-        object_store::Error::PermissionDenied { .. } | Unauthenticated { .. } => {
+        error if is_denied(error) => {
             let what = "the store refuses these credentials, or there are none (see CREATE SECRET, AWS_ACCESS_KEY_ID, AWS_PROFILE)";
             (ErrorKind::PermissionDenied, format!("{what}: {}", reason(error)))
         }
         other => (ErrorKind::Other, reason(other)),
     };
     IoError::os(url, action, Error::new(kind, what))
+}
+
+/// Whether a store refuses the keys that it was asked with: of lists, and of keys that have expired, that is told by the answer alone.
+pub(crate) fn is_denied(error: &object_store::Error) -> bool {
+    use object_store::Error::{Generic, PermissionDenied, Unauthenticated};
+    match error {
+        PermissionDenied { .. } | Unauthenticated { .. } => true,
+        Generic { .. } => {
+            let reason = reason(error);
+            ["403 Forbidden", "401 Unauthorized", "ExpiredToken"].iter().any(|said| reason.contains(said))
+        }
+        _ => false,
+    }
 }
 
 /// What is said of an object whose bytes are not those that were listed.

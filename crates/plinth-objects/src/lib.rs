@@ -20,8 +20,10 @@ mod fetch;
 mod file;
 mod find;
 mod pace;
+mod probe;
 mod profiles;
 mod promised;
+mod renewed;
 mod runtime;
 mod secrets;
 #[cfg(any(test, feature = "server"))]
@@ -38,6 +40,7 @@ pub use counters::{Counters, Traffic};
 pub use drive::{DriveCache, DriveOptions};
 pub use file::ObjectFile;
 pub use pace::{Limits, Pace};
+pub use probe::{StoreFindings, StorePlan, StoreRow};
 pub use secrets::{Kind, Secret, Secrets};
 pub use stores::{ObjectStores, ObjectStoresOptions};
 pub use url::{ObjectUrl, Scheme};

@@ -92,6 +92,14 @@ impl Default for Pace {
 }
 
 impl Pace {
+    /// Times that were measured for their own sake: to the first bytes, and bytes a second of one request.
+    pub(crate) fn of(first_bytes: &[Duration], rate: f64) -> Self {
+        let pace = Self::default();
+        first_bytes.iter().for_each(|first| pace.answered(*first));
+        lock(&pace.seen).rate = rate;
+        pace
+    }
+
     /// A request's first byte came after so long.
     pub(crate) fn answered(&self, after: Duration) {
         let mut seen = lock(&self.seen);

@@ -48,7 +48,7 @@ impl ObjectStoresOptions {
 #[derive(Debug)]
 pub struct ObjectStores {
     secrets: Secrets,
-    limits: Limits,
+    pub(crate) limits: Limits,
     counters: Arc<Counters>,
     drive: Option<Arc<DriveCache>>,
     io: Io,

@@ -159,6 +159,9 @@ impl Table {
         Self::open_locked(storage, options, None)
     }
 
+    /// The name of the file that each writable table has.
+    pub const MANIFEST: &str = manifest::NAME;
+
     /// Whether a folder has a writable table.
     pub fn is_table(path: impl AsRef<Path>) -> bool {
         path.as_ref().join(manifest::NAME).is_file()

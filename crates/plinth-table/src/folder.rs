@@ -21,8 +21,8 @@ const ATTEMPTS: usize = 100;
 /// Files opened by one thread before a second is worth its start.
 const FILES_A_THREAD: usize = 32;
 
-/// Threads that open objects, which wait for the network.
-const THREADS_FAR: usize = 32;
+/// Threads that open objects, which wait for the network: as many as requests of a store may be under way.
+const THREADS_FAR: usize = 64;
 
 /// A folder of Plinth files, of this machine or below the prefix of an object store.
 #[derive(Clone, Debug)]

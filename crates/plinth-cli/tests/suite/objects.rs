@@ -179,13 +179,151 @@ fn copy_makes_objects_whole_or_not_at_all() {
     assert_ne!(run.code, Some(0));
     assert!(store.server.get("b/made/never.plinth").is_none());
     // The other commands write files of this machine.
-    for args in [
-        &["export", "people.plinth", "--to", "s3://b/x.csv"][..],
-        &["sql", "--db", "s3://b/db", "-c", "SELECT 1"],
-        &["sql", "-o", "s3://b/x.csv", "-c", "SELECT 1"],
-    ] {
+    for args in
+        [&["export", "people.plinth", "--to", "s3://b/x.csv"][..], &["sql", "-o", "s3://b/x.csv", "-c", "SELECT 1"]]
+    {
         let run = store.run(args);
         assert!(run.code != Some(0) && run.stderr.contains("name a path of this machine"), "{args:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn tables_that_can_be_written_to_are_of_this_machine() {
+    let store = Store::new();
+    let run = store.run(&["sql", "--db", "s3://b/db", "-c", "SELECT 1"]);
+    assert!(run.code == Some(1) && run.stderr.contains("are folders of this machine"), "{}", run.stderr);
+    plinth(&store.dir, &["sql", "--db", "db", "-c", "CREATE TABLE t (a INT PRIMARY KEY); INSERT INTO t VALUES (1)"])
+        .ok();
+    for entry in std::fs::read_dir(store.dir.path("db/t")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        store.server.put(&format!("b/t/{name}"), &std::fs::read(&path).unwrap());
+    }
+    // Of its segments alone the rows would be others.
+    for url in ["s3://b/t/", "s3://b/t"] {
+        let run = store.sql(&format!("FROM '{url}'"));
+        assert!(run.code == Some(1) && run.stderr.contains("changed row by row"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_store_is_probed_within_what_was_said_before() {
+    let store = Store::new();
+    store.server.put("b/large/x.bin", &vec![7; 3 << 20]);
+    store.server.put("b/empty/x", b"");
+    store.server.latency(Duration::from_millis(20));
+    store.server.asked();
+    let out = ["--json", "p.json", "--csv", "p.csv", "--profile", "p.toml", "--size", "12MiB"];
+    let run = store.run(&[&["probe", "s3://b/large/"][..], &out].concat()).ok();
+    let first = run.stdout.lines().next().unwrap();
+    assert_eq!(first, "s3://b/large/: asks for at most 49 requests and 9.04 MB");
+    let asked = store.server.asked();
+    let bytes: u64 = asked.iter().filter(|asked| asked.range.is_some()).map(|asked| asked.bytes).sum();
+    assert_eq!((asked.len(), bytes), (49, 32 * 4_096 + 8 * (1 << 20) + 8 * 65_536));
+    for part in ["first byte p50", "listing: 1 name in ", "a gap between ranges", "took 49 requests, 9.04 MB"] {
+        assert!(run.stdout.contains(part), "{part} in {}", run.stdout);
+    }
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(store.dir.path("p.json")).unwrap()).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    assert!(rows.iter().all(|row| row["first_byte_p50"].as_u64().unwrap() >= 20_000_000), "{json}");
+    assert!(json["gap_bytes"].as_u64().unwrap() >= 16_384 && json["requests"] == 49, "{json}");
+    assert_eq!(std::fs::read_to_string(store.dir.path("p.csv")).unwrap().lines().count(), 4);
+    let profile = std::fs::read_to_string(store.dir.path("p.toml")).unwrap();
+    assert!(profile.contains("[store]\nurl = \"s3://b/large/\"\nfirst_byte = "), "{profile}");
+
+    // One object, and what can't be probed.
+    assert!(store.run(&["probe", "s3://b/large/x.bin", "--size", "1MiB"]).ok().stdout.contains("at most 41 requests"));
+    for (args, expected) in [
+        (&["probe", "s3://b/empty/"][..], "no object with bytes lies below it"),
+        (&["probe", "s3://b/large/*.bin"], "no pattern"),
+        (&["probe", "s3://b/large/", "--plot", "p.html"], "--plot is of devices"),
+        (&["probe", "s3://b/large/", "--full"], "--full is of devices"),
+    ] {
+        let run = store.run(args);
+        assert!(run.code == Some(1) && run.stderr.contains(expected), "{args:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn profiles_count_what_goes_to_stores() {
+    let store = Store::new();
+    let question = "SELECT city, sum(score) AS s FROM 's3://b/people.plinth' GROUP BY city";
+    store.server.asked();
+    store.run(&["sql", "--profile=json", "--profile-to", "p.json", "-c", question]).ok();
+    let asked = store.server.asked();
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(store.dir.path("p.json")).unwrap()).unwrap();
+    let bytes: u64 = asked.iter().map(|asked| asked.bytes).sum();
+    assert_eq!(json["stores"]["requests"], asked.len(), "{asked:?}");
+    assert_eq!(json["stores"]["bytes"], bytes, "{asked:?}");
+    let limits = json["roofline"]["limits"].as_array().unwrap();
+    assert!(limits.iter().any(|limit| limit["moved"] == bytes), "{json}");
+    let text = store.run(&["sql", "--profile", "-c", question]).ok().stderr;
+    assert!(text.contains("object stores: "), "{text}");
+    store.run(&["import", "s3://b/people.csv", "--to", "x.plinth", "-q", "--profile-to", "i.html"]).ok();
+    let html = std::fs::read_to_string(store.dir.path("i.html")).unwrap();
+    assert!(html.contains("object stores: "), "{html}");
+    let local = plinth(&store.dir, &["sql", "--profile", "-c", "SELECT count(*) FROM 'people.plinth'"]).ok().stderr;
+    assert!(!local.contains("object stores"), "{local}");
+}
+
+#[test]
+fn keys_that_expire_are_read_again_in_the_middle_of_a_query() {
+    let store = Store::new();
+    let keys = |key: &str| {
+        let text = format!("[default]\naws_access_key_id = {key}\naws_secret_access_key = hush-of-test\n");
+        std::fs::write(store.dir.path("keys"), text).unwrap();
+        store.server.require(key);
+    };
+    let ask = || {
+        let mut command = command(
+            &store.dir,
+            &[
+                "sql",
+                "--format",
+                "csv",
+                "-c",
+                "SELECT count(*) AS n, sum(id) AS s FROM 's3://b/plinth/' WHERE score < 1000",
+            ],
+        );
+        for (name, value) in [
+            ("AWS_SHARED_CREDENTIALS_FILE", "keys"),
+            ("AWS_CONFIG_FILE", "none"),
+            ("AWS_REGION", "eu-test-1"),
+            ("PLINTH_OBJECT_CACHE", "off"),
+        ] {
+            command.env(name, value);
+        }
+        command.env("AWS_ENDPOINT_URL", store.server.endpoint());
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    keys("first-key");
+    store.server.latency(Duration::from_millis(150));
+    store.server.asked();
+    let query = ask();
+    while store.server.asked().is_empty() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    keys("second-key");
+    let run: Run = query.wait_with_output().unwrap().into();
+    assert_eq!(run.ok().stdout, "n,s\n6000,5997000\n");
+    let asked = store.server.asked();
+    assert!(asked.len() > 2 && asked.iter().any(|asked| asked.status < 300), "{asked:?}");
+    // Keys that are not renewed are refused.
+    store.server.require("third-key");
+    let run: Run = ask().wait_with_output().unwrap().into();
+    assert!(run.code == Some(1) && run.stderr.contains("refuses these credentials"), "{}", run.stderr);
+    assert!(!run.stderr.contains("hush-of-test"), "{}", run.stderr);
+}
+
+#[test]
+fn a_file_of_the_web_that_is_not_there_is_said_to_be_so() {
+    let (dir, server) = (Dir::new(), Server::start().unwrap());
+    for name in ["none.parquet", "none.plinth", "none.csv"] {
+        let url = format!("{}/b/{name}", server.endpoint());
+        let run = plinth(&dir, &["sql", "-c", &format!("FROM '{url}'")]);
+        let expected = format!("{url}: cannot open: there is no such object");
+        assert!(run.code == Some(1) && run.stderr.contains(&expected), "{}", run.stderr);
     }
 }
 
