@@ -33,6 +33,21 @@ pub struct MemoryBudget {
     meter: OnceLock<Meter>,
     /// Beside all that is reserved.
     spare: Spare,
+    outer: Option<Outer>,
+}
+
+/// The budget that another is part of.
+struct Outer {
+    budget: Arc<MemoryBudget>,
+    /// What the part holds, as one consumer of the whole.
+    account: Arc<Account>,
+}
+
+impl Outer {
+    fn add(&self, bytes: u64) {
+        let before = self.account.used.fetch_add(bytes, Relaxed);
+        self.account.peak.fetch_max(before.saturating_add(bytes), Relaxed);
+    }
 }
 
 /// What is in use in truth, whatever was reserved of it.
@@ -98,8 +113,20 @@ pub struct OutOfMemory {
 impl MemoryBudget {
     /// A budget of so many bytes.
     pub fn new(limit: u64) -> Arc<Self> {
+        Self::part_of(None, limit)
+    }
+
+    /// A part of this budget: of no more than `limit` bytes, each of which is one of the whole, too. The whole has all of it as one
+    /// consumer of this name, and asks its caches before it refuses the part anything.
+    pub fn within(self: &Arc<Self>, name: &str, limit: u64) -> Arc<Self> {
+        let outer = Outer { budget: Arc::clone(self), account: self.account(name) };
+        Self::part_of(Some(outer), limit)
+    }
+
+    fn part_of(outer: Option<Outer>, limit: u64) -> Arc<Self> {
         Arc::new(Self {
             limit,
+            outer,
             used: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             accounts: Mutex::default(),
@@ -140,7 +167,8 @@ impl MemoryBudget {
 
     /// Bytes that are neither reserved nor held without having been.
     pub fn left(&self) -> u64 {
-        self.limit.saturating_sub(self.in_use())
+        let own = self.limit.saturating_sub(self.in_use());
+        self.outer.as_ref().map_or(own, |outer| own.min(outer.budget.left()))
     }
 
     /// Bytes that are reserved or, if that is more, in use in truth, as far as the program counts what it allocates.
@@ -155,11 +183,14 @@ impl MemoryBudget {
     }
 
     pub(crate) fn spare(&self) -> &Spare {
-        &self.spare
+        self.outer.as_ref().map_or(&self.spare, |outer| outer.budget.spare())
     }
 
     /// Keeps memory for the next that takes some, as far as none needs it now.
     pub(crate) fn keep(&self, extent: Extent) {
+        if let Some(outer) = &self.outer {
+            return outer.budget.keep(extent);
+        }
         // It is held in truth, still.
         let room = self.limit.saturating_sub(self.in_use());
         self.spare.keep(extent, self.limit, room);
@@ -192,6 +223,10 @@ impl MemoryBudget {
     /// # Errors
     /// If more is held, and no cache gives it back.
     pub fn check_held(self: &Arc<Self>, consumer: &str) -> Result<(), OutOfMemory> {
+        // Who counts what it allocates counts for all parts.
+        if let Some(outer) = &self.outer {
+            return outer.budget.check_held(consumer);
+        }
         let most = self.limit.saturating_add(self.limit / 10).saturating_add(2 * BESIDE);
         let held = self.measured();
         if held <= most {
@@ -260,11 +295,37 @@ impl MemoryBudget {
         }
         let fits = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.limit);
         let taken = self.used.fetch_update(Relaxed, Relaxed, fits);
-        if let Ok(before) = taken {
-            self.peak.fetch_max(before.saturating_add(bytes), Relaxed);
-            self.yield_spare();
+        let Ok(before) = taken else { return false };
+        if let Some(outer) = &self.outer {
+            if !outer.budget.take(bytes) && !outer.budget.take_reclaimed(bytes) {
+                self.used.fetch_sub(bytes, Relaxed);
+                return false;
+            }
+            outer.add(bytes);
         }
-        taken.is_ok()
+        self.peak.fetch_max(before.saturating_add(bytes), Relaxed);
+        self.yield_spare();
+        true
+    }
+
+    /// Counts bytes that are held already.
+    fn charge(&self, bytes: u64) {
+        let before = self.used.fetch_add(bytes, Relaxed);
+        self.peak.fetch_max(before.saturating_add(bytes), Relaxed);
+        if let Some(outer) = &self.outer {
+            outer.budget.charge(bytes);
+            outer.add(bytes);
+        }
+        self.yield_spare();
+    }
+
+    /// Takes bytes that are no longer held off the count.
+    fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Relaxed);
+        if let Some(outer) = &self.outer {
+            outer.account.used.fetch_sub(bytes, Relaxed);
+            outer.budget.give_back(bytes);
+        }
     }
 
     /// Asks caches to give back so many bytes, and returns how many they gave.
@@ -274,7 +335,10 @@ impl MemoryBudget {
             given += cache.reclaim(bytes - given);
             given >= bytes
         });
-        given
+        match &self.outer {
+            Some(outer) if given < bytes => given + outer.budget.reclaim(bytes - given),
+            _ => given,
+        }
     }
 
     /// Takes bytes once caches have given back enough, if they can.
@@ -360,9 +424,7 @@ impl Reservation {
 
     /// Counts bytes that are held already and can't be given up, even above the limit: others get less.
     pub fn charge(&mut self, more: u64) {
-        let before = self.budget.used.fetch_add(more, Relaxed);
-        self.budget.peak.fetch_max(before.saturating_add(more), Relaxed);
-        self.budget.yield_spare();
+        self.budget.charge(more);
         self.add(more);
     }
 
@@ -376,7 +438,7 @@ impl Reservation {
         self.bytes -= less;
         self.holder.give_back(less);
         self.account.used.fetch_sub(less, Relaxed);
-        self.budget.used.fetch_sub(less, Relaxed);
+        self.budget.give_back(less);
     }
 
     /// Reserves more or gives some back, so that there are so many.
@@ -393,9 +455,14 @@ impl Reservation {
 
     /// The error that says that so many more can't be had.
     pub fn refusal(&self, wanted: u64) -> OutOfMemory {
-        let other = self.budget.usage().into_iter().find(|u| u.used > 0 && u.consumer != self.account.name);
+        // The whole may be short of what its part would give.
+        let own = self.budget.limit.saturating_sub(self.budget.in_use());
+        let short =
+            self.budget.outer.as_ref().map(|outer| &outer.budget).filter(|whole| whole.left() < own.min(wanted));
+        let short = short.unwrap_or(&self.budget);
+        let other = short.usage().into_iter().find(|u| u.used > 0 && u.consumer != self.account.name);
         let other = other.map(|u| (u.consumer, u.used));
-        let uncounted = self.budget.in_use().saturating_sub(self.budget.used());
+        let uncounted = short.in_use().saturating_sub(short.used());
         let other = match other {
             Some((_, most)) if most >= uncounted => other,
             other if uncounted == 0 => other,
@@ -405,8 +472,8 @@ impl Reservation {
             consumer: Arc::clone(&self.account.name),
             wanted,
             holds: self.account.used.load(Relaxed),
-            left: self.budget.left(),
-            limit: self.budget.limit,
+            left: short.left(),
+            limit: short.limit,
             largest: other,
         }
     }

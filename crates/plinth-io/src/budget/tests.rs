@@ -215,3 +215,37 @@ fn threads_share_what_caches_give_back() {
     drop(got);
     assert_eq!((budget.used(), budget.peak()), (0, 1600));
 }
+
+#[test]
+fn a_part_has_its_limit_and_counts_for_the_whole() {
+    let whole = MemoryBudget::new(100);
+    let (a, b) = (whole.within("a", 60), whole.within("b", 60));
+    let of_a = a.reserve("sort", 50).unwrap();
+    assert_eq!((a.left(), b.left(), whole.used()), (10, 50, 50));
+    let refused = a.reserve("join", 20).unwrap_err();
+    assert_eq!((refused.left, refused.limit), (10, 60));
+    let mut of_b = b.reserve("sort", 50).unwrap();
+    // The part has room, the whole has none.
+    let refused = b.reserve("join", 5).unwrap_err();
+    assert_eq!((refused.left, refused.limit, b.used()), (0, 100, 50));
+    assert_eq!(refused.largest, Some(("a".into(), 50)));
+    of_b.charge(7);
+    let of_whole: Vec<_> = whole.usage().into_iter().map(|usage| (usage.consumer, usage.used)).collect();
+    assert_eq!(of_whole, [("b".into(), 57), ("a".into(), 50)]);
+    drop((of_a, of_b));
+    assert_eq!((a.used(), b.used(), whole.used(), whole.peak()), (0, 0, 0, 107));
+}
+
+#[test]
+fn caches_of_the_whole_are_asked_for_a_part() {
+    let whole = MemoryBudget::new(100);
+    let cache = Entries::filled(&whole, 10, 10);
+    let part = whole.within("part", 50);
+    let reserved = part.reserve("sort", 30).unwrap();
+    assert!(cache.0.lock().unwrap().len() <= 7);
+    // More than the part may have: no cache is asked for that.
+    let left = cache.0.lock().unwrap().len();
+    assert!(part.reserve("join", 30).is_err());
+    assert_eq!(cache.0.lock().unwrap().len(), left);
+    drop(reserved);
+}
