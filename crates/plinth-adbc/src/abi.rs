@@ -21,6 +21,7 @@ pub(crate) mod status {
     pub(crate) const INTERNAL: u8 = 9;
     pub(crate) const IO: u8 = 10;
     pub(crate) const CANCELLED: u8 = 11;
+    pub(crate) const UNAUTHORIZED: u8 = 14;
 }
 
 /// The revisions of the interface.

@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use datafusion::common::ScalarValue;
-use plinth_sql::Params;
+use plinth_sql::{Params, SqlError};
 
 use crate::c_data::Reader;
 use crate::error::{Failure, Result};
@@ -51,7 +51,7 @@ impl Values {
                 && self.row < batch.num_rows()
             {
                 self.row += 1;
-                return params_of(batch, self.row - 1).map(Some);
+                return Ok(Some(params_of(batch, self.row - 1)?));
             }
             let Some(reader) = &mut self.reader else { return Ok(None) };
             (self.batch, self.row) = (reader.next().map_err(Failure::data)?, 0);
@@ -63,7 +63,10 @@ impl Values {
 }
 
 /// A row of values: by their places, and by the names of their columns.
-fn params_of(batch: &RecordBatch, row: usize) -> Result<Params> {
+///
+/// # Errors
+/// If a value is of a type that SQL has none for.
+pub fn params_of(batch: &RecordBatch, row: usize) -> Result<Params, SqlError> {
     let mut values = Vec::new();
     for (at, (field, column)) in batch.schema().fields().iter().zip(batch.columns()).enumerate() {
         let value = ScalarValue::try_from_array(column, row)?;
@@ -81,7 +84,10 @@ fn named(values: &mut Vec<(String, ScalarValue)>, at: usize, name: &str, value: 
 }
 
 /// Values of columns that have no row: NULL of their types.
-pub(crate) fn nulls(schema: &Schema) -> Result<Params> {
+///
+/// # Errors
+/// As [`params_of`].
+pub fn nulls(schema: &Schema) -> Result<Params, SqlError> {
     let mut values = Vec::new();
     for (at, field) in schema.fields().iter().enumerate() {
         named(&mut values, at, field.name(), ScalarValue::try_from(field.data_type())?);

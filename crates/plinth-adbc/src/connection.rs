@@ -12,6 +12,7 @@ use crate::database::{Database, Shared};
 use crate::error::{Failure, Result};
 use crate::options::{Options, Value, missing, unknown};
 use crate::run::{Begun, Engine, Stop};
+use crate::tables::quoted;
 
 pub(crate) const CATALOG: &str = "datafusion";
 pub(crate) const DB_SCHEMA: &str = "public";
@@ -39,7 +40,7 @@ pub(crate) struct Link {
 }
 
 /// Whether a statement changes rows.
-fn changes(statement: &Statement) -> bool {
+pub fn changes(statement: &Statement) -> bool {
     let Statement::Statement(statement) = statement else { return false };
     matches!(
         statement.as_ref(),
@@ -52,13 +53,8 @@ fn changes(statement: &Statement) -> bool {
 }
 
 /// Whether a statement has rows, which are made as they are asked for.
-pub(crate) fn is_query(statement: &Statement) -> bool {
+pub fn is_query(statement: &Statement) -> bool {
     matches!(statement, Statement::Statement(statement) if matches!(**statement, ast::Statement::Query(_)))
-}
-
-/// A name within a statement.
-pub(crate) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 impl Options for Connection {

@@ -90,6 +90,7 @@ impl From<SqlError> for Failure {
             ErrorKind::Data => Self::data(message),
             ErrorKind::Constraint => Self::new(status::INTEGRITY, b"23505", c"constraint", message),
             ErrorKind::NotSupported => Self::not_implemented(message),
+            ErrorKind::Denied => Self::new(status::UNAUTHORIZED, b"42501", c"denied", message),
             ErrorKind::Operation => Self::new(status::IO, b"58000", c"operation", message),
             ErrorKind::Internal => Self::internal(message),
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, SchemaRef, TimeUnit};
+use arrow_schema::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result as EngineResult;
 use datafusion::common::{DataFusionError, TableReference};
@@ -20,11 +20,12 @@ use plinth_core::sync::lock;
 use plinth_sql::{ErrorKind, Params, SqlError, parse, with_null_keys};
 
 use crate::bound::Bound;
-use crate::connection::{CATALOG, DB_SCHEMA, Link, quoted};
+use crate::connection::{CATALOG, DB_SCHEMA, Link};
 use crate::database::SCHEMA;
 use crate::error::{Failure, Result};
 use crate::options::Value;
-use crate::run::{Answer, Begun, Stop, changed};
+use crate::run::{Answer, Begun, Stop};
+use crate::tables::{changed, creation, insertion, missing_column, quoted};
 
 const TARGET: &str = "adbc.ingest.target_table";
 const MODE: &str = "adbc.ingest.mode";
@@ -167,72 +168,9 @@ impl Ingest {
     }
 }
 
-fn insertion(table: &str, schema: &SchemaRef) -> String {
-    let columns: Vec<_> = schema.fields().iter().map(|field| quoted(field.name())).collect();
-    format!("INSERT INTO {table} ({0}) SELECT {0} FROM", columns.join(", "))
-}
-
 /// Refuses columns that a table does not have.
 fn fits(table: &str, given: &SchemaRef, there: &SchemaRef) -> Result<()> {
-    match given.fields().iter().find(|field| there.column_with_name(field.name()).is_none()) {
-        Some(field) => {
-            let names: Vec<_> = there.fields().iter().map(|field| field.name().as_str()).collect();
-            let what = format!("table {table:?} has no column {:?}; there are {}", field.name(), names.join(", "));
-            Err(Failure::already_exists(what))
-        }
-        None => Ok(()),
-    }
-}
-
-/// The statement that makes a writable table of these columns.
-fn creation(table: &str, schema: &SchemaRef) -> Result<String> {
-    let columns = schema
-        .fields()
-        .iter()
-        .map(|field| Ok(format!("{} {}", quoted(field.name()), sql_type(field.name(), field.data_type())?)));
-    Ok(format!("CREATE TABLE {table} ({})", columns.collect::<Result<Vec<_>>>()?.join(", ")))
-}
-
-/// A type as SQL writes it.
-fn sql_type(name: &str, data_type: &DataType) -> Result<String> {
-    let digits = |unit: &TimeUnit| match unit {
-        TimeUnit::Second => 0,
-        TimeUnit::Millisecond => 3,
-        TimeUnit::Microsecond => 6,
-        TimeUnit::Nanosecond => 9,
-    };
-    let word = match data_type {
-        DataType::Boolean => "BOOLEAN",
-        DataType::Int8 => "TINYINT",
-        DataType::Int16 => "SMALLINT",
-        DataType::Int32 => "INT",
-        DataType::Int64 => "BIGINT",
-        DataType::UInt8 => "TINYINT UNSIGNED",
-        DataType::UInt16 => "SMALLINT UNSIGNED",
-        DataType::UInt32 => "INT UNSIGNED",
-        DataType::UInt64 => "BIGINT UNSIGNED",
-        DataType::Float16 | DataType::Float32 => "REAL",
-        DataType::Float64 => "DOUBLE",
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR",
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => "BYTEA",
-        DataType::Date32 | DataType::Date64 => "DATE",
-        DataType::Time32(_) | DataType::Time64(_) => "TIME",
-        DataType::Timestamp(unit, None) => return Ok(format!("TIMESTAMP({})", digits(unit))),
-        DataType::Timestamp(unit, Some(_)) => return Ok(format!("TIMESTAMP({}) WITH TIME ZONE", digits(unit))),
-        DataType::Decimal32(precision, scale)
-        | DataType::Decimal64(precision, scale)
-        | DataType::Decimal128(precision, scale)
-        | DataType::Decimal256(precision, scale) => return Ok(format!("DECIMAL({precision}, {scale})")),
-        DataType::Dictionary(_, values) => return sql_type(name, values),
-        DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
-            return Ok(format!("{}[]", sql_type(name, of.data_type())?));
-        }
-        other => {
-            let what = format!("column {name:?}: a table of a folder can't have values of type {other}; CAST them");
-            return Err(Failure::not_implemented(what));
-        }
-    };
-    Ok(word.to_owned())
+    missing_column(table, given, there).map_or(Ok(()), |what| Err(Failure::already_exists(what)))
 }
 
 /// Data that a statement reads, by a name of its own.

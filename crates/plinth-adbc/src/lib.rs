@@ -20,8 +20,12 @@ mod places;
 mod run;
 mod shared;
 mod statement;
+mod tables;
 
 pub use abi::{AdbcDriver, AdbcError};
+pub use bound::{nulls, params_of};
+pub use connection::{changes, is_query};
 pub use entry::{AdbcDriverInit, PlinthDriverInit};
 pub use places::{number_places, visit};
 pub use shared::tables_of;
+pub use tables::{changed, creation, insertion, missing_column, quoted};

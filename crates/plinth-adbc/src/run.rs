@@ -8,8 +8,6 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
 use arrow_schema::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
@@ -20,6 +18,7 @@ use tokio::runtime::Handle;
 use crate::abi::status;
 use crate::c_data::{CStream, Kept, export_with};
 use crate::error::{Failure, Result, Told};
+use crate::tables::changed;
 
 /// How long a request to stop may go unheard.
 const TICK: Duration = Duration::from_millis(50);
@@ -88,13 +87,6 @@ impl Begun {
             Self::Done(schema, _) => Arc::clone(schema),
         }
     }
-}
-
-/// Rows that a statement has changed, if it is one that says so.
-pub(crate) fn changed(answer: &[RecordBatch]) -> Option<u64> {
-    let batch = answer.first()?;
-    let counts = batch.column_by_name("count")?.as_primitive_opt::<UInt64Type>()?;
-    (batch.num_columns() == 1 && batch.num_rows() == 1).then(|| counts.value(0))
 }
 
 impl Engine {

@@ -14,7 +14,8 @@ use crate::error::{Failure, Result};
 use crate::ingest::Ingest;
 use crate::options::{Options, Value, missing};
 use crate::places::number_places;
-use crate::run::{Answer, Begun, Stop, changed};
+use crate::run::{Answer, Begun, Stop};
+use crate::tables::changed;
 
 const INCREMENTAL: &str = "adbc.statement.exec.incremental";
 const PROGRESS: &str = "adbc.statement.exec.progress";

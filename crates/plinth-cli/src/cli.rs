@@ -3,6 +3,7 @@
 mod io;
 mod limits;
 mod profile;
+mod serve;
 mod values;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::units::parse_bytes;
 pub(crate) use io::{IoArgs, device_of};
 pub(crate) use limits::{LimitArgs, ThreadArgs};
 pub(crate) use profile::{ProfileArgs, ProfileFormat};
+pub(crate) use serve::ServeArgs;
 use values::{check_folder, parse_param, parse_path, parse_sort_key};
 
 /// Columnar tables on SSD, answered with SQL.
@@ -82,6 +84,8 @@ pub(crate) enum Command {
     Table(TableCommand),
     /// Show the columns, encodings and bytes of a Plinth file, or the parts of a writable table
     Inspect(InspectArgs),
+    /// Serve the tables of a folder to clients elsewhere: Arrow Flight SQL, and a page that shows what runs
+    Serve(Box<ServeArgs>),
     /// Find values of a column in a Plinth file, and the rows that hold them
     Lookup(LookupArgs),
     /// Check every checksum of Plinth files and writable tables, and decode every block
@@ -102,6 +106,7 @@ impl Command {
             Self::Export(args) => args.limits.given_memory(),
             Self::Sql(args) => args.limits.given_memory(),
             Self::Compact(args) => args.limits.given_memory(),
+            Self::Serve(args) => args.limits.given_memory(),
             Self::Table(TableCommand::Init(args)) => args.limits.given_memory(),
             _ => None,
         }

@@ -58,8 +58,9 @@ fn listen_for(shell: bool) -> Result {
     Ok(())
 }
 
+/// Requests of the user, or of who manages the machine, that this program ends.
 #[cfg(unix)]
-struct Signals {
+pub(crate) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hang_up: tokio::signal::unix::Signal,
@@ -67,7 +68,7 @@ struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    pub(crate) fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -77,7 +78,7 @@ impl Signals {
     }
 
     /// Waits for a signal; true is Ctrl-C.
-    async fn next(&mut self) -> bool {
+    pub(crate) async fn next(&mut self) -> bool {
         tokio::select! {
             _ = self.interrupt.recv() => true,
             _ = self.terminate.recv() => false,
@@ -87,15 +88,15 @@ impl Signals {
 }
 
 #[cfg(not(unix))]
-struct Signals;
+pub(crate) struct Signals;
 
 #[cfg(not(unix))]
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self)
     }
 
-    async fn next(&mut self) -> bool {
+    pub(crate) async fn next(&mut self) -> bool {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -21,6 +21,7 @@ mod profile;
 mod progress;
 mod reading;
 mod screen;
+mod serve;
 mod session;
 mod shell;
 mod sql;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Command::Sql(args) => sql::run(&args),
         Command::Table(command) => store::run(&command),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Lookup(args) => lookup::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Compact(args) => compact::run(&args),

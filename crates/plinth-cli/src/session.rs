@@ -2,7 +2,7 @@
 
 use plinth_format::Access;
 use plinth_io::IoOptions;
-use plinth_sql::{ObjectStoresOptions, OpenTables, SessionOptions};
+use plinth_sql::{Grants, ObjectStoresOptions, OpenTables, SessionOptions};
 
 use crate::error::Result;
 use crate::{interrupt, machine};
@@ -18,6 +18,8 @@ pub(crate) fn options(memory: u64, threads: usize) -> SessionOptions {
         objects: ObjectStoresOptions::of_user(),
         tables: OpenTables::default(),
         interrupt: interrupt::handle(),
+        grants: Grants::default(),
+        share: None,
         allocated: Some(machine::allocated),
     }
 }

@@ -10,19 +10,22 @@ use datafusion::common::Result;
 use datafusion::datasource::TableType;
 use futures::future::BoxFuture;
 
+use crate::grants::Grants;
+
 /// Catalogs, a catalog or a schema, whose names may be paths.
 pub(crate) struct ByPath<T: ?Sized> {
     all: Arc<T>,
     tables: Arc<dyn UrlTableFactory>,
+    grants: Grants,
 }
 
 impl<T: ?Sized> ByPath<T> {
-    pub(crate) fn new(all: Arc<T>, tables: Arc<dyn UrlTableFactory>) -> Self {
-        Self { all, tables }
+    pub(crate) fn new(all: Arc<T>, tables: Arc<dyn UrlTableFactory>, grants: Grants) -> Self {
+        Self { all, tables, grants }
     }
 
     fn within<U: ?Sized>(&self, all: Arc<U>) -> ByPath<U> {
-        ByPath { all, tables: Arc::clone(&self.tables) }
+        ByPath { all, tables: Arc::clone(&self.tables), grants: self.grants.clone() }
     }
 }
 
@@ -74,7 +77,8 @@ impl SchemaProvider for ByPath<dyn SchemaProvider> {
         Box::pin(async move {
             match self.all.table(name).await? {
                 Some(table) => Ok(Some(table)),
-                None => self.tables.try_new(name).await,
+                None if self.grants.table(name)? => self.tables.try_new(name).await,
+                None => Ok(None),
             }
         })
     }

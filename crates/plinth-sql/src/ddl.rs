@@ -168,7 +168,7 @@ impl Session {
             None => {}
         }
         plain(&mut create);
-        paths::make_absolute(&mut create, &self.context, &std::env::current_dir()?);
+        paths::make_absolute(&mut create, &self.context, &self.kept.grants, &std::env::current_dir()?);
         let sql = ast::Statement::CreateView(create.clone()).to_string();
         // What is kept is a text: it has to mean what was written.
         let again = depth::parse(&sql).ok().and_then(|mut statements| statements.pop());

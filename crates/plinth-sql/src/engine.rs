@@ -13,7 +13,7 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::future::BoxFuture;
 use plinth_datafusion::{FileOptions, PathTables, PlinthFormatFactory, PlinthTable, StoreTable, Stores};
-use plinth_format::{FileSummary, WriterOptions};
+use plinth_format::{FileSummary, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
 use plinth_rowstore::TableOptions;
 
@@ -63,15 +63,15 @@ pub(crate) fn naming(name: &str, failure: SqlError) -> SqlError {
 }
 
 /// How writable tables are opened: what they keep is a small part of the memory.
-pub(crate) fn store_options(files: &FileOptions, memory: u64) -> TableOptions {
+pub(crate) fn store_options(open: &OpenOptions, writer: WriterOptions, memory: u64) -> TableOptions {
     let defaults = TableOptions::default();
     let share = (memory / 16).max(1 << 20);
     TableOptions {
         cache_bytes: defaults.cache_bytes.min(share),
         merge_bytes: defaults.merge_bytes.min(share),
         import_bytes: defaults.import_bytes.min(share),
-        writer: files.writer.clone(),
-        open: files.open.clone(),
+        writer,
+        open: open.clone(),
         ..defaults
     }
 }

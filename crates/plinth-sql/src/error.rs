@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Constraint,
     /// Something that there is not in this database.
     NotSupported,
+    /// What the session may not do, whatever there is.
+    Denied,
     /// Files, memory, or what others do at the same time.
     Operation,
     /// A mistake of this database.

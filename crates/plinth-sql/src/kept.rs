@@ -11,6 +11,7 @@ use datafusion::logical_expr::{
 };
 use plinth_core::sync::lock;
 
+use crate::grants::Grants;
 use crate::habits::Macros;
 use crate::sequences::Sequences;
 
@@ -20,12 +21,13 @@ pub(crate) struct Kept {
     pub(crate) macros: Mutex<Arc<Macros>>,
     pub(crate) variables: Arc<Variables>,
     pub(crate) sequences: Arc<Sequences>,
+    pub(crate) grants: Grants,
 }
 
 impl Kept {
     /// Nothing but the sequences of a session's folders.
-    pub(crate) fn with(sequences: Arc<Sequences>) -> Self {
-        Self { macros: Mutex::default(), variables: Arc::default(), sequences }
+    pub(crate) fn with(sequences: Arc<Sequences>, grants: Grants) -> Self {
+        Self { macros: Mutex::default(), variables: Arc::default(), sequences, grants }
     }
 }
 

@@ -19,8 +19,11 @@ use plinth_io::Objects;
 
 use plinth_core::units::parse_bytes;
 
+use crate::grants::Grants;
 use crate::habits;
-use crate::source::{OnError, parse_character, parse_mark, parse_sample, parse_schema, parse_unknown, rejects};
+use crate::source::{
+    OnError, parse_character, parse_columns, parse_mark, parse_sample, parse_schema, parse_unknown, rejects,
+};
 
 /// Plans the functions.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub(crate) struct ReadFunctions {
     pub(crate) ahead_bytes: usize,
     /// What inputs that are URLs are looked for in.
     pub(crate) objects: Arc<dyn Objects>,
+    /// Which files may be named.
+    pub(crate) grants: Grants,
 }
 
 /// One of the functions.
@@ -76,7 +81,7 @@ impl Function {
     }
 
     /// Takes an argument that has a name.
-    fn set(self, given: &mut Given, name: &str, value: &Expr) -> Result<()> {
+    fn set(self, given: &mut Given, name: &str, value: &Expr, grants: &Grants) -> Result<()> {
         let wrong = |what: String| self.wrong(name, &what);
         let text = || one(value).ok_or_else(|| wrong("text or a number is expected".to_owned()));
         let flag = || truth(value).ok_or_else(|| wrong("true or false is expected".to_owned()));
@@ -99,7 +104,7 @@ impl Function {
             (Self::Csv, "decimal") => csv.decimal = parse_character(&text()?).map_err(wrong)?,
             (Self::Csv, "columns") => {
                 let columns = pairs(value).ok_or_else(|| wrong("{'name': 'type', ...} is expected".to_owned()))?;
-                options.schema = Some(parse_schema(&declared(&columns)).map_err(|e| wrong(e.to_string()))?);
+                options.schema = Some(parse_columns(&declared(&columns)).map_err(|e| wrong(e.to_string()))?);
             }
             (Self::Csv, "types" | "dtypes" | "column_types") => {
                 given.types = pairs(value).ok_or_else(|| wrong("{'name': 'type', ...} is expected".to_owned()))?;
@@ -115,7 +120,14 @@ impl Function {
             (Self::Csv, "null" | "nulls" | "nullstr") => {
                 csv.nulls = several(value).ok_or_else(|| wrong("text is expected".to_owned()))?;
             }
-            (_, "schema") => options.schema = Some(parse_schema(&text()?).map_err(|e| wrong(e.to_string()))?),
+            (_, "schema") => {
+                let text = text()?;
+                let parsed = match grants.path(&text) {
+                    Ok(()) => parse_schema(&text),
+                    Err(_) => parse_columns(&text),
+                };
+                options.schema = Some(parsed.map_err(|e| wrong(e.to_string()))?);
+            }
             (_, "ignore_extra") => options.ignore_extra = flag()?,
             (_, "sample") => options.sample = parse_sample(&text()?).map_err(wrong)?,
             (_, "max_record") => {
@@ -123,7 +135,11 @@ impl Function {
                 options.record_bytes = usize::try_from(most).unwrap_or(usize::MAX);
             }
             (_, "on_error") => given.on_error = Some(OnError::parse(&text()?).map_err(wrong)?),
-            (_, "rejects") => given.rejects = Some(text()?.into()),
+            (_, "rejects") => {
+                let text = text()?;
+                grants.written(&text)?;
+                given.rejects = Some(text.into());
+            }
             (_, "max_rejects") => {
                 given.max_rejects = Some(text()?.parse().map_err(|_| wrong("a number is expected".to_owned()))?);
             }
@@ -173,7 +189,9 @@ impl ReadFunctions {
                 other => return plan_err!("{}: {other}: write name => value", function.name()),
             };
             match name {
-                Some(Ident { value: name, .. }) => function.set(&mut given, &name.to_ascii_lowercase(), value)?,
+                Some(Ident { value: name, .. }) => {
+                    function.set(&mut given, &name.to_ascii_lowercase(), value, &self.grants)?
+                }
                 None if inputs.is_some() => {
                     return plan_err!(
                         "{}: {value}: options have names, such as {}",
@@ -184,6 +202,7 @@ impl ReadFunctions {
                 None => {
                     let paths =
                         several(value).ok_or_else(|| function.wrong("files", "text is expected, or a list of it"))?;
+                    paths.iter().try_for_each(|path| self.grants.path(path))?;
                     inputs = Some(paths.into_iter().map(PathBuf::from).collect());
                 }
             }
@@ -231,7 +250,7 @@ impl ReadFunctions {
             let Some(field) = fields.iter_mut().find(|field| field.name() == name) else {
                 return Err(function.wrong("types", &format!("there is no column {name:?}")));
             };
-            let one = parse_schema(&declared(&[(name.clone(), kind.clone())]));
+            let one = parse_columns(&declared(&[(name.clone(), kind.clone())]));
             let one = one.map_err(|e| function.wrong("types", &e.to_string()))?;
             if let Some(typed) = one.fields().first() {
                 *field = typed.as_ref().clone();

@@ -107,7 +107,8 @@ impl Rewriter {
                 (state.aggregate_functions().keys().cloned().collect(), volatile)
             };
             let macros = Arc::clone(&lock(&self.kept.macros));
-            let mut known = Known { macros, aggregates, volatile, lenient, ..Known::default() };
+            let grants = self.kept.grants.clone();
+            let mut known = Known { macros, aggregates, volatile, lenient, grants, ..Known::default() };
             // Rows that are inserted are many, and ask for nothing.
             let original = (!is_insert_of_values(&statement)).then(|| statement.clone());
             let mut statement = statement;

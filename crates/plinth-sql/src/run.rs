@@ -105,7 +105,15 @@ impl Query {
     /// # Errors
     /// If it fails before its rows come.
     pub async fn start(self) -> Result<SendableRecordBatchStream> {
-        hand_over(async move { Ok(self.0.rows()?) }, Profiler::off()).await
+        self.start_with(&Profiler::off()).await
+    }
+
+    /// As [`Query::start`], with what records where the time goes.
+    ///
+    /// # Errors
+    /// As [`Query::start`].
+    pub async fn start_with(self, profiler: &Profiler) -> Result<SendableRecordBatchStream> {
+        hand_over(async move { Ok(self.0.rows()?) }, profiler.clone()).await
     }
 }
 

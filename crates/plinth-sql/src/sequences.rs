@@ -16,6 +16,7 @@ pub(crate) use functions::{NEXTVAL, functions};
 use crate::catalog::{Name, Sequence};
 use crate::database::Database;
 use crate::error::SqlError;
+use crate::grants::Grants;
 use crate::schemas::Schemas;
 
 /// Most numbers that are taken at once for the rows of a statement.
@@ -29,6 +30,8 @@ pub(crate) struct Sequences {
     /// Those of the session.
     own: Mutex<BTreeMap<ResolvedTableReference, Sequence>>,
     handed: Mutex<Handed>,
+    /// Whether numbers of folders may be taken.
+    grants: Grants,
 }
 
 /// What has been taken of sequences.
@@ -61,8 +64,8 @@ impl Drop for Numbers {
 
 impl Sequences {
     /// Those of the schemas of a session.
-    pub(crate) fn of(schemas: &Arc<Schemas>) -> Self {
-        Self { schemas: Arc::downgrade(schemas), own: Mutex::default(), handed: Mutex::default() }
+    pub(crate) fn of(schemas: &Arc<Schemas>, grants: Grants) -> Self {
+        Self { schemas: Arc::downgrade(schemas), own: Mutex::default(), handed: Mutex::default(), grants }
     }
 
     /// Says that a statement is about to write so many rows.
@@ -189,6 +192,7 @@ impl Sequences {
 
     /// Takes numbers from a folder's sequence, and says what it is behind them.
     fn taken(&self, name: &ResolvedTableReference, count: usize) -> Result<(Vec<i64>, Sequence)> {
+        self.grants.changes("nextval")?;
         let missing = || SqlError::new(missing(name));
         let (database, key) = self.of_folder(name)?.ok_or_else(missing)?;
         let catalog = database.catalog().ok_or_else(missing)?;

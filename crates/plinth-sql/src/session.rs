@@ -31,6 +31,7 @@ use plinth_objects::{ObjectStores, ObjectStoresOptions};
 use crate::by_path::ByPath;
 use crate::database::{Database, PUBLIC, Shared};
 use crate::error::Result;
+use crate::grants::Grants;
 use crate::interrupt::Interrupt;
 use crate::kept::{Kept, Variable};
 use crate::listing::Listings;
@@ -71,6 +72,16 @@ fn batch_rows(options: &SessionOptions) -> usize {
     usize::try_from(1_u64 << rows.ilog2()).unwrap_or(8192)
 }
 
+/// What sessions of a process share: the engine that reads blocks, and the budget whose part theirs is.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// Reads for all of them; its budget is that of the process, of which [`SessionOptions::memory`] is what this session's operators
+    /// may use at most.
+    pub io: Io,
+    /// What that budget calls this session.
+    pub name: String,
+}
+
 /// How to set up a session.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
@@ -90,6 +101,10 @@ pub struct SessionOptions {
     pub tables: OpenTables,
     /// The request to stop that statements listen to.
     pub interrupt: Interrupt,
+    /// What statements may touch beside the tables of the folder.
+    pub grants: Grants,
+    /// What the session shares with others of the process; without, it has memory and an engine of reads of its own.
+    pub share: Option<Share>,
     /// Bytes that the process holds ([`plinth_io::mapped_bytes`] among them), where its allocator counts them: then the limit holds
     /// for what no operator asks for, too.
     pub allocated: Option<fn() -> u64>,
@@ -107,6 +122,8 @@ impl Default for SessionOptions {
             objects: ObjectStoresOptions::default(),
             tables: OpenTables::default(),
             interrupt: Interrupt::default(),
+            grants: Grants::default(),
+            share: None,
             allocated: None,
         }
     }
@@ -145,13 +162,19 @@ impl Session {
     /// # Errors
     /// If `db` is not a folder that can be read.
     pub fn new(options: &SessionOptions) -> Result<Self> {
-        let budget = MemoryBudget::new(options.memory);
+        let budget = match &options.share {
+            Some(share) => share.io.budget().within(&share.name, options.memory),
+            None => MemoryBudget::new(options.memory),
+        };
         if let Some(allocated) = options.allocated {
             budget.measure(allocated);
         }
         let writer =
             WriterOptions { threads: options.threads, cancelled: options.interrupt.flag(), ..WriterOptions::default() };
-        let io = Io::new(&budget, options.io.clone());
+        let io = match &options.share {
+            Some(share) => share.io.clone(),
+            None => Io::new(&budget, options.io.clone()),
+        };
         let objects =
             Arc::new(ObjectStores::new(ObjectStoresOptions { io: Some(io.clone()), ..options.objects.clone() }));
         let known: Arc<dyn Objects> = Arc::clone(&objects) as _;
@@ -160,7 +183,16 @@ impl Session {
             // The rest is for the query that makes the rows, which may have to sort them.
             writer: writer.charged_to(&budget, options.memory / 4, options.threads),
         };
-        let stores = Arc::new(Stores::sharing(engine::store_options(&files, options.memory), options.tables.clone()));
+        // What sessions share is not held against the one that came first.
+        let store_writer = match &options.share {
+            Some(share) => {
+                let whole = share.io.budget();
+                files.writer.clone().charged_to(whole, whole.limit() / 4, options.threads)
+            }
+            None => files.writer.clone(),
+        };
+        let store_options = engine::store_options(&files.open, store_writer, options.memory);
+        let stores = Arc::new(Stores::sharing(store_options, options.tables.clone()));
         let shared = Arc::new(Shared::new(files.clone(), Arc::clone(&stores)));
         let database = Arc::new(Database::new(options.db.as_deref(), Arc::clone(&shared))?);
         let schemas = Arc::new(Schemas::new(Arc::clone(&database)));
@@ -170,11 +202,14 @@ impl Session {
         let by_path = Arc::new(DynamicListTableFactory::new(SessionStore::new()));
         let listings = Listings::new(Arc::clone(&by_path));
         let ahead_bytes = usize::try_from(options.memory / 8).unwrap_or(usize::MAX).min(AHEAD);
-        let reader = read::ReadFunctions { threads: options.threads, ahead_bytes, objects: known };
+        let grants = options.grants.clone();
+        let reader =
+            read::ReadFunctions { threads: options.threads, ahead_bytes, objects: known, grants: grants.clone() };
         let text = reader.within(SourceOptions::default());
         let tables: Arc<dyn UrlTableFactory> =
             engine::path_tables(Arc::new(engine::Naming(Arc::new(listings) as _)), files.clone(), text, &stores);
-        let catalogs = Arc::new(ByPath::new(Arc::new(catalogs) as Arc<dyn CatalogProviderList>, Arc::clone(&tables)));
+        let catalogs = Arc::new(catalogs) as Arc<dyn CatalogProviderList>;
+        let catalogs = Arc::new(ByPath::new(catalogs, Arc::clone(&tables), grants.clone()));
 
         // What each sort sets aside for merging must leave room to sort in: several run side by side.
         let merging = usize::try_from(options.memory / 64).unwrap_or(usize::MAX) / options.threads.max(1);
@@ -199,7 +234,10 @@ impl Session {
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(BudgetPool::new(Arc::clone(&budget))))
             .with_disk_manager_builder(spills)
-            .with_object_store_registry(Arc::new(SessionObjects::new(Arc::clone(&objects))))
+            .with_object_store_registry(Arc::new(match grants.is_bounded() {
+                true => SessionObjects::none(Arc::clone(&objects)),
+                false => SessionObjects::new(Arc::clone(&objects)),
+            }))
             .build_arc()?;
         let watch = Arc::new(Watch::new(options.interrupt.clone()));
         let rules = meaning::filters_by_column(PhysicalOptimizer::default().rules);
@@ -253,7 +291,7 @@ impl Session {
         meaning::register(&mut state)?;
         state.register_relation_planner(Arc::new(reader))?;
         state.register_udf(Arc::new(numbers::Number::default().into()))?;
-        let kept = Arc::new(Kept::with(Arc::new(Sequences::of(&schemas))));
+        let kept = Arc::new(Kept::with(Arc::new(Sequences::of(&schemas, grants.clone())), grants));
         for function in sequences::functions(&kept.sequences) {
             state.register_udf(Arc::new(function))?;
         }
@@ -340,6 +378,14 @@ impl Session {
     /// Whether a transaction was begun that no statement has ended.
     pub fn in_transaction(&self) -> bool {
         self.stores.in_transaction()
+    }
+
+    /// Ends the transaction that is open as if nothing had been: for programs that give up between two statements of one.
+    ///
+    /// # Errors
+    /// If none is open.
+    pub fn roll_back(&self) -> Result {
+        Ok(self.stores.rollback()?)
     }
 
     /// What stops its statements.

@@ -109,14 +109,17 @@ pub fn parse_mark(text: &str) -> Result<Mark, String> {
 /// # Errors
 /// If they are not columns and types, or the file can't be read.
 pub fn parse_schema(text: &str) -> Result<SchemaRef> {
+    match Path::new(text).is_file() {
+        true => parse_columns(&regular::read_text(text, SCHEMA).map_err(SqlError::new)?),
+        false => parse_columns(text),
+    }
+}
+
+/// Columns and types as in CREATE TABLE, as they stand.
+pub(crate) fn parse_columns(text: &str) -> Result<SchemaRef> {
     let fail =
         |what: &str| SqlError::new(format!("{what}; columns and types are expected, such as \"id BIGINT, name TEXT\""));
-    let columns = if Path::new(text).is_file() {
-        regular::read_text(text, SCHEMA).map_err(SqlError::new)?
-    } else {
-        text.to_owned()
-    };
-    let columns = columns.trim().trim_end_matches(';').trim();
+    let columns = text.trim().trim_end_matches(';').trim();
     // In parentheses or not.
     let columns = columns.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(columns);
     // What TIMESTAMP WITH TIME ZONE means.

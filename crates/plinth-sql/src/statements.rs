@@ -129,10 +129,12 @@ impl Session {
     /// Plans a statement, and runs one that is no query.
     pub(crate) async fn planned(&self, mut statement: Statement, params: &Params) -> Result<Planned> {
         secret::refuse_within(&statement)?;
+        self.kept.grants.statement(&statement)?;
         secret::show(&mut statement, self)?;
         self.stores.begin_statement();
         if let Some(prepared) = self.prepared_statement(&statement)? {
             statement = prepared;
+            self.kept.grants.statement(&statement)?;
         }
         if let Some(defined) = self.define(&statement).await.map_err(|e| self.explain_missing(e))? {
             return Ok(Planned::Done(match defined {
@@ -184,6 +186,7 @@ impl Session {
         depth::check(&plan)?;
         refuse_changes(&plan, &self.interrupt)?;
         let plan = params.bind(plan)?;
+        self.kept.grants.plan(&plan, self.threads)?;
         match &plan {
             LogicalPlan::Copy(copy) => {
                 // A finished file is renamed to it, whatever is there.
@@ -348,7 +351,7 @@ impl Session {
                 SqlError::of(ErrorKind::NotSupported, format!("{url}: unknown scheme; {known} can be read"))
             }
             Some(path) if elsewhere.is_none() && path.contains(['/', '.', '*']) => {
-                let near = near_path(Path::new(path)).map_or(String::new(), |near| format!("; is '{near}' meant?"));
+                let near = self.near(path).map_or(String::new(), |near| format!("; is '{near}' meant?"));
                 SqlError::of(ErrorKind::Operation, format!("{path}: no such file{near}"))
             }
             // Spelled out already.
@@ -364,10 +367,15 @@ impl Session {
         }
     }
 
+    /// A path that may be meant, as far as the session may look.
+    fn near(&self, path: &str) -> Option<String> {
+        self.kept.grants.path(path).ok().and_then(|()| near_path(Path::new(path)))
+    }
+
     /// A message that says that a path leads nowhere, with one that may be meant.
     fn with_near_path(&self, text: String) -> String {
         let path = text.strip_suffix(": no such file or folder").or_else(|| text.strip_suffix(": no such file"));
-        match path.and_then(|path| near_path(Path::new(path))) {
+        match path.and_then(|path| self.near(path)) {
             Some(near) => format!("{text}; is '{near}' meant?"),
             None => text,
         }

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Commands that have no place in a test, by their page and the first line of their block.
-const NOT_RUN: [(&str, &str, &str); 6] = [
+const NOT_RUN: [(&str, &str, &str); 7] = [
     ("README.md", "cargo xtask duckdb", "it builds for minutes"),
     ("docs/guide/duckdb.md", "cargo xtask duckdb", "it builds for minutes"),
     ("docs/guide/objects.md", "plinth import june.ndjson --append s3://", "it needs an object store"),
     ("docs/guide/objects.md", "plinth probe s3://", "it needs an object store"),
+    ("docs/guide/server.md", "plinth serve --db shop", "a server waits for clients"),
     ("docs/guide/sql.md", "plinth --db warehouse", "a shell waits for a user"),
     ("docs/guide/probe.md", "plinth probe DIR", "a probe takes minutes and writes gigabytes"),
 ];

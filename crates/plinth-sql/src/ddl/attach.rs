@@ -38,6 +38,7 @@ impl Session {
         if path.as_os_str() == IN_MEMORY {
             return exec_err!("{statement}: a database is a folder; tables in memory are made with CREATE TEMP TABLE");
         }
+        self.kept.grants.path(&path.to_string_lossy())?;
         if path.is_file() {
             return exec_err!(
                 "{statement}: is a file; a database is a folder of tables (FROM '{}' reads Plinth, Parquet, CSV and JSON files)",

@@ -9,10 +9,11 @@ use datafusion::sql::sqlparser::ast::{
     ValueWithSpan, VisitMut, VisitorMut,
 };
 
+use crate::grants::Grants;
 use crate::names::normal;
 
 /// Makes paths begin at the root: of files that FROM names, and of the arguments of functions that read files.
-pub(super) fn make_absolute(create: &mut CreateView, context: &SessionContext, folder: &Path) {
+pub(super) fn make_absolute(create: &mut CreateView, context: &SessionContext, grants: &Grants, folder: &Path) {
     let mut with = Names(Vec::new());
     let _ = create.query.visit(&mut with);
     let catalog = context.state_ref().read().config_options().catalog.clone();
@@ -24,7 +25,7 @@ pub(super) fn make_absolute(create: &mut CreateView, context: &SessionContext, f
         match args {
             None => {
                 if let Some(path) = path_of(name).filter(|path| !is_known(path))
-                    && let Some(absolute) = absolute(folder, &path)
+                    && let Some(absolute) = absolute(folder, &path, grants)
                 {
                     *name = ObjectName::from(vec![Ident::with_quote('\'', absolute)]);
                 }
@@ -32,7 +33,7 @@ pub(super) fn make_absolute(create: &mut CreateView, context: &SessionContext, f
             Some(args) => {
                 for arg in &mut args.args {
                     if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg {
-                        make_text_absolute(expr, folder);
+                        make_text_absolute(expr, folder, grants);
                     }
                 }
             }
@@ -49,21 +50,22 @@ fn path_of(name: &ObjectName) -> Option<String> {
 }
 
 /// The path from the root of one that begins here, if there is something.
-fn absolute(folder: &Path, path: &str) -> Option<String> {
+fn absolute(folder: &Path, path: &str, grants: &Grants) -> Option<String> {
+    grants.path(path).ok()?;
     let pattern = path.contains(['*', '?', '[']);
     let relative = !path.contains("://") && Path::new(path).is_relative();
     let there = || pattern || folder.join(path).exists();
     (relative && there()).then(|| folder.join(path).to_str().map(str::to_owned)).flatten()
 }
 
-fn make_text_absolute(expr: &mut Expr, folder: &Path) {
+fn make_text_absolute(expr: &mut Expr, folder: &Path, grants: &Grants) {
     match expr {
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => {
-            if let Some(path) = absolute(folder, text) {
+            if let Some(path) = absolute(folder, text, grants) {
                 *text = path;
             }
         }
-        Expr::Array(array) => array.elem.iter_mut().for_each(|element| make_text_absolute(element, folder)),
+        Expr::Array(array) => array.elem.iter_mut().for_each(|element| make_text_absolute(element, folder, grants)),
         _ => {}
     }
 }

@@ -13,6 +13,7 @@ use plinth_datafusion::json_members;
 use super::known::{Known, Stop};
 use super::scope::Scope;
 use super::{option, parquet, samples, simple_name, templates, text_of};
+use crate::grants::Grants;
 use crate::types::type_name;
 
 /// Most files of a table whose files are told apart.
@@ -21,7 +22,7 @@ const MOST_FILES: usize = 1000;
 /// Rewrites a table that is a call.
 pub(super) fn rewrite(table: &mut TableFactor, known: &Known, scope: &Scope) -> Result<(), Stop> {
     if let TableFactor::Table { name, args: None, alias, .. } = table {
-        nested(name, alias);
+        nested(name, alias, &known.grants);
         return Ok(());
     }
     let TableFactor::Table { name, args: Some(args), alias, .. } = &*table else { return Ok(()) };
@@ -38,11 +39,11 @@ pub(super) fn rewrite(table: &mut TableFactor, known: &Known, scope: &Scope) -> 
                     *name = file(path);
                     *args = None;
                     let mut alias = None;
-                    nested(name, &mut alias);
+                    nested(name, &mut alias, &known.grants);
                 }
                 return Ok(());
             }
-            given.each()?
+            given.each(&known.grants)?
         }
         name if name.starts_with("read_") => {
             let has_filename = args
@@ -53,10 +54,10 @@ pub(super) fn rewrite(table: &mut TableFactor, known: &Known, scope: &Scope) -> 
             if !has_filename {
                 return Ok(());
             }
-            Given::of(&function, &args.args)?.each()?
+            Given::of(&function, &args.args)?.each(&known.grants)?
         }
         "glob" => {
-            let mut paths = Given::of(&function, &args.args)?.files()?;
+            let mut paths = Given::of(&function, &args.args)?.files(&known.grants)?;
             // A name without a pattern is one of a file that may not be there.
             paths.retain(|path| PathBuf::from(path).exists());
             let rows: Vec<String> = paths.iter().map(|path| format!("({})", text(path))).collect();
@@ -65,8 +66,8 @@ pub(super) fn rewrite(table: &mut TableFactor, known: &Known, scope: &Scope) -> 
                 false => templates::query(&format!("SELECT * FROM (VALUES {}) AS t(file)", rows.join(", ")))?,
             }
         }
-        "parquet_schema" => parquet::schema(&Given::of(&function, &args.args)?.files()?)?,
-        "parquet_metadata" => parquet::metadata(&Given::of(&function, &args.args)?.files()?)?,
+        "parquet_schema" => parquet::schema(&Given::of(&function, &args.args)?.files(&known.grants)?)?,
+        "parquet_metadata" => parquet::metadata(&Given::of(&function, &args.args)?.files(&known.grants)?)?,
         "json_each" => members(&args.args)?,
         "plinth_copied" => copied(&args.args, known, scope)?,
         _ => return Ok(()),
@@ -77,14 +78,15 @@ pub(super) fn rewrite(table: &mut TableFactor, known: &Known, scope: &Scope) -> 
 }
 
 /// `part/*/*/x.parquet` as `part/**/x.parquet`, which the engine takes for folders of partitions, if that is the same files.
-fn nested(name: &mut ObjectName, alias: &mut Option<TableAlias>) {
+fn nested(name: &mut ObjectName, alias: &mut Option<TableAlias>, grants: &Grants) {
     let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return };
     let path = ident.value.as_str();
     let Some((folders, last)) = path.rsplit_once('/') else { return };
     let Some(first) = folders.find('*').filter(|_| !path.contains("**")) else { return };
     let root = folders.get(..first).and_then(|root| root.rsplit_once('/')).map_or("", |(root, _)| root);
     let all = if root.is_empty() { format!("**/{last}") } else { format!("{root}/**/{last}") };
-    let same = matching(path).is_ok_and(|files| !files.is_empty() && matching(&all).is_ok_and(|all| all == files));
+    let looked = |pattern: &str| matching(pattern, grants);
+    let same = looked(path).is_ok_and(|files| !files.is_empty() && looked(&all).is_ok_and(|all| all == files));
     if same {
         if alias.is_none() {
             *alias = samples::alias_of(name);
@@ -175,24 +177,24 @@ impl Given {
     }
 
     /// The files that paths and patterns mean, in the order of their names.
-    fn files(&self) -> Result<Vec<String>> {
+    fn files(&self, grants: &Grants) -> Result<Vec<String>> {
         self.unknown()?;
         let mut files = Vec::new();
         for path in &self.paths {
-            files.extend(matching(path)?);
+            files.extend(matching(path, grants)?);
         }
         Ok(files)
     }
 
     /// The rows of each file, with its name if that is asked for.
-    fn each(&self) -> Result<Box<Query>> {
+    fn each(&self, grants: &Grants) -> Result<Box<Query>> {
         let call = self.function != "read_parquet" && self.function != "parquet_scan";
         if !call {
             self.unknown()?;
         }
         let mut paths = Vec::new();
         for path in &self.paths {
-            if self.filename { paths.extend(matching(path)?) } else { paths.push(path.clone()) }
+            if self.filename { paths.extend(matching(path, grants)?) } else { paths.push(path.clone()) }
         }
         if paths.is_empty() {
             return plan_err!("{}: no file matches {}", self.function, self.paths.join(", "));
@@ -219,11 +221,12 @@ impl Given {
 }
 
 /// The files that a path or a pattern means.
-fn matching(path: &str) -> Result<Vec<String>> {
+fn matching(path: &str, grants: &Grants) -> Result<Vec<String>> {
+    grants.path(path)?;
     if !path.contains(['*', '?', '[']) {
         let is_folder = PathBuf::from(path).is_dir();
         return if is_folder {
-            matching(&format!("{}/*", path.trim_end_matches('/')))
+            matching(&format!("{}/*", path.trim_end_matches('/')), grants)
         } else {
             Ok(vec![path.to_owned()])
         };
@@ -271,6 +274,7 @@ fn copied(args: &[FunctionArg], known: &Known, scope: &Scope) -> Result<Box<Quer
         return Ok(plan_err!("COPY ... FROM takes a table and a file")?);
     };
     let (path, format) = (text_of(path).unwrap_or_default(), text_of(format).unwrap_or_default());
+    known.grants.path(path)?;
     let lower = path.to_ascii_lowercase();
     let is = |ending: &str| format.is_empty() && lower.contains(&format!(".{ending}"));
     let mut query = table.clone();

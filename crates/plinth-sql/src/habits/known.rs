@@ -12,6 +12,7 @@ use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query};
 
 use super::macros::Macros;
+use crate::grants::Grants;
 
 /// A column of what is selected from.
 #[derive(Clone, Debug)]
@@ -78,6 +79,8 @@ pub(crate) struct Known {
     pub(crate) lenient: bool,
     /// Whether rows have to come in the order of their tables.
     pub(crate) in_order: AtomicBool,
+    /// Which files may be looked at.
+    pub(crate) grants: Grants,
 }
 
 impl Known {

@@ -24,8 +24,9 @@ const STOREYS: [&str; 20] = [
     "plinth-objects",
     "plinth-datafusion",
     "plinth-sql",
-    "plinth-cli",
     "plinth-adbc",
+    "plinth-server",
+    "plinth-cli",
     "plinth-python",
     "xtask",
 ];

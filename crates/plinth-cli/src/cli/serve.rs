@@ -1,0 +1,82 @@
+//! Arguments of `plinth serve`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use plinth_server::Limits;
+
+use super::io::IoArgs;
+use super::limits::LimitArgs;
+use super::values::check_folder;
+use crate::units::parse_bytes;
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Address and port to listen at; port 0 is one that is free
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8815")]
+    pub(crate) listen: String,
+    /// Folder whose tables are served
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(check_folder))]
+    pub(crate) db: PathBuf,
+    /// File of users, a line each: `NAME TOKEN ROLE`, the role being read or write, the token perhaps as sha256:HEX; others must not
+    /// be able to read it [default: one user who writes, with the token in the environment variable PLINTH_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tokens: Option<PathBuf>,
+    /// Certificate in PEM, with those that it hangs on behind it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Listen without TLS where other machines can hear: tokens and rows travel in plain text
+    #[arg(long, conflicts_with = "tls_cert")]
+    pub(crate) insecure_plaintext: bool,
+    /// Folder below which users may name files in SQL; relative paths begin there [default: no file can be named]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Statements that run at once; others wait [default: two for each thread, at least 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    statements: Option<u32>,
+    /// Sessions, and transactions that are open, at most
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    sessions: u32,
+    /// Seconds that a statement may take, from its arrival to its last row
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..))]
+    statement_seconds: u32,
+    /// Seconds after which a session without anything to do is closed
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800, value_parser = clap::value_parser!(u32).range(1..))]
+    idle_seconds: u32,
+    /// Seconds that statements may go on once the server is to end
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    grace_seconds: u32,
+    /// Memory that one session may use [default: a quarter of --memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    session_memory: Option<u64>,
+    /// Profile every query, for the page
+    #[arg(long)]
+    pub(crate) profile: bool,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) io: IoArgs,
+}
+
+impl ServeArgs {
+    /// What clients may ask for.
+    pub(crate) fn limits_of_clients(&self) -> Limits {
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        let many = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+        let statements = self.statements.map_or_else(|| (2 * self.limits.threads()).max(4), many);
+        Limits {
+            statements,
+            sessions: many(self.sessions),
+            statement_time: seconds(self.statement_seconds),
+            idle: seconds(self.idle_seconds),
+            grace: seconds(self.grace_seconds),
+            session_memory: self.session_memory,
+            ..Limits::default()
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The server, asked by a client of Flight SQL and by one of HTTP.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod catalog;
+mod harness;
+mod hostile;
+mod ingest;
+mod limits;
+mod pages;
+mod queries;
+mod security;
+mod sessions;
+mod transactions;
+mod transport;
