@@ -33,15 +33,20 @@ def story(steps):
         if of["cold"] and of["still_cached"]:
             where += f" ({of['still_cached']:.0%} stayed cached)"
         bars = [(way["title"], way["seconds"], "c0" if way["key"] == "auto" else "c1") for way in of["ways"]]
-        rows = [[way["title"], seconds(way["seconds"]), seconds(way["processor"]), *step(way), size(way["bytes"])] for way in of["ways"]]
-        kept = table(["way", "time", "processor", "brings (time)", "of 95 %", "brings (processor)", "bytes of files"], rows)
+        rows = [[way["title"], seconds(way["seconds"]), seconds(way["processor"]), *step(way), a_byte(way), size(way["bytes"])] for way in of["ways"]]
+        kept = table(["way", "time", "processor", "brings (time)", "of 95 %", "brings (processor)", "a byte of values", "files"], rows)
         parts.append(figure(f"{of['name']}, {where}, {of['threads']} threads", "", svg.bars(of["name"], bars, seconds), kept, f"{of['name']}-{of['cold']}"))
     return "".join(parts) + "</section>"
 
 
+def a_byte(way):
+    """Processor time for a byte of values."""
+    return f"{way['a_byte'] * 1e9:.2f} ns" if way.get("a_byte") else ""
+
+
 def step(way):
     found = way["step"]
-    if not found:
+    if not found or way["key"] == "parquet":
         return ["", "", ""]
     time = found["time"]
     return [times(time["ratio"]), f"{time['low']:.2f} to {time['high']:.2f}", times(found["processor"]["ratio"])]
@@ -67,10 +72,10 @@ def markdown(figures):
         lines += [f"| {q['name']} | {seconds(q['seconds']['plinth'])} | {seconds(q['seconds']['parquet'])} | {seconds(q['seconds']['own'])} | {times(q['ratios']['parquet']['ratio'])} |" for q in of["queries"]]
         lines.append("")
     for of in figures["steps"]:
-        lines += [f"{of['name']}, {'from storage' if of['cold'] else 'from the page cache'}, {of['threads']} threads:", "", "| way | time | processor | brings in time | in processor time |", "|---|--:|--:|--:|--:|"]
+        lines += [f"{of['name']}, {'from storage' if of['cold'] else 'from the page cache'}, {of['threads']} threads:", "", "| way | time | processor | brings in time | in processor time | processor, a byte of values |", "|---|--:|--:|--:|--:|--:|"]
         for way in of["ways"]:
             time, _, used = step(way)
-            lines.append(f"| {way['title']} | {seconds(way['seconds'])} | {seconds(way['processor'])} | {time} | {used} |")
+            lines.append(f"| {way['title']} | {seconds(way['seconds'])} | {seconds(way['processor'])} | {time} | {used} | {a_byte(way)} |")
         lines.append("")
     lines += ["| threads | " + " | ".join(way["title"] for way in figures["threads"][0]["ways"]) + " |", "|--:|" + "--:|" * len(figures["threads"][0]["ways"])]
     lines += [f"| {of['threads']} | " + " | ".join(seconds(way["seconds"]) for way in of["ways"]) + " |" for of in figures["threads"]]

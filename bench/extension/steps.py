@@ -57,8 +57,8 @@ def rounded(row):
     return tuple(f"{value:.6g}" if isinstance(value, float) else value for value in row)
 
 
-def run(given, name, paths, statements, cold, threads, ways=WAYS, checked=True):
-    """The ways in turn, and each beside the one before it."""
+def run(given, name, paths, statements, cold, threads, ways=WAYS, checked=True, row_bytes=0):
+    """The ways in turn, and each beside the one before it; of rows with so many bytes of values, the processor time of one."""
     base = connect(given.extension, threads)
     tables(base, {kind: {table: of[kind] for table, of in paths.items()} for kind in {way.kind for way in ways}})
     every = {way.key: [path for of in paths.values() for path in of["files"][way.kind]] for way in ways}
@@ -81,9 +81,15 @@ def run(given, name, paths, statements, cold, threads, ways=WAYS, checked=True):
         step = None
         if before:
             step = {"time": paired([r[0] for r in before], [r[0] for r in of]), "processor": paired([r[1] for r in before], [r[1] for r in of])}
-        found.append({"key": way.key, "title": way.title, "seconds": statistics.median(r[0] for r in of), "processor": statistics.median(r[1] for r in of), "step": step, "bytes": files.size(every[way.key])})
+        found.append({"key": way.key, "title": way.title, "seconds": statistics.median(r[0] for r in of), "processor": statistics.median(r[1] for r in of), "step": step, "bytes": files.size(every[way.key]), "a_byte": found_a_byte(runs[way.key], wanted, row_bytes)})
     say(f"  {name}, {'cold' if cold else 'resident'}, {threads} threads: " + ", ".join(f"{of['key']} {of['seconds'] * 1e3:.0f}" for of in found) + " ms")
     return {"name": name, "cold": cold, "threads": threads, "still_cached": stayed, "ways": found}
+
+
+def found_a_byte(runs, answers, row_bytes):
+    """Seconds of processors for a byte of values: the first answer begins with the number of rows."""
+    rows = answers[0][0][0]
+    return statistics.median(used for _, used in runs) / (rows * row_bytes) if row_bytes else None
 
 
 def many(given, counts, make):

@@ -427,6 +427,13 @@ def copying(case):
     for effort in ("plain", "fast", "balanced", "compact"):
         case.db.execute(f"copy (from '{path}') to '{again}' (format plinth, effort '{effort}')")
         case.same_rows(f"from '{again}'", f"from '{path}'")
+    case.db.execute("create table back (i bigint, s varchar, d15 decimal(15, 2), l bigint[], ts timestamp)")
+    case.db.execute(f"copy back from '{again}'")
+    case.equal(case.rows("select * from back"), case.rows("select i, s, d15, l, ts from t"), "COPY FROM, in order")
+    case.refused(f"copy back from '{again}' (format plinth, colour 'red')", "COLOUR")
+    case.db.execute("create table narrow (i integer); create table other (nothing bigint)")
+    case.refused(f"copy narrow from '{again}'", "another type")
+    case.refused(f"copy other from '{again}'", "nothing")
     case.refused(f"copy t to '{again}' (format plinth, effort 'enormous')", "compact")
     case.refused(f"copy t to '{again}' (format plinth, colour 'red')", "COLOUR", "EFFORT")
     case.refused(f"copy (select 1::uhugeint as u) to '{again}'", "UHUGEINT", "VARCHAR")

@@ -1,8 +1,8 @@
-//! `COPY ... TO 'x.plinth'`.
+//! `COPY ... TO 'x.plinth'`, and the registration of both ways of COPY.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
@@ -20,13 +20,18 @@ use plinth_format::{Writer, WriterOptions};
 
 use crate::failure::{Result, guarded, of_arrow, of_format, refused};
 use crate::handover::Taken;
+use crate::shelf::SharedShelf;
 
 /// Rows that DuckDB gathers before they are handed over: those of a row group.
 const ROWS: usize = 131_072;
 
-struct ToFile;
+/// The format `plinth` of COPY.
+pub(crate) struct PlinthFormat {
+    pub(crate) shelf: SharedShelf,
+}
 
-struct Bound {
+/// What a file is made of.
+pub(crate) struct Bound {
     columns: Vec<(String, LogicalType)>,
     schema: Schema,
     options: WriterOptions,
@@ -38,7 +43,7 @@ impl Bound {
     }
 }
 
-impl CopyToFunctionCallbacks for ToFile {
+impl CopyToFunctionCallbacks for PlinthFormat {
     /// None once it is finished.
     type InitData = Mutex<Option<Writer>>;
     type BindData = Bound;
@@ -190,6 +195,9 @@ fn options(given: HashMap<String, Value>) -> Result<WriterOptions> {
 ///
 /// # Errors
 /// If DuckDB refuses.
-pub(crate) fn register(extension: &Extension) -> Result<()> {
-    CopyFunctionBuilder::new("plinth", ToFile).with_fallback_extension(plinth_table::EXTENSION).register(extension)
+pub(crate) fn register(extension: &Extension, shelf: &SharedShelf) -> Result<()> {
+    CopyFunctionBuilder::new("plinth", PlinthFormat { shelf: Arc::clone(shelf) })
+        .with_fallback_extension(plinth_table::EXTENSION)
+        .with_progress()
+        .register_to_and_from(extension)
 }

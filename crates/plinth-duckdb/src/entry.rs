@@ -21,7 +21,7 @@ pub(crate) fn load(extension: &Extension) -> Result<(), Box<dyn Error>> {
         settings::register(extension)?;
         function::register(extension, &shelf)?;
         buffers::register(extension, &shelf)?;
-        copy::register(extension)?;
+        copy::register(extension, &shelf)?;
         replacement::register(extension)
     })?;
     Ok(())

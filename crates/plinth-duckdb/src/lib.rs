@@ -11,6 +11,7 @@
 mod buffers;
 mod codes;
 mod copy;
+mod copy_from;
 mod entry;
 mod failure;
 mod filters;
