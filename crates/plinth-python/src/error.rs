@@ -129,7 +129,7 @@ impl From<Failure> for PyErr {
             }
         };
         match kind {
-            ErrorKind::Statement => ProgrammingError::new_err(text),
+            ErrorKind::Statement | ErrorKind::Denied => ProgrammingError::new_err(text),
             ErrorKind::Data | ErrorKind::Execution => DataError::new_err(text),
             ErrorKind::Constraint => IntegrityError::new_err(text),
             ErrorKind::NotSupported => NotSupportedError::new_err(text),
