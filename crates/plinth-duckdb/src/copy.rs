@@ -19,6 +19,7 @@ use plinth_encoding::Effort;
 use plinth_format::{Writer, WriterOptions};
 
 use crate::failure::{Result, guarded, of_arrow, of_format, refused};
+use crate::function;
 use crate::handover::Taken;
 use crate::shelf::SharedShelf;
 
@@ -57,11 +58,11 @@ impl CopyToFunctionCallbacks for PlinthFormat {
             for (name, column_type) in &columns {
                 check(name, column_type)?;
             }
-            let options = options(info.options()?)?;
-            let of_columns: Vec<(&str, LogicalType)> =
-                columns.iter().map(|(name, column_type)| (name.as_str(), column_type.clone())).collect();
-            let schema = Taken::new(context, &of_columns)?.schema().clone();
-            Ok(Bound { columns, schema, options })
+            let options = WriterOptions { threads: function::threads(context)?, ..options(info.options()?)? };
+            let mut bound = Bound { columns, schema: Schema::empty(), options };
+            let schema = Taken::new(context, &bound.columns())?.schema().clone();
+            bound.schema = schema;
+            Ok(bound)
         })
     }
 

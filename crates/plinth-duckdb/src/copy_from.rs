@@ -10,9 +10,9 @@ use duckdb_neo::data_chunk::DataChunkRef;
 use plinth_format::PushdownMode;
 
 use crate::copy::PlinthFormat;
-use crate::failure::{Result, guarded, of_arrow, refused};
+use crate::failure::{Result, guarded, refused};
 use crate::handover;
-use crate::scan::{Running, Shared, Wanted};
+use crate::scan::{self, Running, Shared, Wanted};
 use crate::settings::Settings;
 use crate::shape;
 use crate::table::{Asked, Column, Table};
@@ -100,10 +100,7 @@ impl CopyFromFunctionCallbacks for PlinthFormat {
         context: &Context,
         output: DataChunkRef<'_>,
     ) -> Result<()> {
-        guarded(|| match (shared, running) {
-            (Some(shared), Some(running)) => running.next(context, shared, &output),
-            _ => Err(of_arrow("a scan that was not begun")),
-        })
+        scan::exec(shared, running, context, &output)
     }
 
     fn progress(&self, _: &Bound, shared: Option<&Shared>, _: &Context) -> Result<Option<f64>> {

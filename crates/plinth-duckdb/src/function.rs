@@ -32,7 +32,7 @@ use crate::filters::{self, Columns};
 use crate::handover;
 use crate::keys::{self, KeyType};
 use crate::planned::Planned;
-use crate::scan::{Running, Shared, Wanted, key_type};
+use crate::scan::{self, Running, Shared, Wanted, key_type};
 use crate::settings::{Pushdown, Settings};
 use crate::shape;
 use crate::shelf::SharedShelf;
@@ -175,10 +175,7 @@ impl TableFunctionCallbacks for ReadPlinth {
         output: DataChunkRef<'_>,
         _: ExecColumnInfo<'_>,
     ) -> Result<()> {
-        guarded(|| match (shared, running) {
-            (Some(shared), Some(running)) => running.next(context, shared, &output),
-            _ => Err(of_arrow("a scan that was not begun")),
-        })
+        scan::exec(shared, running, context, &output)
     }
 
     fn progress(&self, _: &Bound, shared: Option<&Shared>, _: &Context) -> Result<Option<f64>> {
@@ -222,7 +219,7 @@ impl TablePartitioningCallbacks for ReadPlinth {
 }
 
 /// Threads that DuckDB has.
-fn threads(context: &Context) -> Result<usize> {
+pub(crate) fn threads(context: &Context) -> Result<usize> {
     let threads = context.config()?.get_value("threads")?.0.to_string().parse();
     Ok(threads.unwrap_or(1))
 }

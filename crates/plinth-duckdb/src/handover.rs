@@ -91,10 +91,10 @@ impl Handover {
         let Some((_, importer)) = &mut self.importer else {
             let rows = self.waiting.min(CHUNK_ROWS);
             self.waiting -= rows;
-            return Ok((rows > 0).then_some(Rows { rows, chunk: None }));
+            return Ok((rows > 0).then_some(Rows { rows, vectors: Vec::new(), _chunk: None }));
         };
         let Some(chunk) = importer.next_chunk()? else { return Ok(None) };
-        Ok(Some(Rows { rows: chunk.row_count()?, chunk: Some(chunk) }))
+        Ok(Some(Rows { rows: chunk.row_count()?, vectors: vectors(&chunk)?, _chunk: Some(chunk) }))
     }
 }
 
@@ -108,7 +108,9 @@ fn importer(context: &Context, schema: &Schema) -> Result<ArrowImporter<'static>
 /// Rows on their way.
 pub(crate) struct Rows {
     pub(crate) rows: usize,
-    chunk: Option<DataChunk<'static>>,
+    vectors: Vec<ffi::duckdb_v2_vector_handle>,
+    /// What the vectors are part of.
+    _chunk: Option<DataChunk<'static>>,
 }
 
 /// What a vector of the output gets.
@@ -126,11 +128,11 @@ impl Rows {
     /// If the types differ, or there is no such column.
     pub(crate) fn fill<'a>(&self, output: &DataChunkRef<'_>, filled: impl Iterator<Item = Filled<'a>>) -> Result<()> {
         let to = vectors(output)?;
-        let from = self.chunk.as_ref().map(|chunk| vectors(chunk)).transpose()?.unwrap_or_default();
         for (vector, what) in to.into_iter().zip(filled) {
             match what {
                 Filled::Column(at) => {
-                    let source = *from.get(at).ok_or_else(|| of_arrow(format!("a chunk has no column {at}")))?;
+                    let source =
+                        *self.vectors.get(at).ok_or_else(|| of_arrow(format!("a chunk has no column {at}")))?;
                     // SAFETY: both vectors are alive; the reference counts what it points to.
                     check(|failed| unsafe { ffi::duckdb_v2_vector_reference(vector, source, failed) })?;
                 }
@@ -147,7 +149,7 @@ impl Rows {
 
     /// Where the values of a flat column lie, for tests of what points where.
     pub(crate) fn address(&self, column: usize) -> Option<usize> {
-        let vector = *vectors(self.chunk.as_ref()?).ok()?.get(column)?;
+        let vector = *self.vectors.get(column)?;
         let mut view = std::mem::MaybeUninit::<ffi::duckdb_v2_vector_view>::uninit();
         // SAFETY: the vector is alive, and the view is written before the call succeeds.
         let view = unsafe {

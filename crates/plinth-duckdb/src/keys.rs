@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path};
 
+use arrow_array::types::Date32Type;
+use arrow_cast::parse::Parser;
 use plinth_encoding::expr::{CompareOp, Expr, Scalar};
 
 /// How folders name that there is no value.
@@ -90,23 +92,10 @@ fn is_date(text: &str) -> bool {
 }
 
 /// Days since 1970.
-fn days(text: &str) -> Option<i64> {
-    let [year, month, day] = text.split('-').collect::<Vec<_>>()[..] else { return None };
-    if year.len() != 4 || month.len() != 2 || day.len() != 2 {
-        return None;
-    }
-    let all_digits = [year, month, day].iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
-    let (year, month, day): (i64, i64, i64) = (year.parse().ok()?, month.parse().ok()?, day.parse().ok()?);
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let lengths = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let length = lengths.get(usize::try_from(month - 1).ok()?)?;
-    if !all_digits || !(1..=*length).contains(&day) {
-        return None;
-    }
-    // Years begin in March, so that a leap day is the last of its year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + (153 * month + 2) / 5 + day - 1 - 719_468)
+fn days(text: &str) -> Option<i32> {
+    let is_digit = |at: usize, byte: u8| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() };
+    let is_one = text.len() == 10 && text.bytes().enumerate().all(|(at, byte)| is_digit(at, byte));
+    is_one.then(|| Date32Type::parse(text)).flatten()
 }
 
 impl Key {
@@ -115,7 +104,7 @@ impl Key {
         let value = self.values.get(file)?.as_ref()?;
         Some(match self.key_type {
             KeyType::BigInt => Scalar::from(whole_number(value)?),
-            KeyType::Date => Scalar::from(days(value)?),
+            KeyType::Date => Scalar::from(i64::from(days(value)?)),
             KeyType::Varchar => Scalar::from(value.as_str()),
         })
     }

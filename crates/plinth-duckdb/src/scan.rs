@@ -16,7 +16,7 @@ use plinth_format::scan::ScanColumn;
 use plinth_format::{AdaptiveStats, PushdownMode, Scan};
 
 use crate::codes::Codes;
-use crate::failure::{Result, of_arrow, of_format};
+use crate::failure::{Result, guarded, of_arrow, of_format};
 use crate::handover::{Filled, Handover};
 use crate::keys::KeyType;
 use crate::shape;
@@ -185,7 +185,7 @@ impl Running {
     ///
     /// # Errors
     /// If a file can't be read or is damaged, or memory ends.
-    pub(crate) fn next(&mut self, context: &Context, shared: &Shared, output: &DataChunkRef<'_>) -> Result<()> {
+    fn next(&mut self, context: &Context, shared: &Shared, output: &DataChunkRef<'_>) -> Result<()> {
         loop {
             if let Some(rows) = self.handover.next()? {
                 rows.fill(output, self.filled(shared))?;
@@ -264,6 +264,22 @@ impl Running {
             }
         })
     }
+}
+
+/// Puts the next rows of a scan into the output, as callbacks are asked to.
+///
+/// # Errors
+/// As [`Running::next`], or if the scan was not begun.
+pub(crate) fn exec(
+    shared: Option<&Shared>,
+    running: Option<&mut Running>,
+    context: &Context,
+    output: &DataChunkRef<'_>,
+) -> Result<()> {
+    guarded(|| match (shared, running) {
+        (Some(shared), Some(running)) => running.next(context, shared, output),
+        _ => Err(of_arrow("a scan that was not begun")),
+    })
 }
 
 /// A piece that is being read.

@@ -149,13 +149,13 @@ impl Table {
 
     /// The type that a column of the files has in each of them: only then a filter on it means the same in all.
     pub(crate) fn same_in_all(&self, name: &str) -> Option<&DataType> {
-        let type_in =
-            |part: &'_ Part| part.file.schema().field_with_name(name).ok().map(|field| field.data_type().clone());
         let first = self.columns.iter().find_map(|column| match column {
             Column::Stored(field) if field.name() == name => Some(field.data_type()),
             _ => None,
         })?;
-        self.parts.iter().all(|part| type_in(part).as_ref() == Some(first)).then_some(first)
+        let is_first =
+            |part: &Part| part.file.schema().field_with_name(name).is_ok_and(|field| field.data_type() == first);
+        self.parts.iter().all(is_first).then_some(first)
     }
 }
 
