@@ -33,6 +33,7 @@ use crate::error::{EncodingError, Result};
 use crate::floats::Floats;
 use crate::ints::{Ints, decode_ints};
 use crate::physical::{IntKind, Physical};
+use crate::recipe::{Choice, Recipe};
 use crate::strings::Strings;
 use crate::value_set::ValueSet;
 use crate::views::Views;
@@ -60,8 +61,8 @@ pub fn encode(physical: Physical, column: &Column, options: &EncodeOptions, out:
     encode_block(physical, column, options.effort, None, out)
 }
 
-/// As [`encode`] for a block like another, of which this was the best outermost encoding: integers take it again without
-/// weighing all others, if a glance at them speaks for it.
+/// As [`encode`] for a block of the same column as another: it is stored as that was without weighing all else, unless a glance
+/// at the values speaks against it or they come out larger.
 ///
 /// # Errors
 /// As [`encode`].
@@ -69,7 +70,7 @@ pub fn encode_like(
     physical: Physical,
     column: &Column,
     options: &EncodeOptions,
-    like: Encoding,
+    like: &Recipe,
     out: &mut Vec<u8>,
 ) -> Result<Encoded> {
     encode_block(physical, column, options.effort, Some(like), out)
@@ -79,7 +80,7 @@ fn encode_block(
     physical: Physical,
     column: &Column,
     effort: Effort,
-    like: Option<Encoding>,
+    like: Option<&Recipe>,
     out: &mut Vec<u8>,
 ) -> Result<Encoded> {
     let start = out.len();
@@ -94,7 +95,7 @@ fn put_block(
     physical: Physical,
     column: &Column,
     effort: Effort,
-    like: Option<Encoding>,
+    like: Option<&Recipe>,
     start: usize,
     out: &mut Vec<u8>,
 ) -> Result<Encoded> {
@@ -111,28 +112,48 @@ fn put_block(
     validity::encode(valid, compacted, effort, out);
     let input = Input { len: column.len, valid, compacted };
     let at = out.len();
+    let stored = input.stored();
+    // As another block was, if that does about as well.
+    let follow = |out: &mut Vec<u8>, write: &dyn Fn(&Choice, &mut Vec<u8>) -> Result<bool>| match like {
+        Some(like) if write(&like.choice, out)? => {
+            let holds = like.holds(out.len() - at, stored);
+            if !holds {
+                out.truncate(at);
+            }
+            Ok::<_, EncodingError>(holds)
+        }
+        _ => Ok(false),
+    };
     match (physical, &column.values) {
         (Physical::Bool, Values::Bool(values)) => bools::encode(&input.bools(values)?, effort, out),
         (Physical::Int { width, signed }, Values::Fixed(bytes)) => {
             let kind = IntKind { width, signed };
             let values = input.ints(bytes, kind)?;
-            if !like.is_some_and(|like| crate::ints::encode_as(like, &values, kind, out)) {
+            if !follow(out, &|like, out| Ok(crate::ints::encode_as(like, &values, kind, 0, effort, start, out)))? {
                 crate::ints::encode(&values, kind, 0, effort, start, out);
             }
         }
         (Physical::Float { width }, Values::Fixed(bytes)) => {
             let values = input.ints(bytes, IntKind { width, signed: false })?;
-            crate::floats::encode(&values, width, effort, start, out);
+            if !follow(out, &|like, out| Ok(crate::floats::encode_as(like, &values, width, effort, start, out)))? {
+                crate::floats::encode(&values, width, effort, start, out);
+            }
         }
         (Physical::Wide { width }, Values::Fixed(bytes)) => {
-            fixed::encode_wide(&input.fixed(bytes, usize::from(width))?, width, effort, start, out)?;
+            let bytes = input.fixed(bytes, usize::from(width))?;
+            if !follow(out, &|like, out| Ok(fixed::encode_wide_as(like, &bytes, width, effort, start, out)))? {
+                fixed::encode_wide(&bytes, width, effort, start, out)?;
+            }
         }
         (Physical::Fixed { width }, Values::Fixed(bytes)) => {
             let width = width as usize;
-            fixed::encode(&input.fixed(bytes, width)?, width, input.stored(), effort, start, out)?;
+            fixed::encode(&input.fixed(bytes, width)?, width, stored, effort, start, out)?;
         }
         (Physical::Bytes { .. }, Values::Views { views, buffers }) => {
-            crate::strings::encode(&input.strings(views, buffers)?, 0, effort, out)?;
+            let values = input.strings(views, buffers)?;
+            if !follow(out, &|like, out| crate::strings::encode_as(like, &values, effort, out))? {
+                crate::strings::encode(&values, 0, effort, out)?;
+            }
         }
         _ => return Err(EncodingError::invalid(format!("values in another layout than {physical:?} has"))),
     }
@@ -149,6 +170,8 @@ pub struct Block {
     compacted: bool,
     stored: usize,
     features: u32,
+    /// Bytes of the values as they are stored.
+    value_bytes: usize,
     values: Stored,
 }
 
@@ -174,6 +197,7 @@ impl Block {
         let mut reader = Reader::new(bytes);
         let (validity, compacted) = Validity::parse(len, &mut reader)?;
         let stored = if compacted { len - validity.null_count() } else { len };
+        let value_bytes = reader.left();
         let values = if validity.is_all_null() {
             Stored::Nothing
         } else {
@@ -193,7 +217,7 @@ impl Block {
         if reader.left() > 0 {
             return Err(EncodingError::corrupt(format!("{} bytes after a block's end", reader.left())));
         }
-        Ok(Self { physical, len, validity, compacted, stored, features: reader.features(), values })
+        Ok(Self { physical, len, validity, compacted, stored, features: reader.features(), value_bytes, values })
     }
 
     /// What a reader must know of the format to read it: [`Encoding::features`] of all its encodings.
@@ -211,6 +235,18 @@ impl Block {
             Stored::Fixed(values) => values.encoding(),
             Stored::Strings(values) => values.encoding(),
         }
+    }
+
+    /// How the values are stored, for blocks of the same column; none if they are all null or truth values.
+    pub fn recipe(&self) -> Option<Recipe> {
+        let choice = match &self.values {
+            Stored::Nothing | Stored::Bools(_) => return None,
+            Stored::Ints(values) => values.choice(),
+            Stored::Floats(values) => values.choice(),
+            Stored::Fixed(values) => values.choice()?,
+            Stored::Strings(values) => values.choice(),
+        };
+        Some(Recipe { choice, bytes: self.value_bytes, values: self.stored })
     }
 
     /// The encodings from the outside in, for people: `run-length(12 x bit-packed 3; ends delta(bit-packed 5))`.

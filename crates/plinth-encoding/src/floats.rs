@@ -16,6 +16,7 @@ use crate::error::{EncodingError, Result};
 use crate::ints::pcodec::{self, Pco};
 use crate::ints::{Ints, Wanted, decode_ints};
 use crate::physical::IntKind;
+use crate::recipe::Choice;
 use crate::value_set::ValueSet;
 use crate::wire::Reader;
 
@@ -54,7 +55,7 @@ pub(crate) fn encode(values: &[u64], width: u8, effort: Effort, start: usize, ou
     let by_bits = tag(&best);
     let mut best_cost = cost(by_bits, best.len(), effort);
     if by_bits != Encoding::Constant && width >= 4 {
-        if let Some(written) = alp::encode(values, width, effort) {
+        if let Some(written) = alp::encode(values, width, effort, None) {
             let cost = cost(Encoding::Alp, written.len(), effort);
             if cost < best_cost {
                 (best, best_cost) = (written, cost);
@@ -87,6 +88,40 @@ pub(crate) fn encode(values: &[u64], width: u8, effort: Effort, start: usize, ou
     }
 }
 
+/// Writes floats as others of their column were, if nothing speaks against it; else writes nothing and says so.
+pub(crate) fn encode_as(
+    like: &Choice,
+    values: &[u64],
+    width: u8,
+    effort: Effort,
+    start: usize,
+    out: &mut Vec<u8>,
+) -> bool {
+    let at = out.len();
+    match like.encoding {
+        Encoding::Alp => match alp::encode(values, width, effort, like.inner.first()) {
+            Some(written) => out.extend_from_slice(&written),
+            None => return false,
+        },
+        Encoding::Pco => match compress_pco(values, width) {
+            Some(file) => {
+                out.push(Encoding::Pco.tag());
+                pcodec::put(&file, out);
+            }
+            None => return false,
+        },
+        _ => {
+            let effort = if effort == Effort::Compact { Effort::Balanced } else { effort };
+            return crate::ints::encode_as(like, values, IntKind { width, signed: false }, 0, effort, start, out);
+        }
+    }
+    let worth = out.len() - at < values.len() * usize::from(width);
+    if !worth {
+        out.truncate(at);
+    }
+    worth
+}
+
 #[allow(clippy::cast_possible_truncation, reason = "bit patterns of four bytes")]
 fn compress_pco(values: &[u64], width: u8) -> Option<Vec<u8>> {
     if width == 8 {
@@ -114,6 +149,15 @@ impl Floats {
             Node::Bits(ints) => ints.encoding(),
             Node::Alp(_) => Encoding::Alp,
             Node::Pco(_) => Encoding::Pco,
+        }
+    }
+
+    /// The encoding and those of the nodes within.
+    pub(crate) fn choice(&self) -> Choice {
+        match &self.node {
+            Node::Bits(ints) => ints.choice(),
+            Node::Alp(alp) => Choice { encoding: Encoding::Alp, inner: vec![alp.choice()] },
+            Node::Pco(_) => Choice::of(Encoding::Pco),
         }
     }
 

@@ -39,6 +39,7 @@ use crate::bits;
 use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
 use crate::physical::{IntKind, to_f64};
+use crate::recipe::Choice;
 use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_int};
 
@@ -151,6 +152,17 @@ impl Ints {
             Node::EliasFano(_) => Encoding::EliasFano,
             Node::Distinct(_) => Encoding::Distinct,
         }
+    }
+
+    /// The node's encoding and those of the nodes within.
+    pub(crate) fn choice(&self) -> Choice {
+        let inner = match &self.node {
+            Node::Delta(delta) => delta.choices(),
+            Node::Runs(runs) => runs.choices(),
+            Node::Distinct(distinct) => distinct.choices(),
+            _ => Vec::new(),
+        };
+        Choice { encoding: self.encoding(), inner }
     }
 
     /// The node and those below it, for people.
@@ -287,6 +299,21 @@ pub(crate) fn put_constant(value: u64, kind: IntKind, out: &mut Vec<u8>) {
 /// Writes positions, counts or codes as a nested node.
 pub(crate) fn encode_nested(values: &[u64], kind: IntKind, depth: u8, effort: Effort, out: &mut Vec<u8>) {
     encode(values, kind, depth, effort, out.len(), out);
+}
+
+/// As [`encode_nested`], as another node was written if there is one and nothing speaks against it.
+pub(crate) fn encode_nested_as(
+    like: Option<&Choice>,
+    values: &[u64],
+    kind: IntKind,
+    depth: u8,
+    effort: Effort,
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    if !like.is_some_and(|like| encode_as(like, values, kind, depth, effort, start, out)) {
+        encode(values, kind, depth, effort, start, out);
+    }
 }
 
 /// The number of vectors that `len` values fill or begin.

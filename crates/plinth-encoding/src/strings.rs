@@ -17,7 +17,7 @@ mod rows;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 
-pub(crate) use choose::encode;
+pub(crate) use choose::{encode, encode_as};
 
 use crate::bitpack::VECTOR;
 use crate::bits::{self, Words};
@@ -26,6 +26,7 @@ use crate::error::{EncodingError, Result};
 use crate::frame::Frame;
 use crate::ints::{Ints, Wanted, is_wanted};
 use crate::physical::IntKind;
+use crate::recipe::Choice;
 use crate::value_set::ValueSet;
 use crate::views::Views;
 use crate::wire::{Reader, narrow};
@@ -95,6 +96,15 @@ impl Strings {
             Node::Heap { heap: Heap::Zstd(_), .. } => Encoding::Zstd,
             Node::Dictionary { .. } => Encoding::Dictionary,
         }
+    }
+
+    /// The encoding and those of the nodes within.
+    pub(crate) fn choice(&self) -> Choice {
+        let inner = match &self.node {
+            Node::Dictionary { distinct, codes } => vec![distinct.choice(), codes.choice()],
+            Node::Constant(_) | Node::Heap { .. } => Vec::new(),
+        };
+        Choice { encoding: self.encoding(), inner }
     }
 
     /// Bytes of the strings that views point into.

@@ -14,6 +14,7 @@ use crate::error::{EncodingError, Result};
 use crate::frame::Frame;
 use crate::ints::{Ints, Wanted};
 use crate::physical::{IntKind, wide_value};
+use crate::recipe::Choice;
 use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_align64};
 
@@ -71,9 +72,7 @@ pub(super) fn encode_wide(bytes: &[u8], width: u8, effort: Effort, start: usize,
     if width != 16 && width != 32 {
         return Err(EncodingError::invalid(format!("wide integers of {width} bytes")));
     }
-    let narrowed: Option<Vec<u64>> =
-        bytes.chunks_exact(width).map(|value| i64::try_from(wide_value(value)?).ok().map(i64::cast_unsigned)).collect();
-    match narrowed {
+    match narrow(bytes, width) {
         Some(values) => {
             out.push(Encoding::Narrowed.tag());
             crate::ints::encode(&values, I64, 0, effort, start, out);
@@ -81,6 +80,31 @@ pub(super) fn encode_wide(bytes: &[u8], width: u8, effort: Effort, start: usize,
         }
         None => encode(bytes, width, bytes.len() / width, effort, start, out),
     }
+}
+
+/// Integers of 16 or 32 bytes, if all fit 8.
+fn narrow(bytes: &[u8], width: usize) -> Option<Vec<u64>> {
+    bytes.chunks_exact(width).map(|value| i64::try_from(wide_value(value)?).ok().map(i64::cast_unsigned)).collect()
+}
+
+/// Writes integers of 16 or 32 bytes as others of their column were, if nothing speaks against it; else writes nothing and says so.
+pub(super) fn encode_wide_as(
+    like: &Choice,
+    bytes: &[u8],
+    width: u8,
+    effort: Effort,
+    start: usize,
+    out: &mut Vec<u8>,
+) -> bool {
+    let (Encoding::Narrowed, Some(inner)) = (like.encoding, like.inner.first()) else { return false };
+    let Some(values) = narrow(bytes, usize::from(width.max(1))) else { return false };
+    let at = out.len();
+    out.push(Encoding::Narrowed.tag());
+    let written = crate::ints::encode_as(inner, &values, I64, 0, effort, start, out);
+    if !written {
+        out.truncate(at);
+    }
+    written
 }
 
 impl Fixed {
@@ -105,6 +129,14 @@ impl Fixed {
             return Ok(Self { len, width, wide: true, node: Node::Narrowed(ints) });
         }
         Ok(Self { wide: true, ..Self::parse(tag, width, len, reader)? })
+    }
+
+    /// How narrowed integers are stored; there is little to choose for others.
+    pub(super) fn choice(&self) -> Option<Choice> {
+        match &self.node {
+            Node::Narrowed(ints) => Some(Choice { encoding: Encoding::Narrowed, inner: vec![ints.choice()] }),
+            _ => None,
+        }
     }
 
     /// The encoding; that of the integers where they were narrowed, which says more.

@@ -13,8 +13,9 @@
 use crate::bitpack::{Lane, bits_for};
 use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
-use crate::ints::{Ints, Wanted, encode_nested};
+use crate::ints::{Ints, Wanted, encode_nested, encode_nested_as};
 use crate::physical::IntKind;
+use crate::recipe::Choice;
 use crate::wire::{Reader, put_int, put_varint, wide};
 
 /// A float type.
@@ -140,12 +141,12 @@ pub(crate) struct Alp {
     width: u8,
 }
 
-/// The node, tag included, or nothing if few values are decimals.
-pub(crate) fn encode(values: &[u64], width: u8, effort: Effort) -> Option<Vec<u8>> {
-    if width == 8 { encode_as::<f64>(values, effort) } else { encode_as::<f32>(values, effort) }
+/// The node, tag included, or nothing if few values are decimals. Its integers may be written like others.
+pub(crate) fn encode(values: &[u64], width: u8, effort: Effort, like: Option<&Choice>) -> Option<Vec<u8>> {
+    if width == 8 { encode_decimals::<f64>(values, effort, like) } else { encode_decimals::<f32>(values, effort, like) }
 }
 
-fn encode_as<T: Decimal>(values: &[u64], effort: Effort) -> Option<Vec<u8>> {
+fn encode_decimals<T: Decimal>(values: &[u64], effort: Effort, like: Option<&Choice>) -> Option<Vec<u8>> {
     let (e, f) = find_exponents::<T>(values)?;
     let (mut integers, mut positions, mut exceptions) = (Vec::with_capacity(values.len()), vec![], vec![]);
     for (i, &bits) in values.iter().enumerate() {
@@ -167,7 +168,7 @@ fn encode_as<T: Decimal>(values: &[u64], effort: Effort) -> Option<Vec<u8>> {
         return None;
     }
     let mut out = vec![Encoding::Alp.tag(), e, f];
-    encode_nested(&integers, IntKind { width: T::WIDTH, signed: true }, 1, effort, &mut out);
+    encode_nested_as(like, &integers, IntKind { width: T::WIDTH, signed: true }, 1, effort, &mut out);
     put_varint(&mut out, wide(positions.len()));
     encode_nested(&positions, IntKind::U32, 1, effort, &mut out);
     exceptions.iter().for_each(|&bits| put_int(&mut out, bits, T::WIDTH));
@@ -222,6 +223,11 @@ impl Alp {
         let positions = Ints::parse(IntKind::U32, count, 1, reader)?;
         let exceptions = reader.take(count * usize::from(width))?;
         Ok(Self { e, f, integers, positions, exceptions, width })
+    }
+
+    /// How its integers are stored.
+    pub(super) fn choice(&self) -> Choice {
+        self.integers.choice()
     }
 
     pub(super) fn describe(&self) -> String {

@@ -7,6 +7,7 @@ use super::{delta, distinct, elias_fano, mixed, packed, patched, pcodec, put_con
 use crate::bitpack::VECTOR;
 use crate::encoding::{Effort, Encoding, cost};
 use crate::physical::IntKind;
+use crate::recipe::Choice;
 use crate::wire::{put_align64, put_int, wide};
 
 /// A candidate and what it would cost.
@@ -20,24 +21,90 @@ enum Candidate {
     Written(Vec<u8>),
 }
 
-/// Writes a node as its neighbours were best written, if nothing speaks against it; else writes nothing and says so.
-/// Weighing everything for each of many blocks that are alike costs more than all else that becomes of them.
-pub(crate) fn encode_as(like: Encoding, values: &[u64], kind: IntKind, out: &mut Vec<u8>) -> bool {
-    let packs = matches!(like, Encoding::BitPacked | Encoding::Mixed);
-    let Some(first) = values.first_chunk::<VECTOR>().filter(|_| packs) else { return false };
-    // Runs, and an order of which differences say more.
-    let runs = 1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    let deltas = delta::deltas(first, kind);
-    let (packed, differences) = (packed::plan(first, kind), packed::plan(&deltas, delta::delta_kind(kind)));
-    if runs * 2 <= values.len() || differences.size < packed.size {
-        return false;
+/// Writes a node as another of its column was, if nothing speaks against it; else writes nothing and says so.
+pub(crate) fn encode_as(
+    like: &Choice,
+    values: &[u64],
+    kind: IntKind,
+    depth: u8,
+    effort: Effort,
+    start: usize,
+    out: &mut Vec<u8>,
+) -> bool {
+    let Some(&first) = values.first() else { return false };
+    let runs = count_runs(values);
+    if runs == 1 {
+        put_constant(first, kind, out);
+        return true;
     }
+    let at = out.len();
     let packed = packed::plan(values, kind);
-    match mixed::plan(&packed, values.len()).filter(|_| like == Encoding::Mixed) {
-        Some(plan) => mixed::encode(values, plan, kind, out),
-        None => packed::encode(values, kind, &packed, out),
+    let most = cost(Encoding::BitPacked, packed.size, effort);
+    match like.encoding {
+        Encoding::Plain | Encoding::BitPacked | Encoding::Mixed => {
+            // Runs, and an order of which differences say more.
+            if runs * 2 <= values.len() || differs_less(values, kind) {
+                return false;
+            }
+            let plain = cost(Encoding::Plain, values.len() * usize::from(kind.width), effort);
+            let mixed = (like.encoding == Encoding::Mixed && kind == IntKind::U32)
+                .then(|| mixed::plan(&packed, values.len()))
+                .flatten();
+            match mixed {
+                Some(plan) => mixed::encode(values, plan, kind, out),
+                None if like.encoding != Encoding::Plain => packed::encode(values, kind, &packed, out),
+                None if plain > most => return false,
+                None => encode_plain(values, kind, depth, start, out),
+            }
+            return true;
+        }
+        Encoding::Patched | Encoding::Sparse if depth < 2 => match patched::plan(values, kind) {
+            Some(plan) => patched::encode(values, plan, kind, depth, effort, out),
+            None => return false,
+        },
+        Encoding::EliasFano if depth > 0 => match elias_fano::plan(values, kind) {
+            Some(plan) => elias_fano::encode(values, plan, kind, out),
+            None => return false,
+        },
+        Encoding::RunLength if depth < 2 => runs::encode(values, kind, depth, effort, &like.inner, out),
+        Encoding::Delta if depth < 2 => {
+            delta::encode(values, &delta::deltas(values, kind), kind, depth, effort, &like.inner, out);
+        }
+        Encoding::Distinct if depth < 2 => distinct::encode(values, kind, depth, effort, &like.inner, out),
+        Encoding::Pco if depth == 0 => match pcodec::compress_ints(values, kind) {
+            Some(file) => {
+                out.push(Encoding::Pco.tag());
+                pcodec::put(&file, out);
+            }
+            None => return false,
+        },
+        Encoding::Zstd => match zstd_ints::compress(values, kind, effort, packed.size) {
+            Some((bytes, _)) => {
+                out.push(Encoding::Zstd.tag());
+                out.extend_from_slice(&bytes);
+            }
+            None => return false,
+        },
+        _ => return false,
     }
-    true
+    let written = out.get(at).and_then(|&tag| Encoding::try_from(tag).ok()).unwrap_or(like.encoding);
+    let worth = cost(written, out.len() - at, effort) < most;
+    if !worth {
+        out.truncate(at);
+    }
+    worth
+}
+
+/// How many runs of equal values there are.
+fn count_runs(values: &[u64]) -> usize {
+    1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+/// Whether the differences of a first vector's values take less than these.
+fn differs_less(values: &[u64], kind: IntKind) -> bool {
+    let first = values.get(..VECTOR).unwrap_or(values);
+    let deltas = delta::deltas(first, kind);
+    packed::plan(&deltas, delta::delta_kind(kind)).size < packed::plan(first, kind).size
 }
 
 /// Writes a node of integers as they are.
@@ -55,7 +122,7 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
         put_constant(0, kind, out);
         return;
     };
-    let run_count = 1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    let run_count = count_runs(values);
     if run_count == 1 {
         put_constant(first, kind, out);
         return;
@@ -89,7 +156,7 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
         let saved = best.1 / 1000 / values.len().div_ceil(repeats.max(1));
         if run_count * 2 <= values.len() || (repeats * 8 >= values.len() && saved * 4 > values.len()) {
             let mut written = vec![];
-            runs::encode(values, kind, depth, effort, &mut written);
+            runs::encode(values, kind, depth, effort, &[], &mut written);
             let cost = cost(Encoding::RunLength, written.len(), effort);
             offer(&mut best, Candidate::Written(written), cost);
         }
@@ -101,7 +168,7 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
         }
         if cost(Encoding::Delta, estimate, effort) < best.1 {
             let mut written = vec![];
-            delta::encode(values, &deltas, kind, depth, effort, &mut written);
+            delta::encode(values, &deltas, kind, depth, effort, &[], &mut written);
             let cost = cost(Encoding::Delta, written.len(), effort);
             offer(&mut best, Candidate::Written(written), cost);
         }
@@ -110,7 +177,7 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, s
             && cost(Encoding::Distinct, size, effort) < best.1
         {
             let mut written = vec![];
-            distinct::encode(values, kind, depth, effort, &mut written);
+            distinct::encode(values, kind, depth, effort, &[], &mut written);
             let cost = cost(Encoding::Distinct, written.len(), effort);
             offer(&mut best, Candidate::Written(written), cost);
         }

@@ -4,11 +4,12 @@
 //! signed integers of the same width, the differences. Value `i` of a vector is the vector's first value plus the
 //! differences `1..=i` of the vector; difference 0 of each vector is not used.
 
-use super::{Ints, Wanted, encode_nested, is_wanted, vectors};
+use super::{Ints, Wanted, encode_nested, encode_nested_as, is_wanted, vectors};
 use crate::bitpack::{Lane, VECTOR};
 use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
 use crate::physical::IntKind;
+use crate::recipe::Choice;
 use crate::wire::Reader;
 
 /// A parsed node.
@@ -39,12 +40,20 @@ pub(crate) fn deltas(values: &[u64], kind: IntKind) -> Vec<u64> {
     out
 }
 
-/// Writes a node from the values and what [`deltas`] made of them.
-pub(crate) fn encode(values: &[u64], deltas: &[u64], kind: IntKind, depth: u8, effort: Effort, out: &mut Vec<u8>) {
+/// Writes a node from the values and what [`deltas`] made of them, whose node may be like another.
+pub(crate) fn encode(
+    values: &[u64],
+    deltas: &[u64],
+    kind: IntKind,
+    depth: u8,
+    effort: Effort,
+    like: &[Choice],
+    out: &mut Vec<u8>,
+) {
     out.push(Encoding::Delta.tag());
     let firsts: Vec<u64> = values.iter().step_by(VECTOR).copied().collect();
     encode_nested(&firsts, kind, 2, effort, out);
-    encode_nested(deltas, delta_kind(kind), depth + 1, effort, out);
+    encode_nested_as(like.first(), deltas, delta_kind(kind), depth + 1, effort, out);
 }
 
 impl Delta {
@@ -52,6 +61,11 @@ impl Delta {
         let firsts = Box::new(Ints::parse(kind, vectors(len), depth + 1, reader)?);
         let deltas = Box::new(Ints::parse(delta_kind(kind), len, depth + 1, reader)?);
         Ok(Self { firsts, deltas })
+    }
+
+    /// What [`encode`] takes.
+    pub(super) fn choices(&self) -> Vec<Choice> {
+        vec![self.deltas.choice()]
     }
 
     pub(super) fn describe(&self) -> String {

@@ -9,12 +9,13 @@ use std::collections::HashMap;
 use arrow_buffer::BooleanBuffer;
 use foldhash::fast::FixedState;
 
-use super::{Ints, Wanted, elias_fano, encode_nested, holds, is_wanted};
+use super::{Ints, Wanted, elias_fano, encode_nested_as, holds, is_wanted};
 use crate::bitpack::{Lane, VECTOR, bits_for, packed_len};
 use crate::bits;
 use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
 use crate::physical::IntKind;
+use crate::recipe::Choice;
 use crate::value_set::{IntSet, ValueSet};
 use crate::wire::{Reader, put_varint, wide};
 
@@ -54,8 +55,8 @@ pub(crate) fn estimate(values: &[u64], span: u64, kind: IntKind) -> Option<usize
     Some(4 + ranks + elias_fano::of_size(0, span.checked_sub(most)?, count, kind)?.size)
 }
 
-/// Writes a node.
-pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, out: &mut Vec<u8>) {
+/// Writes a node, whose values and ranks may be like those of another.
+pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, like: &[Choice], out: &mut Vec<u8>) {
     let mut numbers: HashMap<u64, u32, FixedState> = HashMap::with_hasher(FixedState::with_seed(0));
     let mut distinct: Vec<(u64, u32)> = vec![];
     let mut ranks: Vec<u64> = Vec::with_capacity(values.len());
@@ -78,8 +79,8 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, o
     let distinct: Vec<u64> = distinct.into_iter().map(|(value, _)| value).collect();
     out.push(Encoding::Distinct.tag());
     put_varint(out, wide(distinct.len()));
-    encode_nested(&distinct, kind, depth + 1, effort, out);
-    encode_nested(&ranks, IntKind::U32, depth + 1, effort, out);
+    encode_nested_as(like.first(), &distinct, kind, depth + 1, effort, out);
+    encode_nested_as(like.get(1), &ranks, IntKind::U32, depth + 1, effort, out);
 }
 
 impl Distinct {
@@ -88,6 +89,11 @@ impl Distinct {
         let values = Box::new(Ints::parse(kind, count, depth + 1, reader)?);
         let ranks = Box::new(Ints::parse(IntKind::U32, len, depth + 1, reader)?);
         Ok(Self { values, ranks })
+    }
+
+    /// What [`encode`] takes.
+    pub(super) fn choices(&self) -> Vec<Choice> {
+        vec![self.values.choice(), self.ranks.choice()]
     }
 
     pub(super) fn describe(&self) -> String {
@@ -171,8 +177,8 @@ mod tests {
     fn forged(values: &[u64], ranks: &[u64]) -> Ints {
         let mut bytes = vec![Encoding::Distinct.tag()];
         put_varint(&mut bytes, wide(values.len()));
-        encode_nested(values, I64, 1, Effort::Fast, &mut bytes);
-        encode_nested(ranks, IntKind::U32, 1, Effort::Fast, &mut bytes);
+        super::super::encode_nested(values, I64, 1, Effort::Fast, &mut bytes);
+        super::super::encode_nested(ranks, IntKind::U32, 1, Effort::Fast, &mut bytes);
         Ints::parse(I64, ranks.len(), 0, &mut Reader::new(&Buffer::from(bytes))).unwrap()
     }
 

@@ -5,12 +5,13 @@
 
 use arrow_buffer::BooleanBuffer;
 
-use super::{Ints, encode_nested};
+use super::{Ints, encode_nested_as};
 use crate::bitpack::Lane;
 use crate::bits::Words;
 use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
 use crate::physical::IntKind;
+use crate::recipe::Choice;
 use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_varint, wide};
 
@@ -30,8 +31,8 @@ pub(crate) struct Runs {
     len: usize,
 }
 
-/// Writes a node.
-pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, out: &mut Vec<u8>) {
+/// Writes a node, whose ends and values may be like those of another.
+pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, like: &[Choice], out: &mut Vec<u8>) {
     let (mut ends, mut heads) = (vec![], vec![]);
     for (i, &value) in values.iter().enumerate() {
         if heads.last() != Some(&value) {
@@ -44,8 +45,8 @@ pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, o
     ends.push(wide(values.len()));
     out.push(Encoding::RunLength.tag());
     put_varint(out, wide(heads.len()));
-    encode_nested(&ends, IntKind::U32, depth + 1, effort, out);
-    encode_nested(&heads, kind, depth + 1, effort, out);
+    encode_nested_as(like.first(), &ends, IntKind::U32, depth + 1, effort, out);
+    encode_nested_as(like.get(1), &heads, kind, depth + 1, effort, out);
 }
 
 /// Checks that run ends increase up to `len`.
@@ -101,6 +102,11 @@ impl Runs {
         let ends = Box::new(Ints::parse(IntKind::U32, count, depth + 1, reader)?);
         let values = Box::new(Ints::parse(kind, count, depth + 1, reader)?);
         Ok(Self { ends, values, len })
+    }
+
+    /// What [`encode`] takes.
+    pub(super) fn choices(&self) -> Vec<Choice> {
+        vec![self.ends.choice(), self.values.choice()]
     }
 
     pub(super) fn describe(&self) -> String {

@@ -10,8 +10,9 @@ use super::{MOST_BYTES, fsst};
 use crate::encoding::{Effort, Encoding, cost};
 use crate::error::{EncodingError, Result};
 use crate::frame::Frame;
-use crate::ints::encode_nested;
+use crate::ints::{encode_nested, encode_nested_as};
 use crate::physical::IntKind;
+use crate::recipe::Choice;
 use crate::wire::{put_varint, wide};
 
 const SAMPLE_RUNS: usize = 16;
@@ -23,10 +24,7 @@ const ZSTD_LEAST: usize = 64;
 
 /// Writes a node of strings.
 pub(crate) fn encode(values: &[&[u8]], depth: u8, effort: Effort, out: &mut Vec<u8>) -> Result<()> {
-    let total = values.iter().try_fold(0_usize, |sum, value| sum.checked_add(value.len()));
-    if total.is_none_or(|total| total > MOST_BYTES) {
-        return Err(EncodingError::invalid("more than 2 GiB of strings in a block; give it fewer rows"));
-    }
+    fits(values)?;
     let first = values.first().copied().unwrap_or_default();
     if values.iter().all(|&value| value == first) {
         out.push(Encoding::Constant.tag());
@@ -63,6 +61,37 @@ pub(crate) fn encode(values: &[&[u8]], depth: u8, effort: Effort, out: &mut Vec<
     Ok(())
 }
 
+/// Writes strings as others of their column were, if nothing speaks against it; else writes nothing and says so.
+///
+/// # Errors
+/// As [`encode`].
+pub(crate) fn encode_as(like: &Choice, values: &[&[u8]], effort: Effort, out: &mut Vec<u8>) -> Result<bool> {
+    let first = values.first().copied().unwrap_or_default();
+    if effort == Effort::Plain || fits(values).is_err() || values.iter().all(|&value| value == first) {
+        return Ok(false);
+    }
+    match (find_repeats(values), like.encoding) {
+        (Some((distinct, codes)), Encoding::Dictionary) if distinct.len() <= values.len() / 2 => {
+            let [of_values, of_codes] = [like.inner.first(), like.inner.get(1)];
+            let at = out.len();
+            out.push(Encoding::Dictionary.tag());
+            put_varint(out, wide(distinct.len()));
+            let written = match of_values {
+                Some(of_values) => encode_heap_as(of_values.encoding, &distinct, effort, out)?,
+                None => false,
+            };
+            if !written {
+                out.truncate(at);
+                return Ok(false);
+            }
+            encode_nested_as(of_codes, &codes, IntKind::U32, 1, effort, out);
+            Ok(true)
+        }
+        (None, like) => encode_heap_as(like, values, effort, out),
+        _ => Ok(false),
+    }
+}
+
 /// The distinct values in order of first use and the codes of all, if at least about a third are repeats.
 fn find_repeats<'a>(values: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<u64>)> {
     let limit = |seen: usize| if seen < values.len().min(1024) { usize::MAX } else { seen * 2 / 3 };
@@ -82,13 +111,46 @@ fn find_repeats<'a>(values: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<u64>)> {
     (distinct.len() > 1 && distinct.len() <= values.len() * 2 / 3).then_some((distinct, codes))
 }
 
+fn fits(values: &[&[u8]]) -> Result<()> {
+    let total = values.iter().try_fold(0_usize, |sum, value| sum.checked_add(value.len()));
+    match total {
+        Some(0..=MOST_BYTES) => Ok(()),
+        _ => Err(EncodingError::invalid("more than 2 GiB of strings in a block; give it fewer rows")),
+    }
+}
+
+/// Writes values that do not repeat with one encoding, if there are so many that it is worth it; else writes nothing and says so.
+fn encode_heap_as(like: Encoding, values: &[&[u8]], effort: Effort, out: &mut Vec<u8>) -> Result<bool> {
+    let heap = values.concat();
+    let mut section = vec![];
+    match like {
+        Encoding::Fsst if heap.len() >= FSST_LEAST => {
+            fsst::encode(&fsst::train(values), values, &heap, effort, &mut section);
+        }
+        Encoding::Zstd if heap.len() >= ZSTD_LEAST => match Frame::compress(&heap, Frame::level(effort))? {
+            Some(frame) => Frame::put(heap.len(), &frame, &mut section),
+            None => return Ok(false),
+        },
+        _ => return Ok(false),
+    }
+    if section.len() >= heap.len() {
+        return Ok(false);
+    }
+    put_heap(like, values, &section, effort, out);
+    Ok(true)
+}
+
+/// Writes a node of lengths and a section.
+fn put_heap(encoding: Encoding, values: &[&[u8]], section: &[u8], effort: Effort, out: &mut Vec<u8>) {
+    out.push(encoding.tag());
+    let lengths: Vec<u64> = values.iter().map(|value| wide(value.len())).collect();
+    encode_nested(&lengths, IntKind::U32, 2, effort, out);
+    out.extend_from_slice(section);
+}
+
 /// Writes values that do not repeat as plain, FSST or Zstandard; the encoding, and the node's size.
 fn encode_heap(values: &[&[u8]], effort: Effort, out: &mut Vec<u8>) -> Result<(Encoding, usize)> {
     let heap = values.concat();
-    let lengths: Vec<u64> = values.iter().map(|value| wide(value.len())).collect();
-    let mut lengths_node = vec![];
-    encode_nested(&lengths, IntKind::U32, 2, effort, &mut lengths_node);
-
     let mut best = (Encoding::Plain, vec![], cost(Encoding::Plain, heap.len(), effort));
     let tries = effort != Effort::Plain;
     if tries
@@ -122,15 +184,12 @@ fn encode_heap(values: &[&[u8]], effort: Effort, out: &mut Vec<u8>) -> Result<(E
             }
         }
     }
-    let at = out.len();
-    out.push(best.0.tag());
-    out.extend_from_slice(&lengths_node);
     if best.0 == Encoding::Plain {
-        put_varint(out, wide(heap.len()));
-        out.extend_from_slice(&heap);
-    } else {
-        out.extend_from_slice(&best.1);
+        put_varint(&mut best.1, wide(heap.len()));
+        best.1.extend_from_slice(&heap);
     }
+    let at = out.len();
+    put_heap(best.0, values, &best.1, effort, out);
     Ok((best.0, out.len() - at))
 }
 

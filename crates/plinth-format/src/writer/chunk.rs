@@ -1,7 +1,7 @@
 //! Encoded blocks on their way to the file or the spool.
 
 use arrow_buffer::{Buffer, NullBuffer};
-use plinth_encoding::{Block, Column, EncodeOptions, Encoding, Physical, bounds, encode, encode_like};
+use plinth_encoding::{Block, Column, EncodeOptions, Encoding, Physical, Recipe, bounds, encode, encode_like};
 use plinth_io::Output;
 use plinth_profile::{Profiler, Scope, Stage, scope};
 use rayon::prelude::*;
@@ -19,6 +19,8 @@ pub(super) struct EncodedBlock {
     pub(super) values: u32,
     pub(super) nulls: u32,
     pub(super) encoding: u8,
+    /// How it is stored, for others of its column.
+    pub(super) recipe: Option<Recipe>,
     /// What a reader must know of the format to read it.
     pub(super) features: u32,
     pub(super) zone: Option<Zone>,
@@ -45,34 +47,37 @@ pub(super) enum EncodedChunk {
     Provisional(Vec<ProvisionalBlock>),
 }
 
-/// Encodes each column as a block, and counts what is to be known of its values.
+/// Encodes each column as a block, and counts what is to be known of its values. The first one is weighed, the others are stored like
+/// one of the same stream before them.
 pub(super) fn encode_blocks(
     name: &str,
     physical: Physical,
     blocks: &[Column],
     zones: bool,
     options: &EncodeOptions,
+    like: Option<&Recipe>,
     summarise: impl Fn(&Column, Option<&Zone>) -> BlockSummary + Sync,
 ) -> Result<Vec<EncodedBlock>> {
     let profiler = Profiler::current();
-    let encode = |column| {
+    let encode = |(at, column)| {
         let mut scope = profiler.scope(Stage::Encode);
-        let mut block = encode_block(name, physical, column, zones, options, None)?;
+        let like = if at == 0 { None } else { like };
+        let mut block = encode_block(name, physical, column, zones, options, like)?;
         block.summary = summarise(column, block.zone.as_ref());
         block.note(&mut scope);
         Ok(block)
     };
-    blocks.par_iter().map(encode).collect()
+    blocks.par_iter().enumerate().map(encode).collect()
 }
 
-/// Encodes one block, like another one if there is one that was best written so.
+/// Encodes one block, like another one if there is one.
 pub(super) fn encode_block(
     name: &str,
     physical: Physical,
     column: &Column,
     zones: bool,
     options: &EncodeOptions,
-    like: Option<Encoding>,
+    like: Option<&Recipe>,
 ) -> Result<EncodedBlock> {
     let fail = |what: String| FormatError::InvalidArgument(format!("column {name:?}: {what}"));
     if column.len > MOST_BLOCK_VALUES as usize {
@@ -96,13 +101,16 @@ pub(super) fn encode_block(
         return Err(fail(format!("a block of {} rows exceeds 4 GiB; use smaller blocks", column.len)));
     }
     let bytes = Buffer::from_vec(bytes);
-    let features = Block::open(physical, &bytes, column.len).map_err(|e| fail(e.to_string()))?.features();
+    let opened = Block::open(physical, &bytes, column.len).map_err(|e| fail(e.to_string()))?;
+    let (features, recipe) = (opened.features(), opened.recipe());
+    drop(opened);
     let bytes = bytes.into_vec().map_err(|_| FormatError::internal("an encoded block is shared"))?;
     let zone = if zones { bounds(physical, column).map(Zone::exact) } else { None };
     Ok(EncodedBlock {
         values: u32::try_from(column.len).unwrap_or(u32::MAX),
         nulls: u32::try_from(column.nulls.as_ref().map_or(0, NullBuffer::null_count)).unwrap_or(u32::MAX),
         encoding: encoded.encoding as u8,
+        recipe,
         features,
         bytes,
         zone,

@@ -3,7 +3,7 @@
 use plinth_encoding::dictionary::{EncodedDictionary, Sorted, encode, keys};
 use plinth_encoding::expr::Scalar;
 use plinth_encoding::summary::{Addends, Order, order};
-use plinth_encoding::{Bounds, Encoding, Physical};
+use plinth_encoding::{Bounds, Physical, Recipe};
 use plinth_io::{Output, Spool};
 use plinth_profile::{Profiler, Stage};
 use rayon::prelude::*;
@@ -53,8 +53,8 @@ struct Ranked {
     sorted: Sorted,
     addends: Option<Addends>,
     encoded: EncodedDictionary,
-    /// How the first block of the row group before was best written.
-    like: Option<Encoding>,
+    /// How the first block of the row group before is stored.
+    like: Option<Recipe>,
 }
 
 /// Sorts and writes the dictionaries that grow, and the chunks that wait for them.
@@ -88,8 +88,7 @@ pub(super) fn write_all(
         encoded = next?;
         for (ranked, blocks) in ranked.iter_mut().zip(&encoded) {
             let Some(blocks) = blocks else { continue };
-            let first = blocks.first();
-            ranked.like = first.and_then(|block| Encoding::try_from(block.encoding).ok());
+            ranked.like = blocks.first().and_then(|block| block.recipe.clone());
         }
         for (stream, blocks) in streams.iter_mut().zip(&encoded) {
             if let Some(blocks) = blocks {
@@ -151,7 +150,7 @@ fn recode_group(
             // The first block of each row group is weighed, the others are written as that of the row group before.
             let recode = |(at, block)| {
                 let mut scope = profiler.scope(Stage::Encode);
-                let like = if at == 0 { None } else { ranked.like };
+                let like = if at == 0 { None } else { ranked.like.as_ref() };
                 let recoded = recode(stream, block, ranked, spool, options, like);
                 recoded.inspect(|block| block.note(&mut scope))
             };
@@ -169,7 +168,7 @@ fn recode(
     ranked: &Ranked,
     spool: &Spool,
     options: &WriterOptions,
-    like: Option<Encoding>,
+    like: Option<&Recipe>,
 ) -> Result<EncodedBlock> {
     let (mut codes, nulls) = block.read(spool)?;
     let remap = ranked.sorted.remap();

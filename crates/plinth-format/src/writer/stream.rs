@@ -9,7 +9,7 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use plinth_encoding::dictionary::{self, Interner};
 use plinth_encoding::sketch::Sketch;
-use plinth_encoding::{Column, Effort, EncodingError, Physical, Values};
+use plinth_encoding::{Column, Effort, EncodingError, Physical, Recipe, Values};
 use plinth_io::{Output, Spool};
 use plinth_profile::{Profiler, Stage, scope};
 use rayon::prelude::*;
@@ -84,6 +84,8 @@ pub(super) struct StreamWriter {
     many_new: bool,
     /// The dictionary that was closed last, while it is not decided whether there is to be another.
     closed: Option<Closed>,
+    /// How the first block of the last row group outside a dictionary is stored.
+    like: Option<Recipe>,
     pub(super) chunks: Vec<StoredChunk>,
     /// The first chunk that may have codes of the dictionary that grows.
     pub(super) first_growing: usize,
@@ -259,6 +261,7 @@ impl StreamWriter {
             interner: None,
             many_new: true,
             closed: None,
+            like: None,
             chunks: Vec::new(),
             first_growing: 0,
             dictionaries: Vec::new(),
@@ -303,6 +306,9 @@ impl StreamWriter {
             }
             Mode::Undecided => self.decide(blocks, options),
         }?;
+        if let EncodedChunk::Direct(encoded) = &chunk {
+            self.like = encoded.first().and_then(|block| block.recipe.clone());
+        }
         if self.leaf && matches!(chunk, EncodedChunk::Direct(_)) {
             blocks.iter().for_each(|block| self.sketch.add(self.physical, block));
         }
@@ -319,7 +325,15 @@ impl StreamWriter {
             true => BlockSummary::of(self.physical, block, zone, self.sorted),
             false => BlockSummary::default(),
         };
-        let mut encoded = encode_blocks(&self.name, self.physical, blocks, self.leaf, &options.encoding(), summarise)?;
+        let mut encoded = encode_blocks(
+            &self.name,
+            self.physical,
+            blocks,
+            self.leaf,
+            &options.encoding(),
+            self.like.as_ref(),
+            summarise,
+        )?;
         if !self.leaf && self.physical == Physical::Bool {
             // Presence: what is absent counts as null.
             for (block, column) in encoded.iter_mut().zip(blocks) {
@@ -397,7 +411,7 @@ impl StreamWriter {
         let coded = blocks.iter().zip(&codes).step_by(step);
         let coded: Vec<Column> = coded.map(|(block, codes)| codes_column(codes.clone(), block.nulls.clone())).collect();
         let nothing = |_: &Column, _: Option<&Zone>| BlockSummary::default();
-        let coded = encode_blocks(&self.name, Physical::CODES, &coded, false, &options.encoding(), nothing)?;
+        let coded = encode_blocks(&self.name, Physical::CODES, &coded, false, &options.encoding(), None, nothing)?;
         let (coded, direct_size) = (whole(&coded), whole(&direct));
         let most = self.worth(direct_size as u64);
         let adopted = if !text {

@@ -1,0 +1,39 @@
+//! How a block came to be stored, for those of its column that follow it.
+//!
+//! To weigh every encoding for each of many blocks that are alike costs more than all else that becomes of them. So a block is
+//! weighed now and then, and those that follow are written as it was, unless that turns out worse than it was there.
+
+use crate::encoding::Encoding;
+
+/// How a block is stored: see [`crate::Block::recipe`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipe {
+    pub(crate) choice: Choice,
+    /// Bytes of the values, and how many those are.
+    pub(crate) bytes: usize,
+    pub(crate) values: usize,
+}
+
+/// An encoding, and those of the nodes within it that hold most of what it holds, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) encoding: Encoding,
+    pub(crate) inner: Vec<Choice>,
+}
+
+/// A block may take an eighth more than the one it follows, and so many bytes.
+const SLACK: usize = 64;
+
+impl Recipe {
+    /// Whether so many values in so many bytes are packed about as well.
+    pub(crate) fn holds(&self, bytes: usize, values: usize) -> bool {
+        let (here, there) = (bytes as u128 * self.values as u128, self.bytes as u128 * values as u128);
+        here <= there + there / 8 + (SLACK * self.values) as u128
+    }
+}
+
+impl Choice {
+    pub(crate) fn of(encoding: Encoding) -> Self {
+        Self { encoding, inner: Vec::new() }
+    }
+}
