@@ -7,11 +7,13 @@
 //! third of what it takes to compare packed codes. Of more blocks than there is room for, those that came first stay,
 //! or all would be copied in turn for nothing; one in some is let in still, so that the cache follows what is read.
 
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use arrow_buffer::Buffer;
+use plinth_core::sync::lock;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Weighter};
 
@@ -47,7 +49,20 @@ pub struct BlockCache {
     seen: Seen,
     files: AtomicU64,
     hits: AtomicU64,
+    held: Mutex<Held>,
 }
+
+/// Whose blocks are here: at most so many, for blocks leave unseen.
+#[derive(Default)]
+struct Held {
+    blocks: HashMap<u64, usize>,
+    /// Files that were closed, and their blocks.
+    closed: HashSet<u64>,
+    closed_blocks: usize,
+}
+
+/// Blocks of closed files leave once they are one in so many: to look for them goes through all, and there may be many files.
+const CLOSED_PART: usize = 8;
 
 /// What a block takes of its slab.
 #[derive(Clone)]
@@ -77,7 +92,8 @@ impl BlockCache {
         let hasher = DefaultHashBuilder::default();
         let blocks = Cache::with(items, capacity, Pages, hasher, quick_cache::sync::DefaultLifecycle::default());
         let (zero, seen, budget) = (|| AtomicU64::new(0), Seen::new(), Arc::clone(budget));
-        let cache = Arc::new(Self { blocks, arena, refused: zero(), seen, files: zero(), hits: zero(), budget });
+        let (refused, files, hits, held) = (zero(), zero(), zero(), Mutex::default());
+        let cache = Arc::new(Self { blocks, arena, budget, refused, seen, files, hits, held });
         let weak: Weak<Self> = Arc::downgrade(&cache);
         cache.budget.register(weak);
         cache
@@ -116,6 +132,7 @@ impl BlockCache {
         let Some(mut extent) = extent else { return };
         extent[..block.len()].copy_from_slice(block);
         if let Some(kept) = extent.into_buffer(0, block.len()) {
+            *lock(&self.held).blocks.entry(key.file).or_default() += 1;
             self.blocks.insert(key, kept);
         }
     }
@@ -129,10 +146,18 @@ impl BlockCache {
 
     /// Forgets a file that was closed.
     pub fn forget(&self, file: u64) {
-        if !self.blocks.is_empty() {
-            self.blocks.retain(|key, _| key.file != file);
-            self.arena.reclaim(u64::MAX);
+        let mut held = lock(&self.held);
+        let Some(blocks) = held.blocks.remove(&file) else { return };
+        held.closed.insert(file);
+        held.closed_blocks += blocks;
+        if held.closed_blocks * CLOSED_PART < self.blocks.len() {
+            return;
         }
+        held.closed_blocks = 0;
+        let closed = std::mem::take(&mut held.closed);
+        drop(held);
+        self.blocks.retain(|key, _| !closed.contains(&key.file));
+        self.arena.reclaim(u64::MAX);
     }
 
     /// Loses blocks of so many bytes, those that the cache can do best without.
