@@ -17,10 +17,10 @@ from ..data import tpch as tpch_data
 from ..machine import machine
 from ..suites import clickbench, tpch
 from ..timing import say
-from . import page, questions, steps
+from . import page, questions, roads, steps
 from .inside import connect
 
-PARTS = ["tpch", "hits", "steps", "threads", "files"]
+PARTS = ["tpch", "hits", "steps", "threads", "files", "roads"]
 
 
 def imported(given, source, target, *more):
@@ -78,7 +78,7 @@ def main():
     parser.add_argument("--parts", type=lambda text: text.split(","), default=PARTS)
     given = parser.parse_args()
     known = given.folder / "figures.json"
-    figures = json.loads(known.read_text()) if known.exists() else {"questions": [], "steps": [], "threads": [], "files": []}
+    figures = json.loads(known.read_text()) if known.exists() else {"questions": [], "steps": [], "threads": [], "files": [], "roads": [], "asked": []}
     parts = [part for part in PARTS if part in given.parts]
 
     lineitem = forms(given, tpch_data.make(given.folder / f"tpch-{given.scale:g}", given.scale), given.folder / f"tpch-{given.scale:g}")
@@ -107,10 +107,14 @@ def main():
     if "files" in parts:
         say("files")
         figures["files"] = steps.many(given, given.counts, in_files(given, lineitem["lineitem"]["parquet"], given.folder / "files"))
+    if "roads" in parts:
+        say("roads")
+        figures["roads"] = [of for _, name, paths, queries in sets for of in roads.off(given, name, paths, queries)]
+        figures["asked"] = roads.files(given, lineitem["lineitem"], given.folder / "roads")
     about = machine()
     figures["setting"] = f"{about['cpu']}, {about['cores']} cores, {given.threads} threads, DuckDB 2.0.0, {given.rounds} rounds in turn; medians."
     known.write_text(json.dumps(figures, indent=1))
-    if all(figures[key] for key in ("questions", "steps", "threads", "files")):
+    if all(figures.get(key) for key in ("questions", "steps", "threads", "files", "roads")):
         page.write(figures, given.folder / "page.html")
         (given.folder / "page.md").write_text(page.markdown(figures))
         say(f"{given.folder / 'page.html'}")

@@ -8,7 +8,7 @@ from ..report.words import behind, escape, figure, seconds, size, table, times
 
 def write(figures, target):
     style = (Path(__file__).parent.parent / "report" / "style.css").read_text()
-    parts = [questions(of) for of in figures["questions"]] + [story(figures["steps"])] + [threads(figures["threads"])] + [files(figures["files"])]
+    parts = [questions(of) for of in figures["questions"]] + [story(figures["steps"])] + [threads(figures["threads"])] + [files(figures["files"]), roads(figures)]
     head = f"<!doctype html><html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width, initial-scale=1'><title>Plinth inside DuckDB</title><style>{style}</style></head><body>"
     setting = f"<p class='soft'>{escape(figures['setting'])}</p>"
     Path(target).write_text(f"{head}<h1>Plinth inside DuckDB</h1>{setting}{''.join(parts)}</body></html>", encoding="utf-8")
@@ -61,8 +61,28 @@ def threads(found):
 def files(found):
     series = [(kind, title, colour, [(of["files"], of[kind]) for of in found]) for kind, title, colour in (("plinth", "Plinth", "c0"), ("parquet", "Parquet", "c1"))]
     plot = svg.lines("Files", series, lambda x: f"{x:,.0f}", seconds) + svg.legend([(key, title, kind) for key, title, kind, _ in series])
-    rows = [[f"{of['files']:,}", seconds(of["plinth"]), seconds(of["parquet"]), size(of["buffers"])] for of in found]
-    return f"<section><h2>Files</h2>{figure('The same rows in many files', '', plot, table(['files', 'Plinth', 'Parquet', 'buffers of reads'], rows), 'files')}</section>"
+    return f"<section><h2>Files</h2>{figure('The same rows in many files', '', plot, table(FILES, files_rows(found)), 'files')}</section>"
+
+
+FILES = ["files", "Plinth", "Parquet", "processor, Plinth", "processor, Parquet", "buffers of reads"]
+
+
+def files_rows(found):
+    keys = ("plinth", "parquet", "plinth_processor", "parquet_processor")
+    return [[f"{of['files']:,}", *(seconds(of[key]) for key in keys), size(of["buffers"])] for of in found]
+
+
+def lacks(figures):
+    """What DuckDB's own tables lose without what an extension has no road for, and questions that Plinth files pay for it."""
+    return [[of["road"], of["set"], times(of["mean"]), times(of["worst"]), of["of"]] for of in figures["roads"]], [[of["title"], seconds(of["seconds"]), seconds(of["beside"])] for of in figures["asked"]]
+
+
+LACKS = ["without", "of its own tables", "mean", "at most", "which"], ["asked", "Plinth", "beside it"]
+
+
+def roads(figures):
+    kept = "".join(table(heads, rows) for heads, rows in zip(LACKS, lacks(figures)))
+    return f"<section><h2>What an extension has no road for</h2>{kept}</section>"
 
 
 def markdown(figures):
@@ -79,6 +99,6 @@ def markdown(figures):
         lines.append("")
     lines += ["| threads | " + " | ".join(way["title"] for way in figures["threads"][0]["ways"]) + " |", "|--:|" + "--:|" * len(figures["threads"][0]["ways"])]
     lines += [f"| {of['threads']} | " + " | ".join(seconds(way["seconds"]) for way in of["ways"]) + " |" for of in figures["threads"]]
-    lines += ["", "| files | Plinth | Parquet | buffers of reads |", "|--:|--:|--:|--:|"]
-    lines += [f"| {of['files']:,} | {seconds(of['plinth'])} | {seconds(of['parquet'])} | {size(of['buffers'])} |" for of in figures["files"]]
+    for heads, rows in zip((FILES, *LACKS), (files_rows(figures["files"]), *lacks(figures))):
+        lines += ["", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
     return "\n".join(lines) + "\n"

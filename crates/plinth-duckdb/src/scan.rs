@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -13,7 +14,7 @@ use duckdb_neo::{DuckDBType, ToValue};
 use plinth_core::sync::lock;
 use plinth_encoding::expr::Expr;
 use plinth_format::scan::ScanColumn;
-use plinth_format::{AdaptiveStats, PushdownMode, Scan};
+use plinth_format::{AdaptiveStats, Chunk, PushdownMode, Scan};
 
 use crate::codes::Codes;
 use crate::failure::{Result, guarded, of_arrow, of_format};
@@ -25,6 +26,12 @@ use crate::table::{Column, Table};
 
 /// A piece takes one part in so many of a thread's share of what is left.
 const PART: u64 = 2;
+
+/// Rows that a filter goes through before it is looked whether rows were handed over lately.
+const FILTERED: u64 = 4 << 20;
+
+/// DuckDB sees between chunks whether a statement was interrupted: without rows for so long, it gets one that its filter drops.
+const QUIET: Duration = Duration::from_millis(100);
 
 /// What a scan is to do.
 pub(crate) struct Wanted {
@@ -128,6 +135,23 @@ impl Shared {
         u64::BITS.saturating_sub(self.rows.leading_zeros()).saturating_sub(u32::BITS)
     }
 
+    /// A scan of some columns of a piece, of the rows that pass or of all.
+    fn scan(&self, piece: &Piece, names: &[String], filtered: bool) -> Result<Scan> {
+        let part = self.table.parts.get(piece.part).ok_or_else(|| of_arrow("a piece of no file"))?;
+        let mut scan = part.file.scan().select(names.iter().map(String::as_str)).row_groups(piece.groups.clone());
+        scan = scan.table_bytes(self.table.bytes).pushdown_mode(self.mode);
+        if let Some(kept) = &part.kept {
+            scan = scan.only_rows(kept.clone());
+        }
+        if filtered {
+            scan = self.filters.iter().fold(scan, |scan, filter| scan.filter(filter.clone()));
+            if let Some(stats) = &*lock(&self.stats) {
+                scan = scan.adaptive_stats(Arc::clone(stats));
+            }
+        }
+        scan.build().map_err(of_format)
+    }
+
     /// The next piece, and how many were given before it.
     fn take(&self) -> Option<(usize, Piece)> {
         let mut queue = lock(&self.queue);
@@ -135,7 +159,8 @@ impl Shared {
             let part = *self.parts.get(queue.part)?;
             let groups = self.table.parts.get(part)?.file.row_groups();
             let start = queue.group;
-            let wanted = queue.left / (PART * self.threads as u64);
+            let most = if self.filters.is_empty() { u64::MAX } else { FILTERED };
+            let wanted = (queue.left / (PART * self.threads as u64)).min(most);
             let mut rows = 0;
             let mut end = start;
             // One row group at least, and the next if most of it is wanted.
@@ -168,12 +193,15 @@ pub(crate) struct Running {
     given: usize,
     /// Where the values of the batch lie that chunks are made of.
     lies: Vec<Option<Range<usize>>>,
+    /// When rows were handed over.
+    lately: Instant,
 }
 
 impl Running {
     /// Of a thread that begins.
     pub(crate) fn new() -> Self {
-        Self { handover: Handover::default(), constants: Vec::new(), piece: None, given: 0, lies: Vec::new() }
+        let (handover, lately) = (Handover::default(), Instant::now());
+        Self { handover, constants: Vec::new(), piece: None, given: 0, lies: Vec::new(), lately }
     }
 
     /// The place of the last chunk's piece in the order of the rows.
@@ -196,6 +224,7 @@ impl Running {
                         shared.vectors.shared.fetch_add(u64::from(lies.contains(&address)), Ordering::Relaxed);
                     }
                 }
+                self.lately = Instant::now();
                 return Ok(());
             }
             let Some(piece) = &mut self.piece else {
@@ -204,13 +233,24 @@ impl Running {
                 continue;
             };
             match piece.next(shared)? {
-                Some(batch) => {
-                    self.lies = batch.columns().iter().map(shape::lies).collect();
-                    self.handover.give(context, batch)?;
+                Some(batch) => self.give(context, batch)?,
+                None => {
+                    let dropped = match piece.passed {
+                        false if self.lately.elapsed() > QUIET => piece.dropped(shared)?,
+                        _ => None,
+                    };
+                    self.piece = None;
+                    if let Some(row) = dropped {
+                        self.give(context, row)?;
+                    }
                 }
-                None => self.piece = None,
             }
         }
+    }
+
+    fn give(&mut self, context: &Context, batch: RecordBatch) -> Result<()> {
+        self.lies = batch.columns().iter().map(shape::lies).collect();
+        self.handover.give(context, batch)
     }
 
     fn begin(&mut self, context: &Context, shared: &Shared, given: usize, piece: Piece) -> Result<()> {
@@ -228,18 +268,7 @@ impl Running {
                 from: there.then_some(names.len()),
                 codes: Codes::default(),
             });
-            names.extend(there.then_some(field.name().as_str()));
-        }
-        let mut scan = part.file.scan().select(names).row_groups(piece.groups.clone());
-        scan = scan.table_bytes(table.bytes).pushdown_mode(shared.mode);
-        for filter in &shared.filters {
-            scan = scan.filter(filter.clone());
-        }
-        if let Some(kept) = &part.kept {
-            scan = scan.only_rows(kept.clone());
-        }
-        if let Some(stats) = &*lock(&shared.stats) {
-            scan = scan.adaptive_stats(Arc::clone(stats));
+            names.extend(there.then(|| field.name().clone()));
         }
         let constant = |&at: &usize| {
             Ok(match table.columns.get(at) {
@@ -249,8 +278,8 @@ impl Running {
             })
         };
         self.constants = shared.columns.iter().map(constant).collect::<Result<_>>()?;
-        let scan = scan.build().map_err(of_format)?;
-        (self.given, self.piece) = (given, Some(Reading { piece, scan, columns }));
+        let scan = shared.scan(&piece, &names, true)?;
+        (self.given, self.piece) = (given, Some(Reading { piece, names, scan, columns, passed: false }));
         Ok(())
     }
 
@@ -285,8 +314,12 @@ pub(crate) fn exec(
 /// A piece that is being read.
 struct Reading {
     piece: Piece,
+    /// Of the columns that the file has.
+    names: Vec<String>,
     scan: Scan,
     columns: Vec<Output>,
+    /// Whether any row passed.
+    passed: bool,
 }
 
 /// A column of what is read.
@@ -306,6 +339,18 @@ impl Reading {
             *lock(&shared.stats) = Some(Arc::clone(self.scan.adaptive_stats()));
             return Ok(None);
         };
+        self.passed = true;
+        self.batch(shared, &chunk).map(Some)
+    }
+
+    /// A row of a piece of which none passed; `None` if it has no rows.
+    fn dropped(&mut self, shared: &Shared) -> Result<Option<RecordBatch>> {
+        self.scan = shared.scan(&self.piece, &self.names, false)?;
+        let Some(chunk) = self.scan.next_chunk().map_err(of_format)? else { return Ok(None) };
+        Ok(Some(self.batch(shared, &chunk)?.slice(0, 1)))
+    }
+
+    fn batch(&mut self, shared: &Shared, chunk: &Chunk) -> Result<RecordBatch> {
         let mut fields = Vec::with_capacity(self.columns.len());
         let mut arrays = Vec::with_capacity(self.columns.len());
         for (output, field) in self.columns.iter_mut().zip(shared.schema.fields()) {
@@ -319,7 +364,7 @@ impl Reading {
         }
         let options = RecordBatchOptions::new().with_row_count(Some(chunk.rows)).with_match_field_names(false);
         let schema = Arc::new(Schema::new(fields));
-        RecordBatch::try_new_with_options(schema, arrays, &options).map(Some).map_err(of_arrow)
+        RecordBatch::try_new_with_options(schema, arrays, &options).map_err(of_arrow)
     }
 }
 

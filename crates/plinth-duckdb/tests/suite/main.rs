@@ -45,36 +45,66 @@ fn extension(work: &Path) -> Result<PathBuf, String> {
     Ok(path)
 }
 
+/// A script with checks of the extension, its folder for files, and what it may need.
+struct Checks {
+    python: PathBuf,
+    script: PathBuf,
+    extension: PathBuf,
+    work: PathBuf,
+}
+
+impl Checks {
+    /// `None` if there is no environment for it, which is told.
+    fn new(script: &str) -> Option<Self> {
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/duckdb");
+        let python = match environment::python(&scripts.join("requirements.txt")) {
+            Ok(python) => python,
+            Err(reason) => {
+                environment::skip(&reason);
+                return None;
+            }
+        };
+        let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join(script).with_extension("");
+        let _ = fs::remove_dir_all(&work);
+        fs::create_dir_all(&work).unwrap();
+        let extension = extension(&work).unwrap_or_else(|reason| panic!("{reason}"));
+        Some(Self { python, script: scripts.join(script), extension, work })
+    }
+
+    fn run(self, more: &[&str]) {
+        let Output { status, stdout, stderr } = Command::new(self.python)
+            .args(["-B", "-X", "utf8"])
+            .arg(self.script)
+            .args([self.extension, self.work.join("work")])
+            .args(more)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+        assert!(status.success(), "{status}\n{stdout}{stderr}");
+        for skipped in stdout.lines().filter(|line| line.contains("skipped")) {
+            environment::tell(skipped);
+        }
+        let _ = fs::remove_dir_all(&self.work);
+    }
+}
+
 /// `PLINTH_PREDICATES` says how many random predicates, `PLINTH_SEED` where they begin.
 #[test]
 fn answers_are_those_of_duckdbs_own_tables() {
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/duckdb");
-    let python = match environment::python(&scripts.join("requirements.txt")) {
-        Ok(python) => python,
-        Err(reason) => return environment::skip(&reason),
-    };
-    let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("extension");
-    let _ = fs::remove_dir_all(&work);
-    fs::create_dir_all(&work).unwrap();
-    let extension = match extension(&work) {
-        Ok(extension) => extension,
-        Err(reason) => panic!("{reason}"),
-    };
+    let Some(checks) = Checks::new("extension.py") else { return };
     // Open for writing all the while.
-    let table = table(&work.join("rows"));
+    let rows = checks.work.join("rows");
+    let table = table(&rows);
     let told = |name: &str, otherwise: &str| std::env::var(name).unwrap_or_else(|_| otherwise.to_owned());
-    let Output { status, stdout, stderr } = Command::new(python)
-        .args(["-B", "-X", "utf8"])
-        .arg(scripts.join("extension.py"))
-        .args([extension, work.join("work")])
-        .arg("--rows")
-        .arg(work.join("rows"))
-        .args(["--predicates", &told("PLINTH_PREDICATES", "300"), "--seed", &told("PLINTH_SEED", "1")])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    assert!(status.success(), "{status}\n{stdout}{stderr}");
+    let (predicates, seed) = (told("PLINTH_PREDICATES", "300"), told("PLINTH_SEED", "1"));
+    checks.run(&["--rows", rows.to_str().unwrap(), "--predicates", &predicates, "--seed", &seed]);
     table.close().unwrap();
-    let _ = fs::remove_dir_all(&work);
+}
+
+#[test]
+fn faults_give_errors_or_the_right_answers() {
+    if let Some(checks) = Checks::new("faults.py") {
+        checks.run(&[]);
+    }
 }
