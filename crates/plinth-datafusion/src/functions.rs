@@ -12,7 +12,7 @@ mod types;
 
 use datafusion_expr::{AggregateUDF, ScalarUDF};
 
-pub use bytes::unescaped_bytes;
+pub use bytes::{bytes_of_texts, unescaped_bytes};
 #[doc(hidden)]
 pub use haversine::{Coordinate, distances};
 pub use json::{JsonMember, json_members};

@@ -75,7 +75,8 @@ pub use format::{PlinthFormat, PlinthFormatFactory};
 #[doc(hidden)]
 pub use functions::{Coordinate, distances};
 pub use functions::{
-    JsonMember, aggregate_functions, json_members, scalar_functions, sql_type_name, text_slice, unescaped_bytes,
+    JsonMember, aggregate_functions, bytes_of_texts, json_members, scalar_functions, sql_type_name, text_slice,
+    unescaped_bytes,
 };
 pub use gather::RowsInOrder;
 pub use guard::GuardMemory;

@@ -6,6 +6,7 @@ mod access;
 mod any;
 mod bound;
 mod by_length;
+mod bytes;
 mod clauses;
 mod concatenation;
 mod dates;

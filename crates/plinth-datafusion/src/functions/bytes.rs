@@ -66,7 +66,15 @@ fn blobs(args: &[ArrayRef], fails: bool) -> Result<ArrayRef> {
             &CastOptions { safe: false, ..CastOptions::default() },
         )?);
     }
-    let texts = cast(values, &DataType::Utf8)?;
+    bytes_of_texts(values, fails)
+}
+
+/// The bytes that texts say. A text that says none is an error that tells what to write, or NULL if nothing `fails`.
+///
+/// # Errors
+/// If a text has a backslash that is not of a byte, and that `fails`.
+pub fn bytes_of_texts(texts: &ArrayRef, fails: bool) -> Result<ArrayRef> {
+    let texts = cast(texts, &DataType::Utf8)?;
     let texts = texts.as_string::<i32>();
     let mut blobs = BinaryBuilder::with_capacity(texts.len(), texts.value_data().len());
     for text in texts {

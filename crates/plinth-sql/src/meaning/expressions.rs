@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 use plinth_datafusion::sql_type_name;
 
-use super::{intervals, lists, nearest, nested, once, values};
+use super::{bytes, intervals, lists, nearest, nested, once, values};
 
 /// Casts round, BETWEEN looks at its operand once, `any_value` heeds its order, IN lists keep their nulls.
 #[derive(Debug)]
@@ -106,13 +106,17 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Cast(Cast { expr, field }) => {
             check_list(&expr, schema, field.data_type())?;
-            let rounded = nearest::rounded(*expr, schema, field.data_type(), true)?;
-            Ok(rounded.update_data(|expr| Expr::Cast(Cast { expr: Box::new(expr), field })))
+            let to = field.data_type();
+            let mended = nearest::rounded(*expr, schema, to, true)?
+                .transform_data(|expr| bytes::of_texts(expr, schema, to, true))?;
+            Ok(mended.update_data(|expr| Expr::Cast(Cast { expr: Box::new(expr), field })))
         }
         Expr::TryCast(TryCast { expr, field }) => {
             check_list(&expr, schema, field.data_type())?;
-            let rounded = nearest::rounded(*expr, schema, field.data_type(), false)?;
-            Ok(rounded.update_data(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field })))
+            let to = field.data_type();
+            let mended = nearest::rounded(*expr, schema, to, false)?
+                .transform_data(|expr| bytes::of_texts(expr, schema, to, false))?;
+            Ok(mended.update_data(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field })))
         }
         Expr::ScalarFunction(part) if part.name() == "date_part" => match part_of_interval(&part, schema).as_deref() {
             Some("epoch") => whole_years(part),
