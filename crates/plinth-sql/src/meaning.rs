@@ -16,6 +16,7 @@ mod extremes;
 mod fractions;
 mod grouping_sets;
 mod intervals;
+mod list_order;
 mod lists;
 mod maps;
 mod marks;
@@ -89,7 +90,7 @@ pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     if let Some(text) = state.scalar_functions().get("concat").map(Arc::clone) {
         state.register_udf(Arc::new(concatenation::function(text)))?;
     }
-    for function in any::functions() {
+    for function in any::functions().chain(list_order::functions()) {
         state.register_udf(Arc::new(function))?;
     }
     for function in extremes::functions() {

@@ -6,6 +6,7 @@
 //! the rest.
 
 mod intervals;
+mod nested;
 
 use std::sync::Arc;
 
@@ -22,7 +23,9 @@ use datafusion::logical_expr::{
     SetMonotonicity, Signature, StatisticsArgs,
 };
 
+use super::nested::has_order;
 use intervals::{Longest, Sliding};
+use nested::Furthest;
 
 /// `min` and `max`, to take the places of the engine's.
 pub(super) fn functions() -> [AggregateUDF; 2] {
@@ -66,6 +69,9 @@ impl<F: AggregateUDFImpl + std::hash::Hash + Eq> AggregateUDFImpl for Extreme<F>
         if matches!(args.return_field.data_type(), DataType::Interval(_)) {
             return Ok(Box::new(Longest::new(args.return_field.data_type(), self.greatest())?));
         }
+        if has_order(args.return_field.data_type()) {
+            return Ok(Box::new(Furthest::new(args.return_field.data_type(), self.greatest(), false)?));
+        }
         let (float, inner) = Self::with(args, |args| self.0.accumulator(args))?;
         Ok(match float {
             Some(float) => Box::new(OfFloats { float, inner }),
@@ -78,7 +84,8 @@ impl<F: AggregateUDFImpl + std::hash::Hash + Eq> AggregateUDFImpl for Extreme<F>
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        !matches!(args.return_field.data_type(), DataType::Interval(_)) && self.0.groups_accumulator_supported(args)
+        let of = args.return_field.data_type();
+        !matches!(of, DataType::Interval(_)) && !has_order(of) && self.0.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
@@ -92,6 +99,9 @@ impl<F: AggregateUDFImpl + std::hash::Hash + Eq> AggregateUDFImpl for Extreme<F>
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         if matches!(args.return_field.data_type(), DataType::Interval(_)) {
             return Ok(Box::new(Sliding::new(args.return_field.data_type(), self.greatest())?));
+        }
+        if has_order(args.return_field.data_type()) {
+            return Ok(Box::new(Furthest::new(args.return_field.data_type(), self.greatest(), true)?));
         }
         let (float, inner) = Self::with(args, |args| self.0.create_sliding_accumulator(args))?;
         Ok(match float {
