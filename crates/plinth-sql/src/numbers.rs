@@ -3,7 +3,12 @@
 //! The engine makes a double of each, and a DECIMAL that one is put into or compared with gets what is left of it: 12345678901234567.89
 //! loses its last digits, and 1.005 rounds to 1.00. Here a number beside values of type DECIMAL is one itself; in all other
 //! places it stays the double that it was. A double keeps 15 digits. A number with more is written as a call of a function
-//! before the statement is planned, so that its text is not lost, and is a decimal beside integers and numbers, too.
+//! before the statement is planned, so that its text is not lost, and is a decimal wherever it stands, but beside doubles, as a
+//! divisor or a dividend, or where it has no room.
+
+mod floats;
+mod room;
+mod rows;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -33,8 +38,8 @@ const NUMBER: &str = "plinth_number";
 /// Digits that a double keeps.
 const KEPT: usize = 15;
 
-/// Functions that give one of their arguments.
-const CHOOSE: [&str; 6] = ["coalesce", "nvl", "ifnull", "nullif", "greatest", "least"];
+/// Functions that give one of their arguments, or all.
+const CHOOSE: [&str; 7] = ["coalesce", "nvl", "ifnull", "nullif", "greatest", "least", "make_array"];
 
 /// Writes the numbers of a statement that a double would not keep as calls.
 pub(crate) fn keep_digits(statement: &mut Statement) {
@@ -113,6 +118,11 @@ fn whole(text: &str) -> Result<ScalarValue> {
     }
 }
 
+/// A fraction that stands by itself as a decimal, if it has room in one.
+fn alone(text: &str) -> Option<ScalarValue> {
+    decimal(text).filter(|value| matches!(value, ScalarValue::Decimal128(..)))
+}
+
 fn call(text: &str) -> ast::Expr {
     let value = ast::Expr::Value(ast::Value::SingleQuotedString(text.to_owned()).into());
     let argument = ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(value));
@@ -129,7 +139,7 @@ fn call(text: &str) -> ast::Expr {
     })
 }
 
-/// A number by its text: a double, unless it stands where a DECIMAL does.
+/// A number by its text.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Number {
     signature: Signature,
@@ -160,10 +170,11 @@ impl ScalarUDFImpl for Number {
         Ok(DataType::Float64)
     }
 
-    /// Whole numbers beyond 64 bits keep all their digits, wherever they stand.
+    /// A number keeps all its digits, unless it is a fraction of more than a decimal has.
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let of = match args.scalar_arguments {
             [Some(ScalarValue::Utf8(Some(text)))] if is_whole(text) => whole(text)?.data_type(),
+            [Some(ScalarValue::Utf8(Some(text)))] => alone(text).map_or(DataType::Float64, |value| value.data_type()),
             _ => DataType::Float64,
         };
         Ok(Arc::new(Field::new(NUMBER, of, false)))
@@ -177,6 +188,9 @@ impl ScalarUDFImpl for Number {
         if is_whole(text) {
             return Ok(ColumnarValue::Scalar(whole(text)?));
         }
+        if let Some(value) = alone(text) {
+            return Ok(ColumnarValue::Scalar(value));
+        }
         let double = text.parse::<f64>().map_err(|_| exec_datafusion_err!("{NUMBER}: {text:?} is no number"))?;
         Ok(ColumnarValue::Scalar(ScalarValue::from(double)))
     }
@@ -185,6 +199,9 @@ impl ScalarUDFImpl for Number {
 /// Makes decimals of the numbers that stand beside decimals.
 #[derive(Debug)]
 pub(crate) struct ExactNumbers;
+
+pub(crate) use floats::DecimalsBesideFloats;
+pub(crate) use room::Room;
 
 impl AnalyzerRule for ExactNumbers {
     fn name(&self) -> &str {
@@ -255,6 +272,11 @@ fn other_zero(expr: &Expr) -> Option<Expr> {
 }
 
 fn with_exact_numbers(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let plan = match plan {
+        LogicalPlan::Values(values) => rows::of_values(values)?.data,
+        LogicalPlan::Union(union) => return rows::of_union(union),
+        other => other,
+    };
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
@@ -300,12 +322,15 @@ impl Scope<'_> {
                 })
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
-                self.comparable(left, right).map(|sides| binary(sides, *op))
+                let sides = self.comparable(left, right).map(|sides| binary(sides, *op));
+                sides.or_else(|| double(left, *op, right))
             }
-            // A quotient of whole numbers is no decimal.
+            // A quotient of numbers that are written is no decimal.
             Expr::BinaryExpr(BinaryExpr { left, op: op @ Operator::Divide, right }) => double(left, *op, right),
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_exact(*op) && self.fits(left, *op, right) => {
-                self.beside([left.as_ref(), right.as_ref()]).map(|sides| binary(sides, *op))
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_exact(*op) => {
+                let sides =
+                    if self.fits(left, *op, right) { self.beside([left.as_ref(), right.as_ref()]) } else { None };
+                sides.map(|sides| binary(sides, *op)).or_else(|| double(left, *op, right))
             }
             Expr::Between(Between { expr: value, negated, low, high }) => {
                 self.beside([value.as_ref(), low.as_ref(), high.as_ref()]).map(|exact| {
@@ -379,7 +404,13 @@ impl Scope<'_> {
     /// Whether what stands beside an expression is to be exact: a decimal, or a number of which a double would not keep the digits.
     fn decides(&self, expr: &Expr) -> bool {
         let is_long = |expr: &Expr| matches!(expr, Expr::ScalarFunction(function) if function.name() == NUMBER);
-        self.type_of(expr).is_decimal() || is_long(expr)
+        // Whole numbers as doubles keep 53 bits.
+        let is_wide = |expr: &Expr| match expr {
+            Expr::Literal(ScalarValue::Int64(Some(value)), _) => value.unsigned_abs() > 1 << 53,
+            Expr::Literal(ScalarValue::UInt64(Some(value)), _) => *value > 1 << 53,
+            _ => false,
+        };
+        self.type_of(expr).is_decimal() || is_long(expr) || is_wide(expr)
     }
 
     /// Expressions of which one is a decimal, made exact if all can be and one is to.
@@ -432,17 +463,31 @@ fn binary([left, right]: [Expr; 2], op: Operator) -> Expr {
     Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
 }
 
-/// A quotient of numbers that are written, of which one is beyond 64 bits, as doubles.
+/// An operation on numbers that are written, of which a double would not keep the digits, by doubles: a quotient, and whatever
+/// has no room in decimals. Whole numbers have it.
 fn double(left: &Expr, op: Operator, right: &Expr) -> Option<Expr> {
-    let as_double = |expr: &Expr| {
-        let text = text_of_number(expr).filter(|text| is_whole(text))?;
-        matches!(expr, Expr::ScalarFunction(_)).then(|| text.parse::<f64>().ok().map(lit)).flatten()
+    let as_double = |expr: &Expr| match expr {
+        Expr::ScalarFunction(_) => {
+            let text = text_of_number(expr).filter(|text| op == Operator::Divide || !is_whole(text))?;
+            text.parse::<f64>().ok().map(lit)
+        }
+        _ => None,
     };
     let sides = (as_double(left), as_double(right));
     if sides.0.is_none() && sides.1.is_none() {
         return None;
     }
     Some(binary([sides.0.unwrap_or_else(|| left.clone()), sides.1.unwrap_or_else(|| right.clone())], op))
+}
+
+/// A number that keeps its text, as the double that is nearest to it.
+pub(crate) fn nearest_double(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::ScalarFunction(function) if function.name() == NUMBER => {
+            text_of_number(expr).filter(|text| !is_whole(text))?.parse::<f64>().ok().map(lit)
+        }
+        _ => None,
+    }
 }
 
 fn cast(expr: Expr, to: DataType) -> Expr {

@@ -272,9 +272,10 @@ impl Session {
         analysis.insert(0, Arc::new(numbers::ExactNumbers));
         analysis.insert(0, meaning::first_rule());
         let builder = SessionStateBuilder::new()
+        analysis.insert(0, Arc::new(numbers::DecimalsBesideFloats));
             .with_config(config)
             .with_runtime_env(runtime)
-            .with_expr_planners(meaning::planners())
+            .with_expr_planners(meaning::planners().into_iter().chain([Arc::new(numbers::Room) as _]).collect())
             .with_default_features()
             .with_analyzer_rules(analysis)
             .with_optimizer_rule(Arc::new(numbers::BothZeros))

@@ -12,6 +12,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 use plinth_datafusion::sql_type_name;
 
+use crate::numbers;
+
 use super::{bytes, intervals, lists, nearest, nested, once, values};
 
 /// Casts round, BETWEEN looks at its operand once, `any_value` heeds its order, IN lists keep their nulls.
@@ -114,6 +116,13 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::TryCast(TryCast { expr, field }) => {
             check_list(&expr, schema, field.data_type())?;
             let to = field.data_type();
+        // Of its digits, not of the decimal that they are: that would round twice.
+        Expr::Cast(Cast { expr, field })
+            if field.data_type().is_floating() && numbers::nearest_double(&expr).is_some() =>
+        {
+            let expr = Box::new(numbers::nearest_double(&expr).unwrap_or(*expr));
+            Ok(Transformed::yes(Expr::Cast(Cast { expr, field })))
+        }
             let mended = nearest::rounded(*expr, schema, to, false)?
                 .transform_data(|expr| bytes::of_texts(expr, schema, to, false))?;
             Ok(mended.update_data(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field })))

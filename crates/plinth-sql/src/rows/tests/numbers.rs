@@ -81,7 +81,7 @@ fn other_numbers_stay_as_they_were() {
     let of = |sql: &str| db.rows(&format!("SELECT arrow_typeof({sql}), {sql} FROM p WHERE id = 1"));
     assert_eq!(of("1.5"), ["Float64 1.5"]);
     assert_eq!(of("0.1 + 0.2"), ["Float64 0.30000000000000004"]);
-    assert_eq!(of("0.1234567890123456789"), ["Float64 0.12345678901234568"]);
+    assert_eq!(of("0.1234567890123456789"), ["Decimal128(19, 19) 0.1234567890123456789"]);
     assert_eq!(of("-9223372036854775808"), ["Int64 -9223372036854775808"]);
     assert_eq!(of("18446744073709551615"), ["UInt64 18446744073709551615"]);
     assert_eq!(of("id / 3.0"), ["Float64 0.3333333333333333"]);
