@@ -27,6 +27,7 @@ mod once;
 mod operators;
 mod quantified;
 mod recursion;
+mod rows;
 mod same_names;
 mod using;
 mod values;
@@ -55,6 +56,7 @@ pub(crate) use windows::resolve_windows;
 pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     vec![
         Arc::new(bound::Bound),
+        Arc::new(rows::Rows),
         Arc::new(expressions::Expressions),
         Arc::new(multisets::Multisets),
         Arc::new(by_length::ByLength),

@@ -9,6 +9,7 @@ mod alter;
 mod change;
 mod created;
 mod defaults;
+mod given;
 mod indexes;
 mod insert;
 mod merge;

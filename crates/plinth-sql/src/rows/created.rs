@@ -9,6 +9,8 @@ use datafusion::sql::sqlparser::ast::{
     IndexOption, IndexType, NullsDistinctOption, PrimaryKeyConstraint, TableConstraint, UniqueConstraint,
 };
 
+use super::given::has_values_within;
+
 /// Refuses what a table would not have.
 ///
 /// # Errors
@@ -20,6 +22,12 @@ pub(crate) fn refuse_options(statement: &Statement) -> Result<()> {
                 let statement = format!("CREATE TABLE {}", create.name);
                 if create.table_options != CreateTableOptions::None {
                     return exec_err!("{statement}: {}: is not supported", create.table_options.to_string().trim());
+                }
+                // The engine would give these the types of the columns.
+                if !create.columns.is_empty() && create.query.as_ref().is_some_and(|query| has_values_within(query)) {
+                    return exec_err!(
+                        "{statement} (columns) AS a query with VALUES within: not supported; CREATE TABLE, then INSERT INTO it"
+                    );
                 }
                 create.columns.iter().try_for_each(|column| check_column(&statement, column))?;
                 create.constraints.iter().try_for_each(|constraint| check_constraint(&statement, constraint))

@@ -57,13 +57,19 @@ impl Session {
         let columns = self.scratch(Arc::new(EmptyTable::new(columns)))?;
         let rows = target.fill(&statement, &mut insert)?;
         let _numbers = self.kept.sequences.for_rows(rows);
+        let given = self.given(&mut insert).await?;
         insert.table = TableObject::TableName(columns.name());
         let plan = Statement::Statement(Box::new(ast::Statement::Insert(insert)));
         let LogicalPlan::Dml(plan) = self.context.state().statement_to_plan(plan).await? else {
             return exec_err!("{statement}: is no INSERT");
         };
         drop(columns);
-        let stream = self.run(Arc::unwrap_or_clone(plan.input), params).await?;
+        let plan = Arc::unwrap_or_clone(plan.input);
+        let plan = match given {
+            Some(given) => given.put(plan)?,
+            None => plan,
+        };
+        let stream = self.run(plan, params).await?;
         match conflict {
             None if returning.is_none() => self.insert_all(statement, target, writing, stream).await.map(Done::Rows),
             None => {
