@@ -56,6 +56,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Statement>> {
     let tokens = Tokenizer::new(&PlinthDialect, text).tokenize_with_location();
     let mut tokens = tokens.map_err(|error| DataFusionError::from(ParserError::from(error)))?;
     habits::plain_numbers(&mut tokens);
+    refuse_rests(&tokens)?;
     let Bound { tokens: bound, types } = Bound::of(&tokens);
     if types > MOST_TYPES {
         return Err(SqlError::new(format!("a type nests {types} deep, at most {MOST_TYPES} are taken")));
@@ -75,6 +76,22 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Statement>> {
         let parsing = parsing.map_err(|error| SqlError::new(format!("can't start a thread: {error}")))?;
         parsing.join().map_err(|_| SqlError::new("the statement was given up: see above"))?
     })
+}
+
+/// Refuses a number with more behind it: of `1E1_0` the rest would be the column's name.
+fn refuse_rests(tokens: &[TokenWithSpan]) -> Result<()> {
+    for (one, next) in tokens.iter().zip(tokens.iter().skip(1)) {
+        if let (Token::Number(number, _), Token::Word(rest)) = (&one.token, &next.token)
+            && rest.quote_style.is_none()
+            && rest.value.starts_with('_')
+        {
+            return Err(SqlError::new(format!(
+                "{number}{}: no number; _ stands between digits before an exponent, and a space before a name",
+                rest.value
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {

@@ -27,6 +27,7 @@ mod once;
 mod operators;
 mod quantified;
 mod recursion;
+mod regression;
 mod rows;
 mod same_names;
 mod using;
@@ -55,8 +56,8 @@ pub(crate) use windows::resolve_windows;
 /// Rules for plans whose types have been told.
 pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     vec![
-        Arc::new(bound::Bound),
         Arc::new(rows::Rows),
+        Arc::new(bound::Bound),
         Arc::new(expressions::Expressions),
         Arc::new(multisets::Multisets),
         Arc::new(by_length::ByLength),
@@ -95,7 +96,7 @@ pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     for function in any::functions().chain(list_order::functions()) {
         state.register_udf(Arc::new(function))?;
     }
-    for function in extremes::functions() {
+    for function in extremes::functions().into_iter().chain([regression::function()]) {
         state.register_udaf(Arc::new(function))?;
     }
     Ok(())

@@ -12,8 +12,16 @@ use super::{simple_name, templates, text_of};
 use crate::meaning::{MAP, function_of_any, whole_interval};
 use crate::names::normal;
 
+/// NULL in a list is none of its items.
+const HAS_ANY: &str =
+    "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN array_has_any(array_compact($1), array_compact($2)) END";
+const HAS_ALL: &str =
+    "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN array_has_all(array_compact($1), array_compact($2)) END";
+const SPLIT: &str = "CASE WHEN $1 IS NULL THEN NULL WHEN $2 IS NULL THEN make_array($1) WHEN $2 = '' THEN string_to_array($1, NULL) \
+                     ELSE string_to_array($1, $2) END";
+
 /// Functions with another name.
-const NAMES: [(&str, &str); 22] = [
+const NAMES: [(&str, &str); 19] = [
     ("approx_count_distinct", "approx_distinct"),
     ("approx_quantile", "approx_percentile_cont"),
     ("first", "first_value"),
@@ -22,9 +30,6 @@ const NAMES: [(&str, &str); 22] = [
     ("list", "array_agg"),
     ("quantile_cont", "percentile_cont"),
     ("regexp_matches", "regexp_like"),
-    ("string_split", "string_to_array"),
-    ("str_split", "string_to_array"),
-    ("split", "string_to_array"),
     ("gen_random_uuid", "uuid"),
     ("list_filter", "array_filter"),
     ("filter", "array_filter"),
@@ -84,8 +89,14 @@ const TEMPLATES: &[(&str, usize, &str)] = &[
         1,
         "plinth_age(arrow_cast(current_date(), 'Timestamp(Microsecond, None)'), arrow_cast($1, 'Timestamp(Microsecond, None)'))",
     ),
-    ("list_has_any", 2, "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN array_has_any($1, $2) END"),
-    ("list_has_all", 2, "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN array_has_all($1, $2) END"),
+    ("list_has_any", 2, HAS_ANY),
+    ("array_has_any", 2, HAS_ANY),
+    ("list_has_all", 2, HAS_ALL),
+    ("array_has_all", 2, HAS_ALL),
+    // Without a separator letters, and with NULL for one the whole: the engine's have it the other way round.
+    ("string_split", 2, SPLIT),
+    ("str_split", 2, SPLIT),
+    ("split", 2, SPLIT),
     ("list_count", 1, "len(array_compact($1))"),
     ("list_distinct", 1, "array_compact(array_distinct($1))"),
     ("array_distinct", 1, "array_compact(array_distinct($1))"),

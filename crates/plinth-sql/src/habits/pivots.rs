@@ -181,7 +181,9 @@ impl Pivot {
                 Some(values) => {
                     let mut conditions = Vec::new();
                     for (value, name) in values {
-                        let condition = templates::expression("$1 = $2", &[expr.clone(), value.clone()])?;
+                        let is_null = matches!(value, Expr::Value(value) if value.value == Value::Null);
+                        let condition = if is_null { "$1 IS NULL" } else { "$1 = $2" };
+                        let condition = templates::expression(condition, &[expr.clone(), value.clone()])?;
                         conditions.push((condition, name.clone()));
                     }
                     conditions

@@ -2,13 +2,13 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, NullTreatment, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 use plinth_datafusion::sql_type_name;
 
@@ -104,8 +104,25 @@ fn rounds_floats(round: &ScalarFunction, schema: &DFSchema) -> bool {
     round.name() == "round" && of_floats && !values::is_own(&Expr::ScalarFunction(round.clone()))
 }
 
+/// Whether a regular expression is one that the engine takes for IS NOT NULL.
+fn is_any_text(pattern: &Expr) -> bool {
+    matches!(pattern, Expr::Literal(value, _) if value.try_as_str().flatten() == Some(".*"))
+}
+
+/// True of any text, and NULL of none.
+fn any_text(of: Expr) -> Expr {
+    of.is_not_null().or(lit(ScalarValue::Boolean(None)))
+}
+
 fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
+        // Of its digits, not of the decimal that they are: that would round twice.
+        Expr::Cast(Cast { expr, field })
+            if field.data_type().is_floating() && numbers::nearest_double(&expr).is_some() =>
+        {
+            let expr = Box::new(numbers::nearest_double(&expr).unwrap_or(*expr));
+            Ok(Transformed::yes(Expr::Cast(Cast { expr, field })))
+        }
         Expr::Cast(Cast { expr, field }) => {
             check_list(&expr, schema, field.data_type())?;
             let to = field.data_type();
@@ -116,13 +133,6 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::TryCast(TryCast { expr, field }) => {
             check_list(&expr, schema, field.data_type())?;
             let to = field.data_type();
-        // Of its digits, not of the decimal that they are: that would round twice.
-        Expr::Cast(Cast { expr, field })
-            if field.data_type().is_floating() && numbers::nearest_double(&expr).is_some() =>
-        {
-            let expr = Box::new(numbers::nearest_double(&expr).unwrap_or(*expr));
-            Ok(Transformed::yes(Expr::Cast(Cast { expr, field })))
-        }
             let mended = nearest::rounded(*expr, schema, to, false)?
                 .transform_data(|expr| bytes::of_texts(expr, schema, to, false))?;
             Ok(mended.update_data(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field })))
@@ -135,6 +145,14 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         },
         Expr::ScalarFunction(round) if rounds_floats(&round, schema) => {
             Ok(Transformed::yes(values::rounded(round.args)))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::RegexMatch | Operator::RegexIMatch, right })
+            if is_any_text(&right) =>
+        {
+            Ok(Transformed::yes(any_text(*left)))
+        }
+        Expr::ScalarFunction(mut like) if like.name() == "regexp_like" && like.args.get(1).is_some_and(is_any_text) => {
+            Ok(Transformed::yes(any_text(like.args.swap_remove(0))))
         }
         // The engine writes its operand down twice.
         Expr::Between(between) if between.expr.is_volatile() => Ok(Transformed::yes(once::between(between))),

@@ -25,7 +25,7 @@ pub(super) fn texts(args: &[ArrayRef], of: fn(&str, &[Value]) -> Result<String>)
     let formats = formats.as_string::<i32>();
     let mut out = StringBuilder::new();
     for row in 0..formats.len() {
-        if formats.is_null(row) || values.iter().any(|value| value.is_null(row)) {
+        if formats.is_null(row) || values.iter().any(|value| value.data_type().is_null() || value.is_null(row)) {
             out.append_null();
             continue;
         }
