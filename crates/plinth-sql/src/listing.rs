@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::{TableProvider, UrlTableFactory};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, Result, TableReference};
 use datafusion::datasource::dynamic_file::DynamicListTableFactory;
 use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableConfigExt, ListingTableUrl};
 use datafusion::execution::session_state::SessionState;
@@ -51,8 +51,10 @@ fn listed(name: &str) -> Result<ListingTableUrl> {
     };
     // Keys are taken letter by letter, and URLs are not.
     let folder = folder.replace('%', "%25").replace('?', "%3F").replace('#', "%23");
+    let store = TableReference::bare(url.base.to_string());
     let url = Url::parse(&format!("{}/{folder}", url.base)).map_err(|e| external(Box::new(e)))?;
-    ListingTableUrl::try_new(url, pattern)
+    // What was listed is known by its folder, which may be that of another store, too.
+    Ok(ListingTableUrl::try_new(url, pattern)?.with_table_ref(store))
 }
 
 impl UrlTableFactory for Listings {

@@ -55,6 +55,8 @@ fn row_group_rows(memory: u64) -> usize {
 /// to at a time are read one after the other, so a reader may wait for the next batch of one while its batch lies in the
 /// other, and the writers wait for the reader: the engine then waits for ever.
 const EXCHANGE_FILE: usize = 1;
+/// Most bytes of names of files that a statement has listed, so that it lists them once.
+const LISTED: usize = 64 << 20;
 /// Most bytes of foreign rows that wait for a query.
 const AHEAD: usize = 64 << 20;
 
@@ -234,6 +236,7 @@ impl Session {
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::new(BudgetPool::new(Arc::clone(&budget))))
             .with_disk_manager_builder(spills)
+            .with_object_list_cache_limit(LISTED)
             .with_object_store_registry(Arc::new(match grants.is_bounded() {
                 true => SessionObjects::none(Arc::clone(&objects)),
                 false => SessionObjects::new(Arc::clone(&objects)),
@@ -269,10 +272,10 @@ impl Session {
         let _ = profile_tasks();
         let mut analysis = Analyzer::new().rules;
         // Before types are made to meet: a DECIMAL beside a double would become one.
+        analysis.insert(0, Arc::new(numbers::DecimalsBesideFloats));
         analysis.insert(0, Arc::new(numbers::ExactNumbers));
         analysis.insert(0, meaning::first_rule());
         let builder = SessionStateBuilder::new()
-        analysis.insert(0, Arc::new(numbers::DecimalsBesideFloats));
             .with_config(config)
             .with_runtime_env(runtime)
             .with_expr_planners(meaning::planners().into_iter().chain([Arc::new(numbers::Room) as _]).collect())

@@ -132,6 +132,10 @@ impl Session {
         self.kept.grants.statement(&statement)?;
         secret::show(&mut statement, self)?;
         self.stores.begin_statement();
+        // Which files there are is looked at once for each statement: the engine would know it from then on.
+        if let Some(listed) = self.context.runtime_env().cache_manager.get_list_files_cache() {
+            listed.clear();
+        }
         if let Some(prepared) = self.prepared_statement(&statement)? {
             statement = prepared;
             self.kept.grants.statement(&statement)?;

@@ -13,6 +13,7 @@ mod common;
 #[cfg(unix)]
 mod docs;
 mod duckdb;
+mod far;
 mod files;
 mod habits;
 mod lookup;

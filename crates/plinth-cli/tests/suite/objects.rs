@@ -7,13 +7,13 @@ use plinth_objects::server::{Fault, Server};
 use crate::common::{Dir, Run, command, people, plinth, write_parquet};
 
 /// A store with the same rows in each format.
-struct Store {
-    dir: Dir,
-    server: Server,
+pub(crate) struct Store {
+    pub(crate) dir: Dir,
+    pub(crate) server: Server,
 }
 
 impl Store {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (dir, server) = (Dir::new(), Server::start().unwrap());
         // Without lists, which CSV can't hold.
         write_parquet(&dir.path("people.parquet"), &people(2_000).project(&[0, 1, 2, 3, 4]).unwrap(), 500);
@@ -34,7 +34,7 @@ impl Store {
     }
 
     /// Runs the program with credentials in its environment.
-    fn run(&self, args: &[&str]) -> Run {
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
         let mut command = command(&self.dir, args);
         for (name, value) in [
             ("AWS_ACCESS_KEY_ID", "key-of-test"),
@@ -47,7 +47,7 @@ impl Store {
         command.env("AWS_ENDPOINT_URL", self.server.endpoint()).output().unwrap().into()
     }
 
-    fn sql(&self, statement: &str) -> Run {
+    pub(crate) fn sql(&self, statement: &str) -> Run {
         self.run(&["sql", "--format", "csv", "-c", statement])
     }
 }
