@@ -8,6 +8,7 @@ use plinth_io::Objects;
 use plinth_io::objects::{is_pattern, is_url};
 use plinth_objects::{ObjectStores, ObjectStoresOptions};
 use plinth_profile::StoreTraffic;
+use plinth_rowstore::unasked_segments;
 
 use crate::error::{Failure, Result};
 
@@ -52,6 +53,9 @@ pub(crate) fn several(path: &Path) -> Result<Option<Vec<PathBuf>>> {
         return Ok(None);
     };
     let found = stores().find(url).map_err(Failure::new)?;
+    if let Some(what) = unasked_segments(url, found.iter().map(|object| &object.url).filter(|_| is_pattern(url))) {
+        return Err(Failure::new(what));
+    }
     let found = plinth_table::current(found, Some(url), &stores())?;
     let found = found.into_iter().map(|object| PathBuf::from(object.url));
     let files: Vec<PathBuf> = found.filter(|path| path.extension().is_some_and(|e| e == "plinth")).collect();

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use plinth_ingest::{FileFormat, SourceOptions};
 use plinth_io::objects::{is_pattern, is_url};
 use plinth_io::{Object, Objects};
-use plinth_rowstore::{Table, TableOptions};
+use plinth_rowstore::{Table, TableOptions, unasked_segments};
 use plinth_table::TableFolder;
 
 use crate::error::from_join;
@@ -129,6 +129,9 @@ impl PathTables {
         };
         let whole = Some(format!("{}/", url.trim_end_matches('/'))).filter(|_| !is_pattern(url));
         let found = found.map_err(external)?;
+        if let Some(what) = unasked_segments(url, found.iter().map(|object| &object.url).filter(|_| is_pattern(url))) {
+            return Err(DataFusionError::Plan(what));
+        }
         let found = plinth_table::current(found, whole.as_deref(), objects).map_err(crate::from_format)?;
         let fail = |what: String| Err(DataFusionError::Plan(format!("{url}: {what}")));
         let is_ours = |object: &Object| of_url(&object.url).as_deref() == Some(EXTENSION);
@@ -164,9 +167,6 @@ impl PathTables {
 
     /// A table of a URL.
     async fn open_url(&self, url: &str, objects: Arc<dyn Objects>) -> Result<Option<Arc<dyn TableProvider>>> {
-        let (extensions, kept, options) = (self.extensions.clone(), Arc::clone(&self.kept), self.options.clone());
-        let (name, text, again) = (url.to_owned(), self.text.clone(), Arc::clone(&objects));
-        let opened = spawn_blocking(move || {
         // All that such a pattern matches is Parquet, and who reads that lists it: once is enough. What is wrong is found below.
         if is_pattern(url)
             && extension(Path::new(url)).as_deref() == Some("parquet")
@@ -174,6 +174,9 @@ impl PathTables {
         {
             return Ok(Some(table));
         }
+        let (extensions, kept, options) = (self.extensions.clone(), Arc::clone(&self.kept), self.options.clone());
+        let (name, text, again) = (url.to_owned(), self.text.clone(), Arc::clone(&objects));
+        let opened = spawn_blocking(move || {
             Ok(match Self::resolve_url(&name, &objects, &extensions)? {
                 Target::Objects(found) => {
                     Some(kept.open(Named::Objects(name, found), &options)? as Arc<dyn TableProvider>)
@@ -303,6 +306,9 @@ const MATCHING: glob::MatchOptions =
 /// Of the files that match a pattern those that are part of their folders' tables, each folder at one moment: a file that
 /// was compacted may still be there.
 fn of_now(pattern: &str, found: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    if let Some(what) = unasked_segments(pattern, found.iter()) {
+        return Err(DataFusionError::Plan(what));
+    }
     let fail = |e: &dyn std::fmt::Display| DataFusionError::Plan(format!("{pattern}: {e}"));
     let last = Path::new(pattern).file_name().and_then(|name| name.to_str()).unwrap_or("*");
     let name_pattern = glob::Pattern::new(last).map_err(|e| fail(&e))?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use duckdb_neo::error::DuckDBError;
-use plinth_rowstore::Table;
+use plinth_rowstore::{Table, unasked_segments};
 use plinth_table::{EXTENSION, TableFolder};
 
 use crate::failure::{Result, error, of_format, refused};
@@ -68,6 +68,9 @@ fn of(name: &str) -> Result<Place> {
         return Ok(Place::Files(vec![path.to_owned()]));
     }
     let files = matches(name)?;
+    if let Some(what) = unasked_segments(name, files.iter()) {
+        return Err(refused(what));
+    }
     if files.is_empty() {
         return Err(error(DuckDBError::IoFileNotFound, format!("{name}: no file matches the pattern")));
     }

@@ -43,6 +43,7 @@ mod segment;
 mod snapshot;
 mod table;
 mod transaction;
+mod unasked;
 mod verify;
 mod version;
 
@@ -54,4 +55,5 @@ pub use options::{Durability, TableOptions};
 pub use snapshot::{MultiGet, Rows, SegmentRows, Snapshot};
 pub use table::{ROW_NUMBER, Table};
 pub use transaction::{Transaction, View};
+pub use unasked::unasked_segments;
 pub use verify::Verified;

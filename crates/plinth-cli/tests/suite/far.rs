@@ -64,6 +64,45 @@ fn folders_of_parquet_are_looked_at_for_each_statement() {
     assert_eq!(run.stdout, "n\n1\n".repeat(3) + &"n\n2\n".repeat(3) + &"n\n3\n".repeat(3));
 }
 
+/// A table whose rows lie in files, with deletes that do not.
+fn writable(dir: &Dir) {
+    let make = "CREATE TABLE t (a INT PRIMARY KEY); INSERT INTO t SELECT x FROM generate_series(1, 1000) g(x)";
+    plinth(dir, &["sql", "--db", "db", "-c", make]).ok();
+    plinth(dir, &["sql", "--db", "db", "-c", "VACUUM t"]).ok();
+    plinth(dir, &["sql", "--db", "db", "-c", "DELETE FROM t WHERE a <= 10"]).ok();
+}
+
+#[test]
+fn a_pattern_over_the_files_of_a_writable_table_is_refused() {
+    let store = Store::new();
+    writable(&store.dir);
+    let mut files = 0;
+    for entry in std::fs::read_dir(store.dir.path("db/t")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        files += usize::from(name.ends_with(".plinth"));
+        store.server.put(&format!("b/t/{name}"), &std::fs::read(&path).unwrap());
+    }
+    assert!(files > 0);
+    let count = |from: &str| store.sql(&format!("SELECT count(*) AS n FROM '{from}'"));
+    assert_eq!(count("db/t").ok().stdout, "n\n990\n");
+    for from in
+        ["db/t/*.plinth", "db/*/*.plinth", "db/**/*.plinth", "s3://b/t/*.plinth", "s3://b/*/*.plinth", "s3://b/t/**"]
+    {
+        let run = count(from);
+        assert!(run.code == Some(1) && run.stderr.contains("name the folder"), "{from}: {}{}", run.stdout, run.stderr);
+    }
+    // Files that are asked for are read as they are.
+    for from in ["db/t/_segment-*.plinth", "s3://b/t/_segment-*.plinth"] {
+        assert_eq!(count(from).ok().stdout, "n\n1000\n", "{from}");
+    }
+    for verb in [&["verify"][..], &["export", "--to", "x.csv"]] {
+        let run = store.run(&[verb, &["s3://b/t/*.plinth"]].concat());
+        assert!(run.code == Some(1) && run.stderr.contains("name the folder"), "{}", run.stderr);
+    }
+    store.run(&["verify", "s3://b/t/_segment-*.plinth"]).ok();
+}
+
 #[test]
 fn verify_and_export_ask_for_each_object_once() {
     let store = Store::new();
