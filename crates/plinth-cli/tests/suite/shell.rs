@@ -135,6 +135,52 @@ fn statements_are_answered_and_remembered() {
 }
 
 #[test]
+fn secrets_are_in_no_history() {
+    let dir = Dir::new();
+    let secret = |name: &str| format!("CREATE SECRET {name} (TYPE s3, KEY_ID 'k', SECRET 'hush-hush', REGION 'x')");
+    let play = Play::new(&[])
+        .ask("SELECT 'before' AS x;", "before")
+        .tell(&format!("{};", secret("one")))
+        // Over several lines, beside another statement, with an error, misspelt, and given up.
+        .tell(&secret("two").replace(", ", ",\r  "))
+        .tell(";")
+        .ask(&format!("SELECT 40 + 2 AS n; {};", secret("three")), "42")
+        .ask(&format!("{};", secret("one")), "error")
+        .ask(&format!("{};", secret("four").replace("TYPE s3", "TYPE nosuch")), "error")
+        .ask(&format!("{};", secret("five").replace("CREATE SECRET", "CREAT SECRET")), "error")
+        .ask(&format!("EXPLAIN {};", secret("six")), "error")
+        .ask(&format!("PREPARE p AS {};", secret("seven")), "error")
+        .send(&secret("eight"))
+        .send(CTRL_C)
+        .expect(PROMPT)
+        .send(&secret("nine"))
+        .send("\r")
+        .pause()
+        .send(CTRL_C)
+        .expect(PROMPT)
+        .ask("SHOW SECRETS;", "two")
+        .ask("SELECT 'after' AS x;", "after");
+    let Some(_) = play.run(&dir, CTRL_D) else { return };
+    let history = std::fs::read_to_string(dir.path(".local/state/plinth/history")).unwrap();
+    assert!(history.contains("before") && history.contains("after") && !history.contains("hush"), "{history}");
+    // What the arrows bring back, and files of any name.
+    let screen = Play::new(&[]).send("\x1b[A\x1b[A\x1b[A").pause().run(&dir, "\x15\x04").unwrap();
+    assert!(!screen.contains("hush"), "{screen}");
+    let mut folders = vec![dir.path("")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let bytes = std::fs::read(&path).unwrap();
+                assert!(!bytes.windows(4).any(|window| window == b"hush"), "{}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_typed_or_pasted_while_a_statement_runs_is_run_in_its_turn() {
     let dir = Dir::new();
     let pasted: String = (1..=20).map(|n| format!("SELECT {n} + 4000 AS\r  answer;\r")).collect();

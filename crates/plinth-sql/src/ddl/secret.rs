@@ -22,7 +22,22 @@ pub fn holds_secret(text: &str) -> bool {
         let next = rest.copied().find(|word| !["OR", "REPLACE", "TEMP", "TEMPORARY", "PERSISTENT"].contains(word));
         next == Some("SECRET")
     };
-    words.iter().enumerate().any(|(at, word)| *word == "CREATE" && made(at))
+    words.iter().enumerate().any(|(at, word)| *word == "CREATE" && made(at)) || gives_value(text)
+}
+
+/// Whether a text gives a setting that is kept to itself a value, whatever the words before it: CREATE may be misspelt.
+fn gives_value(text: &str) -> bool {
+    const SETTINGS: [&str; 7] =
+        ["SECRET", "SESSION_TOKEN", "SERVICE_ACCOUNT_KEY", "ACCOUNT_KEY", "SAS_TOKEN", "CLIENT_SECRET", "BEARER_TOKEN"];
+    let text = text.to_ascii_uppercase();
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    SETTINGS.iter().any(|setting| {
+        text.match_indices(setting).any(|(at, _)| {
+            let (before, after) = text.split_at(at);
+            let value = after.strip_prefix(setting).unwrap_or_default().trim_start();
+            !before.ends_with(is_word) && value.starts_with(['\'', '"', '$'])
+        })
+    })
 }
 
 /// Refuses a statement that has CREATE SECRET within, before a message repeats it.
@@ -152,12 +167,23 @@ mod tests {
 
     #[test]
     fn statements_that_make_secrets_are_told() {
-        for text in
-            ["create secret (type s3)", "SELECT 1; CREATE OR REPLACE\n TEMP secret x(", "CREATE PERSISTENT SECRET"]
-        {
+        for text in [
+            "create secret (type s3)",
+            "SELECT 1; CREATE OR REPLACE\n TEMP secret x(",
+            "CREATE PERSISTENT SECRET",
+            "CREAT SECRET x (TYPE s3, secret 'y')",
+            "crate sceret (TYPE http, BEARER_TOKEN\n\"y\")",
+        ] {
             assert!(holds_secret(text), "{text}");
         }
-        for text in ["SELECT secret FROM t", "CREATE TABLE secret (a INT)", "DROP SECRET x", "CREATE", ""] {
+        for text in [
+            "SELECT secret FROM t",
+            "CREATE TABLE secret (a INT)",
+            "DROP SECRET x",
+            "SELECT my_secret 'x'",
+            "CREATE",
+            "",
+        ] {
             assert!(!holds_secret(text), "{text}");
         }
     }
