@@ -103,6 +103,11 @@ fn expected(lines: &[String], rows: usize, width: usize) -> Option<Vec<Vec<Strin
         if by_tabs.len() == width {
             return by_tabs;
         }
+        // Tabs that align columns.
+        let filled: Vec<String> = by_tabs.into_iter().filter(|cell| !cell.is_empty()).collect();
+        if filled.len() == width {
+            return filled;
+        }
         line.split(' ').map(str::to_owned).collect()
     };
     Some(lines.iter().map(cells).collect())
