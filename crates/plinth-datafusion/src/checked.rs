@@ -164,10 +164,21 @@ impl Arithmetic {
             (Some(op), [left, right]) => {
                 Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left.clone()), op, Box::new(right.clone()))))
             }
-            (None, [inner]) => Ok(Expr::Negative(Box::new(inner.clone()))),
+            (None | Some(Operator::Minus), [inner]) => Ok(Expr::Negative(Box::new(inner.clone()))),
             _ => internal_err!("{} was given {} arguments", self.name(), args.len()),
         }
     }
+}
+
+/// All that look. The one that subtracts negates, too, where it is found by its name.
+pub(crate) fn operators() -> Vec<ScalarUDF> {
+    let all = [Operator::Plus, Operator::Minus, Operator::Multiply];
+    all.into_iter().filter_map(Arithmetic::of).map(ScalarUDF::from).collect()
+}
+
+/// Whether a function is one of them.
+pub(crate) fn is_operator(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<Arithmetic>().is_some()
 }
 
 impl ScalarUDFImpl for Arithmetic {
@@ -213,7 +224,7 @@ impl ScalarUDFImpl for Arithmetic {
         Ok(match (self.op, inputs) {
             (Some(Operator::Plus), [left, right]) => left.sort_properties.add(&right.sort_properties),
             (Some(Operator::Minus), [left, right]) => left.sort_properties.sub(&right.sort_properties),
-            (None, [inner]) => -inner.sort_properties,
+            (None | Some(Operator::Minus), [inner]) => -inner.sort_properties,
             _ if inputs.iter().all(|input| input.sort_properties == SortProperties::Singleton) => {
                 SortProperties::Singleton
             }
@@ -232,7 +243,7 @@ impl ScalarUDFImpl for Arithmetic {
                 let both = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
                 (kernel(datum(left)?.as_ref(), datum(right)?.as_ref()), both)
             }
-            (None, [inner]) => {
+            (None | Some(Operator::Minus), [inner]) => {
                 let is_scalar = matches!(inner, ColumnarValue::Scalar(_));
                 (negated(&inner.to_array(if is_scalar { 1 } else { args.number_rows })?), is_scalar)
             }

@@ -32,6 +32,7 @@ use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use plinth_io::MemoryBudget;
 
 pub use concatenation::bounded_concatenation;
+pub(crate) use concatenation::{concatenation, is_concatenation};
 
 /// How large a result may become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -50,6 +50,11 @@ pub(crate) struct Translated {
 const KEPT: usize = 64;
 
 impl Predicates {
+    /// Conjuncts to be applied exactly, at the times that are said.
+    pub(crate) fn owning(owned: Vec<Arc<dyn PhysicalExpr>>, mode: PushdownMode) -> Self {
+        Self { owned, mode, ..Self::default() }
+    }
+
     /// When to evaluate them.
     pub(crate) fn mode(&self) -> PushdownMode {
         self.mode

@@ -54,14 +54,14 @@ const PIECE: u64 = 64 << 10;
 /// change while the query runs (from TopK, hash joins, MIN and MAX) are kept apart and looked at again at every block.
 #[derive(Clone)]
 pub struct PlinthSource {
-    table: TableSchema,
-    projection: ProjectionExprs,
-    predicates: Arc<Predicates>,
-    batch_size: Option<usize>,
+    pub(crate) table: TableSchema,
+    pub(crate) projection: ProjectionExprs,
+    pub(crate) predicates: Arc<Predicates>,
+    pub(crate) batch_size: Option<usize>,
     metrics: ExecutionPlanMetricsSet,
-    handles: Arc<Handles>,
+    pub(crate) handles: Arc<Handles>,
     /// One of the files, to tell how they will be read.
-    example: Option<File>,
+    pub(crate) example: Option<File>,
 }
 
 impl PlinthSource {

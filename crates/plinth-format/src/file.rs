@@ -52,6 +52,7 @@ pub(crate) struct Inner {
     row_groups: Vec<RowGroup>,
     streams: Vec<Stream>,
     footer_len: u64,
+    footer_checksum: u64,
     metadata_read: AtomicU64,
     io: Io,
     pub(crate) access: Access,
@@ -181,6 +182,7 @@ impl File {
             schema: Arc::new(footer.tree.arrow_schema()),
             metadata_read: AtomicU64::new(u64::from(footer_at.len) + TAIL_LEN as u64),
             footer_len: u64::from(footer_at.len) + TAIL_LEN as u64,
+            footer_checksum: footer_at.checksum,
             functions: FunctionCache::default(),
             kept_as: options.io.cache().map_or(0, BlockCache::new_file),
             io: options.io.clone(),
@@ -206,6 +208,11 @@ impl File {
     /// Length in bytes.
     pub fn byte_len(&self) -> u64 {
         self.0.source.byte_len()
+    }
+
+    /// What tells its content from any other's: a sum over its footer, which has the sums of all that it leads to.
+    pub fn fingerprint(&self) -> u64 {
+        self.0.footer_checksum
     }
 
     /// The Arrow schema of what a scan emits: text is `Utf8View`, binaries are `BinaryView`, lists are `List`, at any

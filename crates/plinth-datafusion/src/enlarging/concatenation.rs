@@ -37,10 +37,20 @@ fn with_function(expr: Expr, schema: &DFSchema, budget: &Arc<MemoryBudget>) -> R
     if !is_text {
         return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
     }
-    let inner = Arc::new(ScalarUDF::from(Concatenation::default()));
-    let bounded = Bounded { inner, growth: Growth::Joined, budget: Arc::clone(budget) };
-    let func = Arc::new(ScalarUDF::from(bounded));
+    let func = Arc::new(concatenation(budget));
     Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args: vec![*left, *right] })))
+}
+
+/// The function, held to a budget.
+pub(crate) fn concatenation(budget: &Arc<MemoryBudget>) -> ScalarUDF {
+    let inner = Arc::new(ScalarUDF::from(Concatenation::default()));
+    Bounded { inner, growth: Growth::Joined, budget: Arc::clone(budget) }.into()
+}
+
+/// Whether a function is that one.
+pub(crate) fn is_concatenation(function: &ScalarUDF) -> bool {
+    let bounded = function.inner().downcast_ref::<Bounded>();
+    bounded.is_some_and(|bounded| bounded.inner.inner().downcast_ref::<Concatenation>().is_some())
 }
 
 /// Two texts in a row.
