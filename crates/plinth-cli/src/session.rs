@@ -21,6 +21,7 @@ pub(crate) fn options(memory: u64, threads: usize) -> SessionOptions {
         grants: Grants::default(),
         share: None,
         allocated: Some(machine::allocated),
+        spread: None,
     }
 }
 

@@ -89,6 +89,17 @@ impl Grants {
         }
     }
 
+    /// Whether a file may be read, where no statement names it: what another process has planned.
+    ///
+    /// # Errors
+    /// If not. What is there makes no difference to what is said, unless it may be read.
+    pub fn may_read(&self, path: &Path) -> Result<()> {
+        match path.to_str() {
+            Some(named) => self.path(named),
+            None => denied("the name of a file is not text in UTF-8"),
+        }
+    }
+
     /// As [`Grants::path`], of a file that is written.
     ///
     /// # Errors

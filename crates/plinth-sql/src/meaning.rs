@@ -39,6 +39,7 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -83,6 +84,18 @@ pub(crate) fn grouping_rule() -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
 /// A rule for plans that are about to run.
 pub(crate) fn recursion_rule() -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
     Arc::new(recursion::OneByOne)
+}
+
+/// Functions that plans have and no statement can name: who is sent a plan finds them by the names that they have in it.
+pub fn functions_of_plans() -> Vec<ScalarUDF> {
+    let mut functions = vec![lists::itself(0), once::within(), intervals::length()];
+    functions.extend(nested::comparisons());
+    functions
+}
+
+/// Whether a function is one of [`functions_of_plans`].
+pub fn is_of_plans(function: &ScalarUDF) -> bool {
+    lists::is_itself(function) || functions_of_plans().iter().any(|known| known == function)
 }
 
 /// Functions and operators that take the place of others.

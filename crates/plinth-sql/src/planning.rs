@@ -14,9 +14,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::Optimizer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::parser::Statement;
+use plinth_profile::Profiler;
 
 use crate::narrow::{Narrow, Words};
 use crate::readable::{Readable, asks_of_tables};
+use crate::spread::{Spread, Spreading, Spreads, recorded};
 
 /// Passes of the optimizer over a plan of one table: the second sees what the first made, and a third would find nothing to do.
 const PASSES: usize = 2;
@@ -46,6 +48,16 @@ pub(crate) async fn logical(state: &mut SessionState, statement: Statement) -> R
 pub(crate) struct Physical {
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
+    spread: Option<Where>,
+}
+
+/// Where a query of a session runs whose queries are spread.
+#[derive(Debug)]
+pub(crate) enum Where {
+    /// In several processes.
+    There(Arc<dyn Spread>),
+    /// In this one; why.
+    Here(String),
 }
 
 impl Physical {
@@ -58,20 +70,43 @@ impl Physical {
         Arc::clone(&self.plan)
     }
 
+    /// Where it runs, if queries of its session are spread.
+    pub(crate) fn place(&self) -> Option<&Where> {
+        self.spread.as_ref()
+    }
+
     pub(crate) fn start(self) -> Result<SendableRecordBatchStream> {
-        execute_stream(self.plan, self.context)
+        let rows = execute_stream(Arc::clone(&self.plan), self.context)?;
+        let profiler = Profiler::current();
+        Ok(match self.spread {
+            Some(Where::There(spread)) if profiler.is_recording() => recorded(rows, self.plan, spread, profiler),
+            _ => rows,
+        })
     }
 }
 
 /// Plans a query to its operators.
 pub(crate) async fn physical(mut state: SessionState, plan: LogicalPlan) -> Result<Physical> {
+    let spreads = state.config().get_extension::<Spreads>();
+    let mut spread = None;
+    if let Some(spreads) = spreads {
+        match spreads.0.plan(&state, &plan).await? {
+            Spreading::Over(plan, context) => {
+                return Ok(Physical { plan, context, spread: Some(Where::There(Arc::clone(&spreads.0))) });
+            }
+            Spreading::Here(why) => spread = Some(Where::Here(why)),
+        }
+    }
     let optimized = optimized(&mut state, plan)?;
     let plan = state.query_planner().create_physical_plan(&optimized, &state).await?;
-    Ok(Physical { plan, context: state.task_ctx() })
+    Ok(Physical { plan, context: state.task_ctx(), spread })
 }
 
-/// As the engine would have it, without the rules that would find nothing to do.
-pub(crate) fn optimized(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+/// A plan as the engine would have it, without the rules that would find nothing to do.
+///
+/// # Errors
+/// If a rule finds that it can't be planned.
+pub fn optimized(state: &mut SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     let analyzed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
     let shape = Shape::of(&analyzed)?;
     if !shape.several && state.config_options().optimizer.max_passes > PASSES {

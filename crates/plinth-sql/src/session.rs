@@ -39,6 +39,7 @@ use crate::profiles::Profiles;
 use crate::rewriter::Rewriter;
 use crate::schemas::{CATALOG, Catalogs, Schemas};
 use crate::sequences::{self, Sequences};
+use crate::spread::{Spread, Spreads};
 use crate::watch::{Done, Watch};
 use crate::{cut, dense, engine, joins, meaning, names, numbers, overflow, read, types, view_plans};
 
@@ -110,6 +111,8 @@ pub struct SessionOptions {
     /// Bytes that the process holds ([`plinth_io::mapped_bytes`] among them), where its allocator counts them: then the limit holds
     /// for what no operator asks for, too.
     pub allocated: Option<fn() -> u64>,
+    /// What spreads its queries over other processes; without, they run in this one.
+    pub spread: Option<Arc<dyn Spread>>,
 }
 
 impl Default for SessionOptions {
@@ -127,6 +130,7 @@ impl Default for SessionOptions {
             grants: Grants::default(),
             share: None,
             allocated: None,
+            spread: None,
         }
     }
 }
@@ -216,7 +220,7 @@ impl Session {
         // What each sort sets aside for merging must leave room to sort in: several run side by side.
         let merging = usize::try_from(options.memory / 64).unwrap_or(usize::MAX) / options.threads.max(1);
         // IS TRUE is never NULL, which the engine knows of its logical plans alone, and fails of the difference.
-        let config = SessionConfig::new()
+        let mut config = SessionConfig::new()
             .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
             // It ends in a panic where a key is NaN, which it does not find again.
             .set_bool("datafusion.optimizer.enable_topk_aggregation", false)
@@ -231,6 +235,9 @@ impl Session {
             // Without, a time stamp with a zone would be one of none.
             .set_str("datafusion.execution.time_zone", "UTC")
             .with_option_extension(PlinthConfig::default());
+        if let Some(spread) = &options.spread {
+            config.set_extension(Arc::new(Spreads(Arc::clone(spread))));
+        }
         let spills =
             DiskManagerBuilder::default().with_temp_file_factory(Arc::new(NamelessSpills::new(std::env::temp_dir())));
         let runtime = RuntimeEnvBuilder::new()
@@ -349,6 +356,11 @@ impl Session {
     /// The engine's session: its tables and functions.
     pub fn context(&self) -> &SessionContext {
         &self.context
+    }
+
+    /// How it opens Plinth files: with its memory, its engine of reads and its stores.
+    pub fn open_options(&self) -> &OpenOptions {
+        &self.files.open
     }
 
     /// The names of tables that need no path.

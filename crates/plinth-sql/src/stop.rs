@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{FieldRef, Schema};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
@@ -50,6 +51,20 @@ pub(crate) fn stoppable(
         None => Arc::clone(node),
     };
     Ok(Some(Arc::new(CooperativeExec::new(node))))
+}
+
+/// A plan that was made elsewhere, whose operators hear that they should stop.
+///
+/// # Errors
+/// If an operator can't be made again.
+pub fn stoppable_plan(plan: Arc<dyn ExecutionPlan>, interrupt: &Interrupt) -> Result<Arc<dyn ExecutionPlan>> {
+    let one = |node: Arc<dyn ExecutionPlan>| {
+        Ok(match stoppable(&node, interrupt)? {
+            Some(other) => Transformed::yes(other),
+            None => Transformed::no(node),
+        })
+    };
+    Ok(plan.transform_up(one)?.data)
 }
 
 /// A condition that is an error once the user has asked to stop.

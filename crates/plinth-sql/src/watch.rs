@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use datafusion::common::Result;
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
@@ -13,7 +13,7 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use plinth_core::sync::lock;
 
 use crate::interrupt::Interrupt;
-use crate::stop::stoppable;
+use crate::stop::stoppable_plan;
 
 /// Remembers the last plan; the optimizer's last rule.
 #[derive(Debug)]
@@ -75,14 +75,7 @@ fn add(done: &mut Done, leaf: &Arc<dyn ExecutionPlan>) {
 
 impl PhysicalOptimizerRule for Watch {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = plan
-            .transform_up(|node| {
-                Ok(match stoppable(&node, &self.interrupt)? {
-                    Some(other) => Transformed::yes(other),
-                    None => Transformed::no(node),
-                })
-            })?
-            .data;
+        let plan = stoppable_plan(plan, &self.interrupt)?;
         *lock(&self.plan) = Some(Arc::clone(&plan));
         Ok(plan)
     }

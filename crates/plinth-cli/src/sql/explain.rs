@@ -32,6 +32,7 @@ pub(crate) fn print(explained: &Explained, printer: &mut Printer, look: &Look) -
         }
     };
     let mut lines = vec![summary];
+    lines.extend(explained.alone.as_ref().map(|why| format!("no worker has a part in it: {why}")));
     lines.extend(explained.far.map(|far| far.line()));
     printer.show(&grid, &lines, look)
 }

@@ -60,8 +60,11 @@ pub(super) fn sorted(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 
 /// How long an interval is.
 pub(super) fn length_of(interval: Expr) -> Expr {
-    let function = ScalarUDF::from(Length { signature: Signature::any(1, Volatility::Immutable) });
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![interval]))
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(length()), vec![interval]))
+}
+
+pub(super) fn length() -> ScalarUDF {
+    ScalarUDF::from(Length { signature: Signature::any(1, Volatility::Immutable) })
 }
 
 /// How long an interval is.

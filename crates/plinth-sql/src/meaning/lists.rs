@@ -72,9 +72,17 @@ struct Itself {
 
 impl Itself {
     fn of(operand: Expr, number: usize) -> Expr {
-        let function = ScalarUDF::from(Self { number, signature: Signature::any(1, Volatility::Immutable) });
-        Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![operand]))
+        Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(itself(number)), vec![operand]))
     }
+}
+
+pub(super) fn itself(number: usize) -> ScalarUDF {
+    ScalarUDF::from(Itself { number, signature: Signature::any(1, Volatility::Immutable) })
+}
+
+/// Whether a function is an identity, of whatever number.
+pub(super) fn is_itself(function: &ScalarUDF) -> bool {
+    function.inner().is::<Itself>()
 }
 
 impl ScalarUDFImpl for Itself {

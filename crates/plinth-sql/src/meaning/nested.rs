@@ -49,8 +49,15 @@ pub(super) fn has_order(data_type: &DataType) -> bool {
 }
 
 fn call(left: Expr, op: Operator, right: Expr) -> Expr {
-    let function = ScalarUDF::from(Ordered { op, signature: Signature::any(2, Volatility::Immutable) });
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![left, right]))
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(comparison(op)), vec![left, right]))
+}
+
+fn comparison(op: Operator) -> ScalarUDF {
+    ScalarUDF::from(Ordered { op, signature: Signature::any(2, Volatility::Immutable) })
+}
+
+pub(super) fn comparisons() -> impl Iterator<Item = ScalarUDF> {
+    [Operator::Lt, Operator::LtEq, Operator::Gt, Operator::GtEq].into_iter().map(comparison)
 }
 
 /// One of `<`, `<=`, `>` and `>=`.

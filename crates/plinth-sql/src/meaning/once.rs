@@ -14,9 +14,12 @@ use datafusion::logical_expr::{
 /// The same as a function, whose arguments are evaluated once.
 pub(super) fn between(between: Between) -> Expr {
     let Between { expr, negated, low, high } = between;
-    let function = ScalarUDF::from(Within { signature: Signature::any(3, Volatility::Immutable) });
-    let within = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![*expr, *low, *high]));
+    let within = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(self::within()), vec![*expr, *low, *high]));
     if negated { Expr::Not(Box::new(within)) } else { within }
+}
+
+pub(super) fn within() -> ScalarUDF {
+    ScalarUDF::from(Within { signature: Signature::any(3, Volatility::Immutable) })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
