@@ -12,7 +12,7 @@ use tonic::Status;
 use crate::connection::Connection;
 use crate::door::Door;
 use crate::session::Session;
-use crate::users::User;
+use crate::users::{User, Users};
 
 /// Letters of a header with a token at most.
 const LONGEST: usize = 4096;
@@ -81,6 +81,16 @@ enum Given {
     Bearer(String),
 }
 
+impl Given {
+    /// The user who has the token; with a name, the one of this name.
+    fn user(&self, users: &Users) -> Option<Arc<User>> {
+        match self {
+            Self::Bearer(token) => users.of_token(token),
+            Self::Basic(name, token) => users.of_token(token).filter(|user| user.name() == name),
+        }
+    }
+}
+
 fn given(headers: &HeaderMap) -> Option<Given> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok().filter(|text| text.len() <= LONGEST)?;
     let (scheme, rest) = text.split_once(' ')?;
@@ -94,6 +104,13 @@ fn given(headers: &HeaderMap) -> Option<Given> {
     let decoded = String::from_utf8(LENIENT.decode(rest).ok()?).ok()?;
     let (name, token) = decoded.split_once(':')?;
     Some(Given::Basic(name.to_owned(), token.to_owned()))
+}
+
+/// The user whose token the headers of a request have, if one has it; and whether they have any.
+pub(crate) fn user_of(users: &Users, headers: &HeaderMap) -> (Option<Arc<User>>, bool) {
+    let given = given(headers);
+    let user = given.as_ref().and_then(|given| given.user(users));
+    (user, given.is_some())
 }
 
 /// Who asks, by the headers of a request.
@@ -111,9 +128,7 @@ pub(crate) fn caller(door: &Door, connection: &Arc<Connection>, headers: &Header
             Some(session) => Some((Arc::clone(&session.user), Some(session))),
             None => door.users.of_token(token).map(|user| (user, None)),
         },
-        Some(Given::Basic(name, token)) => {
-            door.users.of_token(token).filter(|user| user.name() == name).map(|user| (user, None))
-        }
+        Some(basic) => basic.user(&door.users).map(|user| (user, None)),
         None => None,
     };
     match known {
