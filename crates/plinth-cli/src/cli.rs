@@ -5,6 +5,7 @@ mod limits;
 mod profile;
 mod serve;
 mod values;
+mod worker;
 
 use std::path::PathBuf;
 
@@ -22,6 +23,7 @@ pub(crate) use limits::{LimitArgs, ThreadArgs};
 pub(crate) use profile::{ProfileArgs, ProfileFormat};
 pub(crate) use serve::ServeArgs;
 use values::{check_folder, parse_param, parse_path, parse_sort_key};
+pub(crate) use worker::{ClusterArgs, TOKEN, WorkerArgs};
 
 /// Columnar tables on SSD, answered with SQL.
 #[derive(Debug, Parser)]
@@ -86,6 +88,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Serve the tables of a folder to clients elsewhere: Arrow Flight SQL, and a page that shows what runs
     Serve(Box<ServeArgs>),
+    /// Run parts of queries for processes elsewhere, which name this one with --workers
+    Worker(Box<WorkerArgs>),
     /// Find values of a column in a Plinth file, and the rows that hold them
     Lookup(LookupArgs),
     /// Check every checksum of Plinth files and writable tables, and decode every block
@@ -107,6 +111,7 @@ impl Command {
             Self::Sql(args) => args.limits.given_memory(),
             Self::Compact(args) => args.limits.given_memory(),
             Self::Serve(args) => args.limits.given_memory(),
+            Self::Worker(args) => args.limits.given_memory(),
             Self::Table(TableCommand::Init(args)) => args.limits.given_memory(),
             _ => None,
         }
@@ -322,6 +327,8 @@ pub(crate) struct SqlArgs {
     pub(crate) timings: Option<Timings>,
     #[command(flatten)]
     pub(crate) profile: ProfileArgs,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
 }
 
 /// Output formats.

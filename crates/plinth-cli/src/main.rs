@@ -28,6 +28,7 @@ mod sql;
 mod store;
 mod table;
 mod verify;
+mod worker;
 
 pub(crate) use plinth_core::units;
 
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Command::Table(command) => store::run(&command),
         Command::Inspect(args) => inspect::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Worker(args) => worker::run(&args),
         Command::Lookup(args) => lookup::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Compact(args) => compact::run(&args),

@@ -65,7 +65,7 @@ fn options(args: &ServeArgs) -> Result<ServerOptions> {
 }
 
 /// Waits for the first request to end; a second one ends the program at once.
-fn signals() -> Result<impl Future<Output = ()>> {
+pub(crate) fn signals() -> Result<impl Future<Output = ()>> {
     let failed = |e: std::io::Error| Failure::new(format!("can't listen for Ctrl-C: {e}"));
     let (asked, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let mut signals = Signals::new().map_err(failed)?;

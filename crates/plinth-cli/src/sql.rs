@@ -65,6 +65,7 @@ pub(crate) fn options(args: &SqlArgs) -> Result<SessionOptions> {
         db: args.db.clone(),
         io: args.io.options(args.db.as_deref()).map_err(Failure::new)?,
         access: args.access.into(),
+        spread: args.cluster.spread()?,
         ..session::options(args.limits.memory(), args.limits.threads())
     })
 }

@@ -9,6 +9,8 @@
 )]
 
 mod cli;
+#[cfg(unix)]
+mod cluster;
 mod common;
 #[cfg(unix)]
 mod docs;
