@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Commands that have no place in a test, by their page and the first line of their block.
-const NOT_RUN: [(&str, &str, &str); 7] = [
+const NOT_RUN: [(&str, &str, &str); 8] = [
     ("README.md", "cargo xtask duckdb", "it builds for minutes"),
+    ("docs/guide/cluster.md", "plinth worker --listen", "workers wait for those who ask"),
     ("docs/guide/duckdb.md", "cargo xtask duckdb", "it builds for minutes"),
     ("docs/guide/objects.md", "plinth import june.ndjson --append s3://", "it needs an object store"),
     ("docs/guide/objects.md", "plinth probe s3://", "it needs an object store"),
