@@ -71,11 +71,11 @@ impl Checks {
         Some(Self { python, script: scripts.join(script), extension, work })
     }
 
-    fn run(self, more: &[&str]) {
-        let Output { status, stdout, stderr } = Command::new(self.python)
+    fn run(&self, more: &[&str]) {
+        let Output { status, stdout, stderr } = Command::new(&self.python)
             .args(["-B", "-X", "utf8"])
-            .arg(self.script)
-            .args([self.extension, self.work.join("work")])
+            .arg(&self.script)
+            .args([&self.extension, &self.work.join("work")])
             .args(more)
             .stdin(Stdio::null())
             .output()
@@ -85,7 +85,15 @@ impl Checks {
         for skipped in stdout.lines().filter(|line| line.contains("skipped")) {
             environment::tell(skipped);
         }
-        let _ = fs::remove_dir_all(&self.work);
+    }
+}
+
+impl Drop for Checks {
+    fn drop(&mut self) {
+        // What a failed check worked with is left to be looked at.
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.work);
+        }
     }
 }
 
