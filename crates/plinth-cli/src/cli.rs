@@ -1,5 +1,6 @@
 //! The arguments of the program.
 
+mod entry;
 mod io;
 mod limits;
 mod profile;
@@ -23,7 +24,7 @@ pub(crate) use limits::{LimitArgs, ThreadArgs};
 pub(crate) use profile::{ProfileArgs, ProfileFormat};
 pub(crate) use serve::ServeArgs;
 use values::{check_folder, parse_param, parse_path, parse_sort_key};
-pub(crate) use worker::{ClusterArgs, TOKEN, WorkerArgs};
+pub(crate) use worker::{ClusterArgs, WorkerArgs};
 
 /// Columnar tables on SSD, answered with SQL.
 #[derive(Debug, Parser)]

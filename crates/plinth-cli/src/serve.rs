@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use plinth_server::{Server, ServerOptions, Tls, Users};
+use plinth_server::{Server, ServerOptions};
 
 use crate::cli::ServeArgs;
 use crate::error::{Failure, Result};
 use crate::interrupt::Signals;
 use crate::machine;
-
-/// The environment variable of the token, where no file of users is named.
-const TOKEN: &str = "PLINTH_TOKEN";
 
 /// How long threads may take that were told to stop.
 const LEAVING: Duration = Duration::from_secs(1);
@@ -35,24 +32,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result {
 }
 
 fn options(args: &ServeArgs) -> Result<ServerOptions> {
-    let users = match &args.tokens {
-        Some(file) => Users::read_file(file),
-        None => match std::env::var(TOKEN) {
-            Ok(token) => Users::owner(&token),
-            Err(_) => {
-                return Err(Failure::new(format!(
-                    "no one could come in: name a file of users with --tokens, or put a token into {TOKEN}"
-                )));
-            }
-        },
-    };
-    let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(certificate), Some(key)) => Some(Tls::read_files(certificate, key).map_err(Failure::new)?),
-        _ => None,
-    };
     Ok(ServerOptions {
-        tls,
-        plaintext_anywhere: args.insecure_plaintext,
+        tls: args.entry.tls()?,
+        plaintext_anywhere: args.entry.insecure_plaintext,
         root: args.root.clone(),
         memory: args.limits.memory(),
         threads: args.limits.threads(),
@@ -60,7 +42,7 @@ fn options(args: &ServeArgs) -> Result<ServerOptions> {
         allocated: Some(machine::allocated),
         profile: args.profile,
         limits: args.limits_of_clients(),
-        ..ServerOptions::new(args.db.clone(), users.map_err(Failure::new)?)
+        ..ServerOptions::new(args.db.clone(), args.entry.users()?)
     })
 }
 

@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use plinth_server::Limits;
 
+use super::entry::EntryArgs;
 use super::io::IoArgs;
 use super::limits::LimitArgs;
 use super::values::check_folder;
@@ -20,19 +21,8 @@ pub(crate) struct ServeArgs {
     /// Folder whose tables are served
     #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(check_folder))]
     pub(crate) db: PathBuf,
-    /// File of users, a line each: `NAME TOKEN ROLE`, the role being read or write, the token perhaps as sha256:HEX; others must not
-    /// be able to read it [default: one user who writes, with the token in the environment variable PLINTH_TOKEN]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) tokens: Option<PathBuf>,
-    /// Certificate in PEM, with those that it hangs on behind it
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    pub(crate) tls_cert: Option<PathBuf>,
-    /// Private key of the certificate, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    pub(crate) tls_key: Option<PathBuf>,
-    /// Listen without TLS where other machines can hear: tokens and rows travel in plain text
-    #[arg(long, conflicts_with = "tls_cert")]
-    pub(crate) insecure_plaintext: bool,
+    #[command(flatten)]
+    pub(crate) entry: EntryArgs,
     /// Folder below which users may name files in SQL; relative paths begin there [default: no file can be named]
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,

@@ -7,13 +7,11 @@ use clap::Args;
 use plinth_cluster::{Cluster, ClusterOptions, Credentials};
 use plinth_sql::Spread;
 
+use super::entry::{EntryArgs, TOKEN};
 use super::io::IoArgs;
 use super::limits::LimitArgs;
 use crate::error::{Failure, Result};
 use crate::units::parse_bytes;
-
-/// The environment variable of the token.
-pub(crate) const TOKEN: &str = "PLINTH_TOKEN";
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkerArgs {
@@ -27,21 +25,11 @@ pub(crate) struct WorkerArgs {
     /// than once [default: no object is read]
     #[arg(long, value_name = "URL")]
     pub(crate) objects: Vec<String>,
-    /// File of users, a line each, as plinth serve has it [default: one user, with the token in the environment variable PLINTH_TOKEN]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) tokens: Option<PathBuf>,
-    /// Certificate in PEM, with those that it hangs on behind it
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    pub(crate) tls_cert: Option<PathBuf>,
-    /// Private key of the certificate, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    pub(crate) tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) entry: EntryArgs,
     /// Certificates in PEM that vouch for other workers
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_ca: Option<PathBuf>,
-    /// Listen without TLS where other machines can hear: tokens and rows travel in plain text
-    #[arg(long, conflicts_with = "tls_cert")]
-    pub(crate) insecure_plaintext: bool,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
