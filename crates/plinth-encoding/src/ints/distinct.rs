@@ -169,6 +169,7 @@ impl Distinct {
 mod tests {
     use arrow_buffer::Buffer;
 
+    use super::super::encode_nested;
     use super::*;
 
     const I64: IntKind = IntKind { width: 8, signed: true };
@@ -177,8 +178,8 @@ mod tests {
     fn forged(values: &[u64], ranks: &[u64]) -> Ints {
         let mut bytes = vec![Encoding::Distinct.tag()];
         put_varint(&mut bytes, wide(values.len()));
-        super::super::encode_nested(values, I64, 1, Effort::Fast, &mut bytes);
-        super::super::encode_nested(ranks, IntKind::U32, 1, Effort::Fast, &mut bytes);
+        encode_nested(values, I64, 1, Effort::Fast, &mut bytes);
+        encode_nested(ranks, IntKind::U32, 1, Effort::Fast, &mut bytes);
         Ints::parse(I64, ranks.len(), 0, &mut Reader::new(&Buffer::from(bytes))).unwrap()
     }
 
