@@ -8,6 +8,7 @@ mod union;
 
 pub(crate) use file::ParquetFile;
 pub use stored::{as_meant, as_stored, has_arrow_schema};
+pub(crate) use stored::{as_written, written};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

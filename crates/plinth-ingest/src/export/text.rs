@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch, StringViewArray};
+use arrow_buffer::NullBuffer;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 
@@ -127,6 +128,8 @@ fn written(data_type: &DataType) -> DataType {
 /// An array that is written value by value.
 struct Values<'a> {
     array: &'a dyn Array,
+    /// Which values are none: those of an array of the type null, too, which has no buffer that says so.
+    nulls: Option<NullBuffer>,
     kind: Kind<'a>,
 }
 
@@ -172,7 +175,11 @@ impl<'a> Values<'a> {
                 Kind::Shown { formatter: ArrayFormatter::try_new(array, &options)?, bare }
             }
         };
-        Ok(Self { array, kind })
+        Ok(Self { array, nulls: array.logical_nulls(), kind })
+    }
+
+    fn is_null(&self, row: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
 
     /// A scalar as text; `scratch` may hold it.
@@ -181,21 +188,25 @@ impl<'a> Values<'a> {
             Kind::Text(texts) => Ok(texts.value(row)),
             Kind::Shown { formatter, .. } => {
                 *scratch = formatter.value(row).try_to_string()?;
-                Ok(scratch)
+                match self.array.data_type() {
+                    // A date, though Arrow shows it as a moment.
+                    DataType::Date64 => Ok(scratch.strip_suffix("T00:00:00").unwrap_or(scratch)),
+                    _ => Ok(scratch),
+                }
             }
             _ => Err(ArrowError::SchemaError("nested values have no place here".to_owned())),
         }
     }
 
     fn csv(&self, row: usize, to: &mut Vec<u8>, delimiter: u8) -> Result<(), ArrowError> {
-        if self.array.is_valid(row) {
+        if !self.is_null(row) {
             csv_text(to, self.text(row, &mut String::new())?, delimiter);
         }
         Ok(())
     }
 
     fn json(&self, row: usize, to: &mut Vec<u8>) -> Result<(), ArrowError> {
-        if self.array.is_null(row) {
+        if self.is_null(row) {
             to.extend_from_slice(b"null");
             return Ok(());
         }

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::basic::{Encoding, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
@@ -238,10 +238,17 @@ impl<'a> Adapter<'a> {
             .map_err(|e| IngestError::damaged(&self.plan.file.path, one_line(&e)))
     }
 
-    /// What values are read as. Of timestamps that are stored more finely than any unit, the one that was given.
+    /// What values are read as: what was given of timestamps that are stored more finely than any unit, of milliseconds that are
+    /// meant as days, and of bytes that are meant as text.
     fn meaning<'t>(&self, field: &'t Field, meaning: &'t Field) -> &'t DataType {
         match (field.data_type(), meaning.data_type()) {
-            (given @ DataType::Timestamp(_, None), DataType::Timestamp(..)) if self.options.schema.is_some() => given,
+            (given @ DataType::Timestamp(_, None), DataType::Timestamp(..) | DataType::Date32)
+            | (given @ DataType::Date64, DataType::Date32)
+            | (given @ DataType::FixedSizeBinary(_), DataType::Utf8View)
+                if self.options.schema.is_some() =>
+            {
+                given
+            }
             (_, meant) => meant,
         }
     }
@@ -284,8 +291,20 @@ impl<'a> Adapter<'a> {
 
     fn cast(&self, field: &Field, array: &ArrayRef) -> Result<ArrayRef> {
         let (from, to) = (array.data_type(), field.data_type());
+        if from.is_null() {
+            return Ok(new_null_array(to, array.len()));
+        }
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        let plain = |array, to| cast_with_options(array, to, &options).map_err(|e| self.value_error(field, &e));
+        let plain = |array: &ArrayRef, to: &DataType| {
+            cast_with_options(array, to, &options).map_err(|e| match (array.data_type(), to) {
+                (DataType::Timestamp(..) | DataType::Date32, DataType::Timestamp(TimeUnit::Nanosecond, _)) => {
+                    let what = "holds a moment that nanoseconds do not reach: they end in the years 1677 and 2262; \
+                                give its type as TIMESTAMP(6)";
+                    self.value_error(field, &what)
+                }
+                _ => self.value_error(field, &e),
+            })
+        };
         let value_type = value_type(from, self.options.binary_as_text);
         // Without a schema that was given, types only ever widen.
         if self.options.schema.is_none() || value_type == *to {

@@ -6,13 +6,17 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{IntervalDayTimeBuilder, IntervalMonthDayNanoBuilder, IntervalYearMonthBuilder};
+use arrow_array::builder::{
+    FixedSizeBinaryBuilder, IntervalDayTimeBuilder, IntervalMonthDayNanoBuilder, IntervalYearMonthBuilder,
+    StringViewBuilder,
+};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, Int64Array, make_array};
+use arrow_array::types::IntervalMonthDayNanoType;
+use arrow_array::{Array, ArrayRef, Date32Array, Date64Array, FixedSizeBinaryArray, Int64Array, make_array};
 use arrow_buffer::{IntervalDayTime, IntervalMonthDayNano};
-use arrow_schema::{DataType, Field, FieldRef, IntervalUnit, Schema, TimeUnit};
-use parquet::arrow::ARROW_SCHEMA_META_KEY;
-use parquet::basic::{ColumnOrder, ConvertedType, Repetition, Type as Physical};
+use arrow_schema::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowSchemaConverter};
+use parquet::basic::{ColumnOrder, ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::errors::Result;
 use parquet::file::metadata::{
     ColumnChunkMetaData, FileMetaData, ParquetMetaData, ParquetMetaDataBuilder, RowGroupMetaData,
@@ -21,6 +25,12 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 /// Bytes of such a value.
 const WIDTH: i32 = 12;
+
+/// Bytes of a UUID.
+const UUID_WIDTH: i32 = 16;
+
+/// Milliseconds of a day.
+const DAY: i64 = 86_400_000;
 
 /// The Julian day of 1970-01-01.
 const EPOCH: i64 = 2_440_588;
@@ -124,22 +134,127 @@ pub fn has_arrow_schema(metadata: &ParquetMetaData) -> bool {
 }
 
 /// What columns mean, of which the `parquet` crate says what its decoders make of them: intervals keep months, days and
-/// milliseconds, unless the file's writer said that there are but some of them.
+/// milliseconds, unless the file's writer said that there are but some of them; UUIDs are text; days are days, however many
+/// milliseconds the writer counted them in.
 pub(crate) fn meaning(metadata: &ParquetMetaData, decoded: &Schema) -> Schema {
-    let told = has_arrow_schema(metadata);
-    let fields = decoded.fields().iter().map(|field| if told { Arc::clone(field) } else { whole_intervals(field) });
-    Schema::new_with_metadata(fields.collect::<Vec<_>>(), decoded.metadata().clone())
+    let whole_intervals = !has_arrow_schema(metadata);
+    let mut stored = metadata.file_metadata().schema_descr().columns().iter();
+    with_leaves(decoded, &mut |field, data_type| {
+        let stored = stored.next().and_then(|column| column.self_type().get_basic_info().logical_type_ref());
+        let is_uuid = || stored == Some(&LogicalType::Uuid) || field.extension_type_name() == Some("arrow.uuid");
+        let data_type = match data_type {
+            DataType::Dictionary(_, values) => values.as_ref(),
+            other => other,
+        };
+        match data_type {
+            DataType::Interval(_) if whole_intervals => DataType::Interval(IntervalUnit::MonthDayNano),
+            DataType::FixedSizeBinary(UUID_WIDTH) if is_uuid() => DataType::Utf8View,
+            DataType::Date64 => DataType::Date32,
+            other => other.clone(),
+        }
+    })
 }
 
-fn whole_intervals(field: &FieldRef) -> FieldRef {
+/// A schema with other types in the place of those that have no fields, which come in the order in which Parquet stores them.
+fn with_leaves(schema: &Schema, leaf: &mut dyn FnMut(&Field, &DataType) -> DataType) -> Schema {
+    let fields = schema.fields().iter().map(|field| field_with_leaves(field, leaf)).collect::<Vec<_>>();
+    Schema::new_with_metadata(fields, schema.metadata().clone())
+}
+
+fn field_with_leaves(field: &FieldRef, leaf: &mut dyn FnMut(&Field, &DataType) -> DataType) -> FieldRef {
+    let mut inner = |field: &FieldRef| field_with_leaves(field, leaf);
     let data_type = match field.data_type() {
-        DataType::Interval(_) => DataType::Interval(IntervalUnit::MonthDayNano),
-        DataType::List(item) => DataType::List(whole_intervals(item)),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(whole_intervals).collect()),
-        DataType::Map(entries, sorted) => DataType::Map(whole_intervals(entries), *sorted),
-        _ => return Arc::clone(field),
+        DataType::List(item) => DataType::List(inner(item)),
+        DataType::LargeList(item) => DataType::LargeList(inner(item)),
+        DataType::ListView(item) => DataType::ListView(inner(item)),
+        DataType::LargeListView(item) => DataType::LargeListView(inner(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(inner(item), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(inner(entries), *sorted),
+        other => leaf(field, other),
     };
+    if data_type == *field.data_type() {
+        return Arc::clone(field);
+    }
     Arc::new(Field::clone(field).with_data_type(data_type))
+}
+
+/// How columns are written for which the `parquet` crate has no form, or one that other readers take for numbers.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// The types of the arrays that the crate is given: intervals are the twelve bytes that are stored.
+    pub(crate) arrays: SchemaRef,
+    /// What the file says that it holds.
+    pub(crate) stored: SchemaDescriptor,
+    /// The types that the file's Arrow schema has.
+    pub(crate) meant: Schema,
+}
+
+/// How the columns of a schema are written. None if the crate writes all of them as it should.
+///
+/// # Errors
+/// If Parquet has no form for a type.
+pub(crate) fn written(schema: &Schema) -> Result<Option<Written>> {
+    let with = |interval: DataType| {
+        with_leaves(schema, &mut |_, data_type| match data_type {
+            DataType::Interval(IntervalUnit::MonthDayNano) => interval.clone(),
+            DataType::Date64 => DataType::Date32,
+            other => other.clone(),
+        })
+    };
+    let arrays = with(DataType::FixedSizeBinary(WIDTH));
+    if arrays.fields() == schema.fields() {
+        return Ok(None);
+    }
+    // Of intervals of days and milliseconds the crate makes the type that all of them have in Parquet.
+    let stored = ArrowSchemaConverter::new().convert(&with(DataType::Interval(IntervalUnit::DayTime)))?;
+    let meant = with(DataType::Interval(IntervalUnit::MonthDayNano));
+    Ok(Some(Written { arrays: Arc::new(arrays), stored, meant }))
+}
+
+/// An array in the type that [`written`] has for it.
+///
+/// # Errors
+/// If a value can't be stored exactly, in a few words.
+pub(crate) fn as_written(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, String> {
+    match (array.data_type(), data_type) {
+        (DataType::Interval(IntervalUnit::MonthDayNano), DataType::FixedSizeBinary(WIDTH)) => {
+            let mut to = FixedSizeBinaryBuilder::with_capacity(array.len(), WIDTH);
+            for value in array.as_primitive::<IntervalMonthDayNanoType>() {
+                match value {
+                    Some(value) => to.append_value(twelve_bytes(value)?).map_err(|e| e.to_string())?,
+                    None => to.append_null(),
+                }
+            }
+            Ok(Arc::new(to.finish()))
+        }
+        (DataType::Date64, DataType::Date32) => {
+            days(array.as_primitive(), "export it as CSV or NDJSON, or as a TIMESTAMP")
+        }
+        (from, to) if from.is_nested() && to.is_nested() => nested(array, data_type, &as_written),
+        _ => Ok(Arc::clone(array)),
+    }
+}
+
+/// An interval as Parquet stores it: months, days and milliseconds, none of which is negative.
+fn twelve_bytes(value: IntervalMonthDayNano) -> Result<[u8; 12], String> {
+    let advice = "export it as CSV or NDJSON, or as TEXT";
+    let millis = value.nanoseconds / 1_000_000;
+    if value.nanoseconds % 1_000_000 != 0 {
+        return Err(format!("holds an interval with parts of milliseconds, which Parquet would lose; {advice}"));
+    }
+    let (Ok(months), Ok(days)) = (u32::try_from(value.months), u32::try_from(value.days)) else {
+        return Err(format!("holds a negative interval, which Parquet does not know; {advice}"));
+    };
+    let millis = u32::try_from(millis).map_err(|_| match millis {
+        ..0 => format!("holds a negative interval, which Parquet does not know; {advice}"),
+        _ => format!("holds an interval of more milliseconds than Parquet has room for; {advice}"),
+    })?;
+    let mut bytes = [0; 12];
+    for (to, part) in bytes.chunks_exact_mut(4).zip([months, days, millis]) {
+        to.copy_from_slice(&part.to_le_bytes());
+    }
+    Ok(bytes)
 }
 
 /// An array read by [`as_stored`] as what it means; any other array is what it is. Intervals of two parts or one are `signed` if
@@ -159,14 +274,22 @@ pub fn as_meant(array: &ArrayRef, data_type: &DataType, signed: bool) -> Result<
         (DataType::FixedSizeBinary(WIDTH), DataType::Interval(unit)) => {
             intervals(array.as_fixed_size_binary(), *unit, signed)
         }
+        (DataType::FixedSizeBinary(UUID_WIDTH), DataType::Utf8View) => Ok(uuids(array.as_fixed_size_binary())),
+        (DataType::Date64, DataType::Date32) => days(array.as_primitive(), "import it with --schema, as TIMESTAMP(3)"),
         (DataType::Dictionary(..), _) => Ok(Arc::clone(array)),
-        (stored, meant) if stored.is_nested() && meant.is_nested() => nested(array, data_type, signed),
+        (stored, meant) if stored.is_nested() && meant.is_nested() => {
+            nested(array, data_type, &|child, meant| as_meant(child, meant, signed))
+        }
         _ => Ok(Arc::clone(array)),
     }
 }
 
-/// An array whose children mean something.
-fn nested(array: &ArrayRef, data_type: &DataType, signed: bool) -> Result<ArrayRef, String> {
+/// An array whose children become other types.
+fn nested(
+    array: &ArrayRef,
+    data_type: &DataType,
+    convert: &dyn Fn(&ArrayRef, &DataType) -> Result<ArrayRef, String>,
+) -> Result<ArrayRef, String> {
     let inner = |field: &FieldRef| vec![Arc::clone(field)];
     let (stored, meant) = match (array.data_type(), data_type) {
         (DataType::List(a), DataType::List(b))
@@ -182,7 +305,7 @@ fn nested(array: &ArrayRef, data_type: &DataType, signed: bool) -> Result<ArrayR
     let mut fields = Vec::with_capacity(stored.len());
     for ((child, stored), meant) in data.child_data().iter().zip(&stored).zip(&meant) {
         let before = make_array(child.clone());
-        let after = as_meant(&before, meant.data_type(), signed)?;
+        let after = convert(&before, meant.data_type())?;
         changed |= after.data_type() != before.data_type();
         fields.push(Arc::new(Field::clone(stored).with_data_type(after.data_type().clone())));
         children.push(after.into_data());
@@ -200,6 +323,40 @@ fn nested(array: &ArrayRef, data_type: &DataType, signed: bool) -> Result<ArrayR
     };
     let data = data.into_builder().data_type(data_type).child_data(children);
     data.build().map(make_array).map_err(|e| e.to_string())
+}
+
+/// UUIDs in their usual form: 32 digits in five groups.
+fn uuids(values: &FixedSizeBinaryArray) -> ArrayRef {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut to = StringViewBuilder::with_capacity(values.len());
+    let mut text = String::with_capacity(36);
+    for value in values {
+        let Some(value) = value else {
+            to.append_null();
+            continue;
+        };
+        text.clear();
+        for (at, byte) in value.iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                text.push('-');
+            }
+            for digit in [byte >> 4, byte & 15] {
+                text.extend(DIGITS.get(usize::from(digit)).copied().map(char::from));
+            }
+        }
+        to.append_value(&text);
+    }
+    Arc::new(to.finish())
+}
+
+/// Days that were counted in milliseconds, or what to do where they are no days.
+fn days(values: &Date64Array, advice: &str) -> Result<ArrayRef, String> {
+    let day = |millis: i64| match millis % DAY {
+        0 => i32::try_from(millis / DAY).map_err(|_| format!("holds a date64 beyond those of DATE; {advice}")),
+        _ => Err(format!("holds a date64 with a time of day, which DATE would lose; {advice}")),
+    };
+    let days = values.iter().map(|value| value.map(day).transpose());
+    Ok(Arc::new(days.collect::<Result<Date32Array, String>>()?))
 }
 
 fn found(values: &FixedSizeBinaryArray) -> impl Iterator<Item = Option<&[u8; 12]>> {

@@ -11,6 +11,7 @@
 mod csv;
 mod dialects;
 mod json;
+mod kinds;
 mod parquet;
 mod partitions;
 mod profile;
