@@ -59,7 +59,13 @@ impl From<FormatError> for Failure {
 
 impl From<IngestError> for Failure {
     fn from(error: IngestError) -> Self {
-        Self::new(error)
+        match error {
+            // A reader that closed its pipe has what it wanted.
+            IngestError::Os { action: "write to", source, .. } if source.kind() == std::io::ErrorKind::BrokenPipe => {
+                Self::BrokenPipe
+            }
+            other => Self::new(other),
+        }
     }
 }
 

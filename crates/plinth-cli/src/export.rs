@@ -25,9 +25,15 @@ pub(crate) fn run(args: &ExportArgs) -> Result {
     interrupt::listen()?;
     let progress = Progress::new(0, args.quiet);
     let (rows, bytes) = match args.inputs.as_slice() {
-        [folder] if Table::is_table(folder) => export_store(args, folder, &progress)?,
+        [folder] if Table::is_table(folder) => {
+            args.source.refuse(folder)?;
+            export_store(args, folder, &progress)?
+        }
         inputs => match plinth_inputs(inputs)? {
-            Some(table) => export_table(args, &table, &progress)?,
+            Some(table) => {
+                inputs.iter().take(1).try_for_each(|input| args.source.refuse(input))?;
+                export_table(args, &table, &progress)?
+            }
             None => convert(args, &progress)?,
         },
     };

@@ -18,7 +18,9 @@ use plinth_table::TableFolder;
 
 use crate::cli::{ImportArgs, device_of};
 use crate::error::{Failure, Result, catching};
+use crate::output::is_same_place;
 use crate::progress::Progress;
+use crate::reading::COLUMNS;
 use crate::{interrupt, objects, screen, units};
 use memory::Shares;
 use output::Output;
@@ -41,11 +43,18 @@ pub(crate) fn run(args: &ImportArgs) -> Result {
     };
     interrupt::listen()?;
     let threads = args.limits.threads();
+    let rows = args.append.is_none().then(|| target.path());
+    let others = rows.into_iter().chain(args.source.rejects.as_deref());
+    args.profile.check_place(others)?;
     let profiling = args.profile.profiling(threads, || Ok(device_of(&target.folder())))?;
     let title = format!("import to {}", target.path().display());
     let profiler = profiling.as_ref().map_or(Profiler::off(), |profiling| profiling.start(title));
     let mut source = args.source.options()?;
     source.json.columns.clone_from(&args.columns);
+    if !args.columns.is_empty() {
+        source.meant.push(COLUMNS);
+    }
+    source.written.extend(args.profile.profile_to.clone());
     let job = Job {
         profiler: profiler.clone(),
         inputs: args.inputs.clone(),
@@ -120,7 +129,7 @@ impl Job {
     pub(crate) fn run(&self) -> Result<Report> {
         self.target.check()?;
         if let Rejects::Collect { to, .. } = &self.source.rejects
-            && to == self.target.path()
+            && is_same_place(to, self.target.path())
         {
             return Err(Failure::new(format!("{}: bad records can't go where the rows go", to.display())));
         }

@@ -187,6 +187,17 @@ pub(crate) fn check_name(path: &Path) -> Result {
         }
         _ => return Ok(()),
     };
+/// Whether two paths lead to one file, be it there or not.
+pub(crate) fn is_same_place(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        path.canonicalize().ok().or_else(|| {
+            let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Some(folder.canonicalize().ok()?.join(path.file_name()?))
+        })
+    };
+    a == b || place(a).is_some_and(|a| place(b).is_some_and(|b| a == b))
+}
+
     Err(Failure::new(format!("{}: {what}", path.display())))
 }
 

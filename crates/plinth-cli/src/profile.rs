@@ -1,16 +1,20 @@
 //! `--profile`: where the time and the bytes of a statement or an import went, and how far that was from what the machine can do.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plinth_probe::DeviceProfile;
 use plinth_profile::{Ceiling, Ceilings, Origin, Profile, Profiler, ProfilerOptions};
 
 use crate::cli::{ProfileArgs, ProfileFormat};
-use crate::error::Result;
-use crate::output::Output;
+use crate::error::{Failure, Result};
+use crate::output::{Output, is_same_place};
 use crate::{screen, units};
+
+/// Extensions of files that hold rows: one with such a name is an input, or an output, that was named by mistake.
+const ROWS: [&str; 13] =
+    ["plinth", "parquet", "parq", "pq", "csv", "tsv", "ndjson", "jsonl", "arrows", "gz", "zst", "lz4", "bz2"];
 
 /// Scopes of each thread that a trace keeps: 12 MB.
 const SPANS: usize = 500_000;
@@ -28,6 +32,24 @@ pub(crate) struct Profiling {
 }
 
 impl ProfileArgs {
+    /// An error if the file of the profile is another that the command has to do with, or one whose name says that it holds rows.
+    pub(crate) fn check_place<'p>(&self, others: impl IntoIterator<Item = &'p Path>) -> Result {
+        let Some(to) = &self.profile_to else { return Ok(()) };
+        if others.into_iter().any(|other| is_same_place(to, other)) {
+            let to = to.display();
+            return Err(Failure::new(format!("--profile-to {to}: is a file of this command; name another")));
+        }
+        let extension = to.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        if ROWS.iter().any(|rows| extension.eq_ignore_ascii_case(rows)) {
+            let to = to.display();
+            return Err(Failure::new(format!(
+                "--profile-to {to}: its name says that it holds rows, and a profile would take their place; end it in .json, .html or \
+                 .txt"
+            )));
+        }
+        Ok(())
+    }
+
     /// What was asked for, if anything. `device` looks for what a probe found.
     pub(crate) fn profiling(
         &self,

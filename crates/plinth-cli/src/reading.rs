@@ -1,14 +1,62 @@
 //! How foreign files are read, as the command line says it.
 
+use std::path::Path;
+
 use arrow_schema::SchemaRef;
-use plinth_ingest::{CsvOptions, FileFormat, JsonOptions, SourceOptions, Unknown};
+use plinth_ingest::{CsvOptions, FileFormat, JsonOptions, Meant, SourceOptions, Unknown};
 use plinth_sql::{parse_schema, rejects};
 
 use crate::cli::{ForeignFormat, OnError, SourceArgs, UnknownKeys};
 use crate::error::{Failure, Result};
 use crate::objects;
 
+/// The formats that options are of.
+const JSON: &[FileFormat] = &[FileFormat::Ndjson];
+const SEPARATED: &[FileFormat] = &[FileFormat::Csv, FileFormat::Tsv];
+const TEXT: &[FileFormat] = &[FileFormat::Csv, FileFormat::Tsv, FileFormat::Ndjson];
+const PARQUET: &[FileFormat] = &[FileFormat::Parquet];
+
+/// `--columns` of an import.
+pub(crate) const COLUMNS: Meant = Meant { option: "--columns", formats: JSON };
+
 impl SourceArgs {
+    /// What was said that not all formats have.
+    fn meant(&self) -> Vec<Meant> {
+        let all = [
+            ("--root", JSON, self.root.is_some()),
+            ("--unknown", JSON, self.unknown.is_some()),
+            ("--delimiter", SEPARATED, self.delimiter.is_some()),
+            ("--quote", SEPARATED, self.quote.is_some()),
+            ("--escape", SEPARATED, self.escape.is_some()),
+            ("--header", SEPARATED, self.header),
+            ("--no-header", SEPARATED, self.no_header),
+            ("--thousands", SEPARATED, self.thousands.is_some()),
+            ("--decimal", SEPARATED, self.decimal.is_some()),
+            ("--null", SEPARATED, !self.null.is_empty()),
+            ("--sample", TEXT, self.sample.is_some()),
+            ("--max-record", TEXT, self.max_record.is_some()),
+            ("--rejects", TEXT, self.rejects.is_some()),
+            ("--on-error", TEXT, self.on_error.is_some()),
+            ("--binary-as-text", PARQUET, self.binary_as_text),
+        ];
+        let said = all.into_iter().filter(|(.., said)| *said);
+        said.map(|(option, formats, _)| Meant { option, formats }).collect()
+    }
+
+    /// An error if anything was said of inputs that say all of it themselves.
+    pub(crate) fn refuse(&self, input: &Path) -> Result {
+        let all =
+            [("--format", self.format.is_some()), ("--schema", self.schema.is_some()), ("--no-hive", self.no_hive)];
+        let others = all.into_iter().filter(|(_, said)| *said).map(|(option, _)| option);
+        match self.meant().into_iter().map(|meant| meant.option).chain(others).next() {
+            None => Ok(()),
+            Some(option) => Err(Failure::new(format!(
+                "{option}: is an option of foreign files that are read, and {} is Plinth's",
+                input.display()
+            ))),
+        }
+    }
+
     /// The options, but for what belongs to threads and memory.
     pub(crate) fn options(&self) -> Result<SourceOptions> {
         let default = CsvOptions::default();
@@ -41,6 +89,7 @@ impl SourceArgs {
             },
             rejects,
             misfits,
+            meant: self.meant(),
             objects: Some(objects::stores()),
             record_bytes: self
                 .max_record

@@ -43,6 +43,7 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
     let session = Arc::clone(&opened.session);
     let device = || args.io.device(args.db.as_deref()).map_err(Failure::new);
     let terminal = std::io::stdout().is_terminal();
+    args.profile.check_place(sql::own_files(args))?;
     let mut shell = Shell {
         threads: options.threads,
         params: Params::new(args.param.iter().cloned()),

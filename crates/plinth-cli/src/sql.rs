@@ -73,6 +73,7 @@ pub(crate) fn options(args: &SqlArgs) -> Result<SessionOptions> {
 /// Runs the command with statements that are given.
 pub(crate) fn run(args: &SqlArgs) -> Result {
     let options = options(args)?;
+    args.profile.check_place(own_files(args))?;
     let mut sources = sources(&read_statements(args)?)?;
     interrupt::listen()?;
     let terminal = std::io::stdout().is_terminal() && args.output.is_none();
@@ -117,6 +118,11 @@ struct Source {
 }
 
 /// The statements of a text.
+/// The files that are named on the command line.
+pub(crate) fn own_files(args: &SqlArgs) -> impl Iterator<Item = &Path> {
+    args.files.iter().chain(&args.output).chain(&args.file).map(std::path::PathBuf::as_path)
+}
+
 fn sources(text: &str) -> Result<Vec<Source>> {
     let statements = parse(text).map_err(|error| caret::unparsed(error, text, said()))?;
     let texts = statement_texts(text);

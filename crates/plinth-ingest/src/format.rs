@@ -115,6 +115,22 @@ pub(crate) fn of_name(path: &Path) -> (Option<FileFormat>, Option<Compression>) 
     (FileFormat::ALL.into_iter().find(|f| f.extensions().iter().any(|known| is(inner, known))), compression)
 }
 
+/// What a file is by its first bytes, where it is none that rows are imported from, and what to do about it.
+pub(crate) fn other_format(head: &[u8]) -> Option<&'static str> {
+    const KNOWN: [(&[u8], &str); 7] = [
+        (b"PLINTH\r\n", "is a Plinth file, which needs no import: name the file itself, ending in .plinth"),
+        (b"\xff\xff\xff\xff", "is a stream of Arrow's; write it as Parquet first"),
+        (b"ARROW1", "is a file of Arrow's; write it as Parquet first"),
+        (b"ORC", "is an ORC file; write it as Parquet first"),
+        (b"SQLite format 3\0", "is a database of SQLite; write its tables as CSV first"),
+        (b"PK\x03\x04", "is a zip archive, or a spreadsheet; write its sheets as CSV first, or unpack it"),
+        (b"%PDF-", "is a PDF; its tables have to be CSV first"),
+    ];
+    // Text may begin with these letters.
+    let text = |magic: &[u8]| magic == b"ORC" && !head.contains(&0);
+    KNOWN.iter().find(|(magic, _)| head.starts_with(magic) && !text(magic)).map(|(_, what)| *what)
+}
+
 /// The extensions that can be imported, for messages.
 pub(crate) fn known() -> String {
     let formats = FileFormat::ALL.iter().flat_map(|f| f.extensions()).map(|e| format!(".{e}"));

@@ -37,6 +37,8 @@ pub use batch_source::{BatchSource, Position, Totals};
 pub use bits::Level;
 pub use error::{BadRecord, IngestError, Result};
 pub use format::{Compression, FileFormat};
-pub use options::{CsvOptions, JsonOptions, Mark, Misfits, ParquetOptions, Rejects, Sample, SourceOptions, Unknown};
+pub use options::{
+    CsvOptions, JsonOptions, Mark, Meant, Misfits, ParquetOptions, Rejects, Sample, SourceOptions, Unknown,
+};
 pub use parquet::{ParquetSource, as_meant, as_stored, has_arrow_schema};
 pub use source::{Attempt, import, inputs, open, open_with};

@@ -42,6 +42,11 @@ pub struct SourceOptions {
     pub record_bytes: usize,
     /// Where standard input is kept if it has to be read twice.
     pub spill: PathBuf,
+    /// Options that were said, by the names that messages give them, and the formats that have them. Inputs of another format are
+    /// an error: nothing that was said is ignored.
+    pub meant: Vec<Meant>,
+    /// Files that are about to be written, beside that of rejects: none of them may be an input.
+    pub written: Vec<PathBuf>,
     /// What inputs that are URLs are looked for in; without, such an input is an error.
     pub objects: Option<Arc<dyn Objects>>,
     /// Bytes of text decoded at a time; for tests.
@@ -69,11 +74,22 @@ impl Default for SourceOptions {
             misfits: Misfits::Reject,
             record_bytes: 64 << 20,
             spill: PathBuf::from("."),
+            meant: Vec::new(),
+            written: Vec::new(),
             objects: None,
             chunk_bytes: None,
             level: None,
         }
     }
+}
+
+/// An option that was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meant {
+    /// As it was said.
+    pub option: &'static str,
+    /// The formats that have it.
+    pub formats: &'static [FileFormat],
 }
 
 /// What a schema is inferred from.

@@ -40,6 +40,7 @@ impl Layout {
 
     /// Where the fields of a file's records go.
     pub(super) fn columns(&self, path: &Path, names: &[String]) -> Result<Positions> {
+        self.plan.named();
         let column = |name: &String| match self.by_name.get(name) {
             Some(at) => {
                 self.plan.saw(*at);

@@ -340,6 +340,9 @@ impl Worker<Chunk, Decoded, IngestError> for Decoder {
         let mut decoding = Decoding { rows, runs, plan, out };
         Records::new(chunk, plan.record, *level).run(scratch, &mut decoding)?;
         let Decoding { rows, mut out, .. } = decoding;
+        if rows.any() {
+            plan.named();
+        }
         for (at, seen) in rows.seen().into_iter().enumerate() {
             if seen {
                 plan.saw(at);

@@ -23,6 +23,8 @@ pub(super) struct Members {
     /// Objects begun, nulls included, ever and up to the last batch.
     objects: u64,
     before: u64,
+    /// Whether an object had no members at all.
+    empty: bool,
 }
 
 struct Member {
@@ -43,7 +45,7 @@ impl Members {
         };
         let members = fields.iter().enumerate().map(member).collect::<Result<_, String>>()?;
         let by_name = fields.iter().enumerate().map(|(at, field)| (field.name().clone(), at)).collect();
-        Ok(Self { fields: fields.clone(), members, by_name, first: 0, objects: 0, before: 0 })
+        Ok(Self { fields: fields.clone(), members, by_name, first: 0, objects: 0, before: 0, empty: false })
     }
 
     /// Takes an object, and says whether the record's first misfit is in it.
@@ -59,6 +61,7 @@ impl Members {
         let mut before = None;
         let mut guess = self.first;
         let mut more = tokens.open(b'}')?;
+        self.empty |= !more;
         while more {
             let expected = self.members.get(guess).is_some_and(|member| tokens.expected_key(&member.spelled));
             let at = if expected { guess } else { self.look_up(tokens, record, path, before, &mut misfit)? };
@@ -177,6 +180,16 @@ impl Members {
     /// Objects begun since the last batch.
     pub(super) fn len(&self) -> usize {
         usize::try_from(self.objects - self.before).unwrap_or(usize::MAX)
+    }
+
+    /// Whether there was any object.
+    pub(super) fn any(&self) -> bool {
+        self.objects > 0
+    }
+
+    /// Whether any object had no members at all.
+    pub(super) fn any_empty(&self) -> bool {
+        self.empty
     }
 
     /// Per member, whether any object had it.

@@ -119,9 +119,16 @@ impl Rows {
         taken
     }
 
-    /// Per column, whether any record had it.
+    /// Whether there was any record that could have columns.
+    pub(crate) fn any(&self) -> bool {
+        self.members.any()
+    }
+
+    /// Per column, whether any record had it. Records without a key have the column of those that are no objects: it is what
+    /// inference makes of them.
     pub(crate) fn seen(&self) -> Vec<bool> {
-        let mut seen: Vec<bool> = self.members.seen().collect();
+        let keyless = self.bare && self.members.any_empty();
+        let mut seen: Vec<bool> = self.members.seen().map(|seen| seen || keyless).collect();
         if let Some((at, _)) = &self.extra {
             seen.insert((*at).min(seen.len()), true);
         }

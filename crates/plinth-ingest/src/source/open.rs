@@ -10,7 +10,7 @@ use super::inputs::{Found, STDIN, find};
 use super::partitions::Partitions;
 use crate::batch_source::BatchSource;
 use crate::error::{IngestError, Result};
-use crate::format::{FileFormat, of_name};
+use crate::format::{FileFormat, of_name, other_format};
 use crate::options::{ParquetOptions, Rejects, Sample, SourceOptions};
 use crate::parquet::{ParquetFile, ParquetSource};
 use crate::stream::input::{Input, Spooled};
@@ -45,14 +45,22 @@ pub fn open_with<P: AsRef<Path>>(
     let found = find(inputs, options.format, options.objects.as_ref())?;
     let partitions = if options.hive { Partitions::of(&found)? } else { None };
     let files: Vec<PathBuf> = found.iter().map(|file| file.path.clone()).collect();
-    if let Rejects::Collect { to, .. } = &options.rejects
-        && let Ok(rejects) = to.canonicalize()
-        && files.iter().any(|file| file.canonicalize().is_ok_and(|file| file == rejects))
-    {
-        let what = format!("{}: is an input; name another file for what is left out of it", to.display());
-        return Err(IngestError::Option { what });
+    let rejects = match &options.rejects {
+        Rejects::Collect { to, .. } => Some((to, "what is left out of it")),
+        Rejects::Error => None,
+    };
+    let written = options.written.iter().map(|to| (to, "what is written"));
+    for (to, what) in rejects.into_iter().chain(written) {
+        let Ok(place) = to.canonicalize() else { continue };
+        if files.iter().any(|file| file.canonicalize().is_ok_and(|file| file == place)) {
+            let what = format!("{}: is an input; name another file for {what}", to.display());
+            return Err(IngestError::Option { what });
+        }
     }
     let format = one_format(&files, options.format)?;
+    if let Some(first) = files.first() {
+        check_meant(first, format, options)?;
+    }
     match partitions {
         None => open_files(found, format, options),
         Some(partitions) => {
@@ -76,6 +84,14 @@ fn open_files(files: Vec<Found>, format: FileFormat, options: &SourceOptions) ->
         None => Arc::new(Input::file(file.path)),
     };
     open_text(files.into_iter().map(input).collect(), format, options)
+}
+
+/// An error if an option was said that the files' format does not have: it would be ignored.
+fn check_meant(path: &Path, format: FileFormat, options: &SourceOptions) -> Result<()> {
+    let Some(meant) = options.meant.iter().find(|meant| !meant.formats.contains(&format)) else { return Ok(()) };
+    let formats = meant.formats.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let (option, path) = (meant.option, path.display());
+    Err(IngestError::Option { what: format!("{option}: is an option of {formats}, and {path} is {format}") })
 }
 
 /// The format that all files have.
@@ -113,7 +129,11 @@ fn open_stream(mut stdin: impl Read + Send + 'static, options: &SourceOptions) -
     // An object opens nothing but JSON; everything else could be CSV of some kind.
     let json = (head.starts_with(b"{") || options.json.root.is_some()).then_some(FileFormat::Ndjson);
     let format = options.format.or(parquet).or(json);
-    let format = format.ok_or_else(|| IngestError::UnknownFormat { path: name.display().to_string() })?;
+    let format = format.ok_or_else(|| match other_format(&head) {
+        Some(what) => IngestError::damaged(name, what),
+        None => IngestError::UnknownFormat { path: name.display().to_string() },
+    })?;
+    check_meant(name, format, options)?;
     if format == FileFormat::Parquet {
         let spooled = Arc::new(Spooled::copy(&head, stdin, &options.spill)?);
         return open_parquet(vec![ParquetFile::spooled(name.to_path_buf(), spooled)], options);

@@ -11,7 +11,7 @@ use plinth_profile::{Stage, scope};
 
 use super::input::{Input, Opened};
 use crate::error::{IngestError, Result};
-use crate::format::Compression;
+use crate::format::{Compression, other_format};
 
 /// Bytes that [`Buffer::sniff`] looks at, at most and at least.
 const SNIFF: usize = 4_096;
@@ -159,6 +159,8 @@ impl Buffer {
             "is a Parquet file; say so with --format parquet".to_owned()
         } else if let Some(compression) = Compression::of_magic(head) {
             format!("is compressed; its name must end in .{}", compression.extension())
+        } else if let Some(what) = other_format(head) {
+            what.to_owned()
         } else if utf16 || zeros * 4 >= head.len().max(1) {
             "is not UTF-8 but UTF-16 or binary; convert it first (iconv -f UTF-16 -t UTF-8)".to_owned()
         } else {

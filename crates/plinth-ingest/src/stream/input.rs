@@ -138,11 +138,41 @@ fn decompress(compression: Compression, stored: Counted) -> std::io::Result<Box<
         return Err(ErrorKind::UnexpectedEof.into());
     }
     Ok(match compression {
-        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(stored)),
+        Compression::Gzip => Box::new(Members { member: Some(flate2::bufread::GzDecoder::new(stored)) }),
         Compression::Zstd => Box::new(zstd::Decoder::with_buffer(stored)?),
         Compression::Lz4 => Box::new(Lz4Frames::new(stored)),
         Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(stored)),
     })
+}
+
+/// Members of gzip one after the other. What comes after one and begins otherwise is an error of its own: the decoder takes it for
+/// one that was cut short.
+struct Members {
+    /// None after the last.
+    member: Option<flate2::bufread::GzDecoder<BufReader<Counted>>>,
+}
+
+impl Read for Members {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        while let Some(member) = &mut self.member {
+            let read = member.read(buffer)?;
+            if read > 0 {
+                return Ok(read);
+            }
+            let Some(mut rest) = self.member.take().map(flate2::bufread::GzDecoder::into_inner) else { break };
+            match rest.fill_buf()?.first() {
+                None => break,
+                Some(0x1f) => self.member = Some(flate2::bufread::GzDecoder::new(rest)),
+                Some(_) => {
+                    return Err(Error::new(ErrorKind::InvalidData, "what comes after its end is not gzip; cut it off"));
+                }
+            }
+        }
+        Ok(0)
+    }
 }
 
 /// LZ4 frames one after the other. The decoder takes the end of its input for the end of a frame and stops after each

@@ -49,6 +49,8 @@ pub(crate) struct Plan {
     misfits: Misfits,
     /// Per column, whether any file had it.
     seen: Vec<AtomicBool>,
+    /// Whether anything came that could have columns: a header, or a record.
+    named: AtomicBool,
 }
 
 impl Plan {
@@ -62,6 +64,7 @@ impl Plan {
             collect: matches!(options.rejects, Rejects::Collect { .. }),
             misfits: options.misfits,
             seen: (0..columns).map(|_| AtomicBool::new(false)).collect(),
+            named: AtomicBool::new(false),
             schema,
         }
     }
@@ -72,10 +75,16 @@ impl Plan {
         }
     }
 
-    /// Whether every column was found somewhere.
+    /// Takes note of something that could have columns.
+    pub(crate) fn named(&self) {
+        self.named.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether every column was found somewhere, if any could have been.
     pub(crate) fn check_all_seen(&self) -> Result<()> {
+        let wanted = self.given && self.named.load(Ordering::Relaxed);
         let columns = self.schema.fields().iter().zip(&self.seen);
-        match columns.into_iter().find(|(_, seen)| self.given && !seen.load(Ordering::Relaxed)) {
+        match columns.into_iter().find(|(_, seen)| wanted && !seen.load(Ordering::Relaxed)) {
             Some((field, _)) => Err(IngestError::MissingColumn { column: field.name().clone() }),
             None => Ok(()),
         }

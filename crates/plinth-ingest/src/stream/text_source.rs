@@ -29,7 +29,6 @@ pub(crate) struct TextSource {
     rejects: Option<RejectsFile>,
     rejected: u64,
     unknown: UnknownKeys,
-    chunks: bool,
 }
 
 impl TextSource {
@@ -57,7 +56,6 @@ impl TextSource {
             rejects,
             rejected: 0,
             unknown: UnknownKeys::default(),
-            chunks: false,
         })
     }
 }
@@ -69,7 +67,6 @@ impl BatchSource for TextSource {
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         while let Some(decoded) = self.ahead.next()? {
-            self.chunks = true;
             self.position.bytes += decoded.stored;
             self.unknown.unite(decoded.unknown);
             self.rejected += decoded.bad.len() as u64;
@@ -86,9 +83,7 @@ impl BatchSource for TextSource {
             rejects.flush()?;
         }
         self.position.bytes = self.totals.bytes.unwrap_or(self.position.bytes);
-        if self.chunks {
-            self.plan.check_all_seen()?;
-        }
+        self.plan.check_all_seen()?;
         Ok(None)
     }
 

@@ -17,6 +17,7 @@ mod partitions;
 mod profile;
 mod restart;
 mod roundtrip;
+mod said;
 mod stored;
 mod stored_rows;
 mod text;
