@@ -1,16 +1,13 @@
 //! Options of foreign files as users write them: the same words in SQL and on a command line.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
-use datafusion::prelude::{SessionConfig, SessionContext};
-use futures::FutureExt;
 use plinth_ingest::{Mark, Misfits, Rejects, Sample, Unknown};
 use plinth_io::regular;
 
 use crate::error::{Result, SqlError};
+use crate::types::declared;
 
 /// Bytes that a file with columns and their types may have.
 const SCHEMA: u64 = 16 << 20;
@@ -122,21 +119,14 @@ pub(crate) fn parse_columns(text: &str) -> Result<SchemaRef> {
     let columns = text.trim().trim_end_matches(';').trim();
     // In parentheses or not.
     let columns = columns.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(columns);
-    // What TIMESTAMP WITH TIME ZONE means.
-    let config = SessionConfig::new().set_str("datafusion.execution.time_zone", "UTC");
-    let statement = format!("CREATE EXTERNAL TABLE t ({columns}\n) STORED AS CSV LOCATION 'none'");
-    // It looks no table up, so there is nothing to wait for.
-    let state = SessionContext::new_with_config(config).state();
-    let plan = state.create_logical_plan(&statement).now_or_never().ok_or_else(|| fail("not columns"))?;
-    let plan = plan.map_err(|e| match e.into() {
+    let schema = declared(columns).map_err(|e| match e.into() {
         SqlError::Message(_, what) => fail(&what),
         other => other,
     })?;
-    let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) = plan else { return Err(fail("not columns")) };
-    if table.schema.fields().is_empty() {
+    if schema.fields().is_empty() {
         return Err(fail("no columns"));
     }
-    Ok(Arc::clone(table.schema.inner()))
+    Ok(schema)
 }
 
 #[cfg(test)]

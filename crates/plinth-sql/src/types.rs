@@ -1,10 +1,18 @@
 //! Types by the names that other databases give them.
 
-use arrow_schema::{DataType, Field, FieldRef};
-use datafusion::common::Result;
-use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::sql::sqlparser::ast;
 use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef, SchemaRef, TimeUnit};
+use datafusion::common::{Result, plan_datafusion_err, plan_err};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::prelude::SessionConfig;
+use datafusion::sql::parser::{CreateExternalTable, Statement};
+use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use futures::FutureExt;
 
 pub use plinth_datafusion::sql_type_name as type_name;
 
@@ -20,15 +28,97 @@ impl TypePlanner for Types {
             ast::DataType::USmallInt => DataType::UInt16,
             ast::DataType::UBigInt => DataType::UInt64,
             ast::DataType::Blob(None) => DataType::Binary,
+            ast::DataType::Blob(Some(length)) => match i32::try_from(*length) {
+                Ok(length) => DataType::FixedSizeBinary(length),
+                Err(_) => return plan_err!("BLOB({length}): values can't be that long"),
+            },
+            ast::DataType::Map(keys, values) => map(keys, values)?,
             ast::DataType::Custom(name, words) if words.is_empty() => {
                 match name.to_string().to_ascii_lowercase().as_str() {
                     "uinteger" => DataType::UInt32,
+                    "timestamp_s" => DataType::Timestamp(TimeUnit::Second, None),
+                    "timestamp_ms" => DataType::Timestamp(TimeUnit::Millisecond, None),
+                    "timestamp_ns" => DataType::Timestamp(TimeUnit::Nanosecond, None),
                     _ => return Ok(None),
                 }
             }
             _ => return Ok(None),
         };
         Ok(Some(Arc::new(Field::new("", known, true))))
+    }
+}
+
+/// Maps of two types.
+fn map(keys: &ast::DataType, values: &ast::DataType) -> Result<DataType> {
+    let declared = declared(&format!("k {keys}, v {values}"))?;
+    let [keys, values] = declared.fields().as_ref() else { return plan_err!("a map has keys and values") };
+    let entry = [("key", keys, false), ("value", values, true)];
+    let entry = entry.map(|(name, field, nullable)| Field::new(name, field.data_type().clone(), nullable));
+    let entries = Field::new("entries", DataType::Struct(entry.to_vec().into()), false);
+    Ok(DataType::Map(Arc::new(entries), false))
+}
+
+/// Columns and types as in CREATE TABLE, with NOT NULL and nothing else: files keep no keys and no defaults.
+///
+/// # Errors
+/// If they are not columns and types.
+pub(crate) fn declared(columns: &str) -> Result<SchemaRef> {
+    // What TIMESTAMP WITH TIME ZONE means.
+    let config = SessionConfig::new().set_str("datafusion.execution.time_zone", "UTC");
+    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
+    let state = builder.with_type_planner(Arc::new(Types)).build();
+    let text = format!("CREATE EXTERNAL TABLE t ({}\n) STORED AS CSV LOCATION 'none'", with_structs(columns)?);
+    let dialect = state.config().options().sql_parser.dialect;
+    let statement = state.sql_to_statement(&text, &dialect)?;
+    if let Statement::CreateExternalTable(table) = &statement {
+        refuse_more(table)?;
+    }
+    // It looks no table up, so there is nothing to wait for.
+    let plan = state.statement_to_plan(statement).now_or_never();
+    match plan.ok_or_else(|| plan_datafusion_err!("not columns"))?? {
+        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) => Ok(Arc::clone(table.schema.inner())),
+        _ => plan_err!("not columns"),
+    }
+}
+
+/// `STRUCT(a INT)` as the parser has it, `STRUCT<a INT>`.
+fn with_structs(columns: &str) -> Result<String> {
+    let tokens = Tokenizer::new(&GenericDialect {}, columns).tokenize();
+    let tokens = tokens.map_err(|e| plan_datafusion_err!("{e}"))?;
+    // Of each parenthesis that is open, whether it is a struct's.
+    let mut open = Vec::new();
+    let mut before = false;
+    let mut text = String::with_capacity(columns.len() + 16);
+    for token in tokens {
+        match token {
+            Token::LParen => {
+                text.push(if before { '<' } else { '(' });
+                open.push(before);
+                before = false;
+            }
+            Token::RParen => text.push_str(if open.pop() == Some(true) { "> " } else { ")" }),
+            Token::Whitespace(space) => text.push_str(&space.to_string()),
+            other => {
+                before = matches!(&other, Token::Word(word)
+                    if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("struct"));
+                text.push_str(&other.to_string());
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// An error if more is said of columns than their types, which would be ignored.
+fn refuse_more(table: &CreateExternalTable) -> Result<()> {
+    for column in &table.columns {
+        let plain = |option: &ast::ColumnOption| matches!(option, ast::ColumnOption::Null | ast::ColumnOption::NotNull);
+        if let Some(more) = column.options.iter().find(|option| !plain(&option.option)) {
+            return plan_err!("column {}: {} is kept by tables alone; leave it out here", column.name, more.option);
+        }
+    }
+    match table.constraints.first() {
+        Some(constraint) => plan_err!("{constraint} is kept by tables alone; leave it out here"),
+        None => Ok(()),
     }
 }
 
@@ -82,6 +172,51 @@ mod tests {
         ] {
             assert_eq!(type_name(&data_type), name);
         }
+    }
+
+    #[test]
+    fn types_are_known_by_the_names_that_they_have() {
+        let item = |data_type: DataType| Arc::new(Field::new("item", data_type, true));
+        let pair = |a: DataType, b: DataType| {
+            DataType::Struct(vec![Field::new("a", a, true), Field::new("B c", b, true)].into())
+        };
+        let entries = vec![Field::new("key", DataType::Utf8View, false), Field::new("value", DataType::UInt8, true)];
+        let entries = Field::new("entries", DataType::Struct(entries.into()), false);
+        for data_type in [
+            DataType::UInt8,
+            DataType::UInt16,
+            DataType::UInt32,
+            DataType::UInt64,
+            DataType::Binary,
+            DataType::FixedSizeBinary(16),
+            DataType::Decimal128(38, 0),
+            DataType::Timestamp(TimeUnit::Second, None),
+            DataType::Timestamp(TimeUnit::Millisecond, None),
+            DataType::Timestamp(TimeUnit::Nanosecond, None),
+            pair(DataType::Int32, DataType::Date32),
+            pair(pair(DataType::Int64, DataType::Boolean), DataType::List(item(DataType::UInt16))),
+            DataType::List(item(pair(DataType::Float64, DataType::Decimal128(10, 2)))),
+            DataType::Map(Arc::new(entries), false),
+        ] {
+            let name = type_name(&data_type);
+            let schema = declared(&format!("x {name} NOT NULL")).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_eq!(type_name(schema.field(0).data_type()), name);
+        }
+    }
+
+    #[test]
+    fn a_schema_of_files_keeps_types_and_nothing_else() {
+        for (columns, what) in [
+            ("x INT UNIQUE", "column x: UNIQUE"),
+            ("x INT PRIMARY KEY", "column x: PRIMARY KEY"),
+            ("x INT DEFAULT 5", "column x: DEFAULT 5"),
+            ("x INT CHECK (x > 1)", "column x: CHECK"),
+            ("x INT, UNIQUE (x)", "UNIQUE (x)"),
+        ] {
+            let e = declared(columns).unwrap_err().to_string();
+            assert!(e.contains(what) && e.contains("kept by tables"), "{columns}: {e}");
+        }
+        assert!(declared("x INT NULL, y INT NOT NULL").is_ok());
     }
 
     #[test]
