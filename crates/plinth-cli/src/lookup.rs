@@ -10,7 +10,7 @@ use datafusion::common::ScalarValue;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use plinth_encoding::expr::Path as ColumnPath;
+use plinth_encoding::expr::{Path as ColumnPath, Scalar};
 use plinth_format::lookup::{Column, Matches};
 use plinth_format::{Access, File};
 use plinth_sql::SqlError;
@@ -95,8 +95,11 @@ fn ask(args: &LookupArgs, column: &Column) -> Result<Matches> {
         (Some(text), ..) => {
             let wrong = || Failure::new(format!("column {}: {text:?} is no {}", args.column, column.data_type()));
             let value = ScalarValue::try_from_string(text.clone(), &column.data_type()).map_err(|_| wrong())?;
-            let value = plinth_datafusion::to_plinth(&value, &column.data_type()).ok_or_else(wrong)?;
-            dictionary.equals(value)?
+            match plinth_datafusion::to_plinth(&value, &column.data_type()).ok_or_else(wrong)? {
+                // Both zeros, which files tell apart, are one number.
+                Scalar::Float(0.0) => dictionary.range(Scalar::Float(-0.0)..=Scalar::Float(0.0))?,
+                value => dictionary.equals(value)?,
+            }
         }
         (_, Some(prefix), _) => dictionary.prefix(prefix)?,
         (.., Some(pattern)) => {

@@ -150,7 +150,7 @@ impl Column {
                 note => note,
             };
             let what = format!(
-                "{}: column {} has no dictionary ({why}); use a scan, or import it again with an index on the column",
+                "{}: column {} has no dictionary ({why}); ask for its rows with SQL, or import it again with an index on the column",
                 self.file.name(),
                 self.path
             );

@@ -225,6 +225,22 @@ fn numbers_are_asked_in_the_terms_of_their_column() {
 }
 
 #[test]
+fn a_range_from_zero_to_zero_has_both_zeros() {
+    let dir = tempfile::tempdir().unwrap();
+    let floats = (0..5_000).map(|row| [0.0, -0.0, 1.5, -1.5][row % 4]);
+    let column: ArrayRef = Arc::new(Float64Array::from_iter_values(floats));
+    let batch = RecordBatch::try_from_iter([("f", column)]).unwrap();
+    let file = write(&dir.path().join("t"), &batch, indexed(&["f"], small()));
+    for access in ACCESS {
+        let column = file.column("f").unwrap().dictionary().unwrap().access(access);
+        let matches = column.range(Scalar::from(-0.0)..=Scalar::from(0.0)).unwrap();
+        let expected: Vec<u64> = (0..5_000).filter(|row| row % 4 < 2).collect();
+        assert_eq!(matches.rows().unwrap().into_vec().unwrap(), expected);
+        assert_eq!(column.equals(0.0).unwrap().count().unwrap(), 1_250);
+    }
+}
+
+#[test]
 fn what_can_not_be_indexed_is_said_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let (batch, _) = words(10, 3, 0, 1);
