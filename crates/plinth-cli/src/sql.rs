@@ -7,6 +7,7 @@ pub(crate) mod grid;
 mod open;
 mod pager;
 pub(crate) mod print;
+mod shown;
 mod stdin;
 mod text;
 

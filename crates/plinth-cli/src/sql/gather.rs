@@ -7,6 +7,7 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::grid::{Cell, Column, Grid};
+use super::shown::shown;
 
 /// How many rows to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl Gather {
             .map(|field| Column { name: Cell::new(field.name(), limit), right: field.data_type().is_numeric() });
         let mut grid = Grid { columns: columns.collect(), ..Grid::default() };
         for batch in self.head.iter().chain(&self.tail) {
-            add_rows(&mut grid, batch, limit)?;
+            add_rows(&mut grid, &shown(batch)?, limit)?;
         }
         let left_out = self.rows - (self.head_rows + self.tail_rows) as u64;
         grid.gap = (left_out > 0).then_some((self.head_rows, left_out));

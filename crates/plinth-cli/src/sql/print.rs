@@ -1,7 +1,7 @@
 //! Rows in one of the formats.
 
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
@@ -10,13 +10,14 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use datafusion::arrow::json;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use plinth_core::sync::lock;
+use plinth_ingest::FileFormat;
+use plinth_ingest::export::{SinkOptions, to_writer};
 
 use super::gather::{Gather, Limits};
 use super::grid::{Grid, Paint};
 use super::pager;
+use super::shown::shown;
 use super::text::Lines;
 use crate::cli::Format;
 use crate::error::{Failure, Result};
@@ -182,7 +183,7 @@ impl Printer {
                 lines.head(&mut self.out, &schema)?;
                 while let Some(some) = batch {
                     rows += some.num_rows() as u64;
-                    lines.rows(&mut self.out, &some)?;
+                    lines.rows(&mut self.out, &shown(&some)?)?;
                     batch = next(&mut stream).await?;
                 }
             }
@@ -191,21 +192,22 @@ impl Printer {
                 let mut writer = builder.build::<_, json::writer::LineDelimited>(WholeLines::new(&mut self.out));
                 while let Some(some) = batch {
                     rows += some.num_rows() as u64;
-                    writer.write(&flatten(&some)?)?;
+                    writer.write(&flatten(&shown(&some)?)?)?;
                     batch = next(&mut stream).await?;
                 }
                 writer.finish()?;
             }
             Format::Parquet => {
-                let zstd = Compression::ZSTD(ZstdLevel::default());
-                let properties = WriterProperties::builder().set_compression(zstd).build();
-                let mut writer = ArrowWriter::try_new(&mut self.out, schema, Some(properties)).map_err(Failure::new)?;
+                let held = Held::default();
+                let mut sink = to_writer(held.clone(), &schema, FileFormat::Parquet, None, &SinkOptions::default())?;
                 while let Some(some) = batch {
                     rows += some.num_rows() as u64;
-                    writer.write(&some).map_err(Failure::new)?;
+                    sink.write(&some)?;
+                    self.out.write_all(&held.take())?;
                     batch = next(&mut stream).await?;
                 }
-                writer.close().map_err(Failure::new)?;
+                sink.finish()?;
+                self.out.write_all(&held.take())?;
             }
             Format::Arrow => {
                 let mut writer = StreamWriter::try_new(&mut self.out, &schema)?;
@@ -269,6 +271,27 @@ impl Printer {
     /// Writes what is left.
     pub(crate) fn finish(self) -> Result {
         self.out.finish()
+    }
+}
+
+/// What an export wrote and was not handed on yet.
+#[derive(Clone, Default)]
+struct Held(Arc<Mutex<Vec<u8>>>);
+
+impl Held {
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut *lock(&self.0))
+    }
+}
+
+impl Write for Held {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        lock(&self.0).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
