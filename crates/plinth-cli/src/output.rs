@@ -1,7 +1,7 @@
 //! Where rows go: standard output, or a file that appears when it is complete.
 
 use std::io::{IsTerminal, Stdout, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plinth_io::{AtomicFile, regular};
 
@@ -32,7 +32,10 @@ enum Sink {
     },
     File(AtomicFile),
     /// Something that can't be replaced by a file: a device, a pipe.
-    Other(std::fs::File),
+    Other {
+        file: std::fs::File,
+        path: PathBuf,
+    },
 }
 
 impl Output {
@@ -59,7 +62,8 @@ impl Output {
         match path.metadata() {
             Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
                 let other = regular::open_sink(path).map_err(Failure::new)?;
-                Ok(Self { terminal: other.is_terminal(), ..Self::new(Sink::Other(other)) })
+                let terminal = other.is_terminal();
+                Ok(Self { terminal, ..Self::new(Sink::Other { file: other, path: path.to_path_buf() }) })
             }
             // The file that a link leads to is replaced, not the link.
             Ok(_) => Ok(Self::new(Self::atomic(&path.canonicalize().map_err(failed)?)?)),
@@ -118,7 +122,7 @@ impl Output {
         self.flush()?;
         match self.sink {
             Sink::File(file) => file.commit().map(drop).map_err(Failure::new),
-            Sink::Stdout { .. } | Sink::Other(_) => Ok(()),
+            Sink::Stdout { .. } | Sink::Other { .. } => Ok(()),
         }
     }
 
@@ -154,19 +158,26 @@ impl Write for Output {
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         match self {
-            Self::Stdout { out, broken } => note(out.write(bytes), broken),
+            Self::Stdout { out, broken } => {
+                note(out.write(bytes), broken).map_err(|e| at(Path::new("standard output"), &e))
+            }
             Self::File(file) => file.write_all(bytes).map(|()| bytes.len()).map_err(std::io::Error::other),
-            Self::Other(file) => file.write(bytes),
+            Self::Other { file, path } => file.write(bytes).map_err(|e| at(path, &e)),
         }
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
         match self {
-            Self::Stdout { out, broken } => note(out.flush(), broken),
+            Self::Stdout { out, broken } => note(out.flush(), broken).map_err(|e| at(Path::new("standard output"), &e)),
             Self::File(_) => Ok(()),
-            Self::Other(file) => file.flush(),
+            Self::Other { file, path } => file.flush().map_err(|e| at(path, &e)),
         }
     }
+}
+
+/// An error with the place that it is about.
+fn at(path: &Path, e: &std::io::Error) -> std::io::Error {
+    std::io::Error::new(e.kind(), format!("{}: can't write: {e}", path.display()))
 }
 
 fn note<T>(result: std::io::Result<T>, broken: &mut bool) -> std::io::Result<T> {
@@ -176,17 +187,6 @@ fn note<T>(result: std::io::Result<T>, broken: &mut bool) -> std::io::Result<T> 
     result
 }
 
-/// An error if a file's name promises what would not be in it.
-pub(crate) fn check_name(path: &Path) -> Result {
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
-    let what = match extension.as_str() {
-        "plinth" => "COPY (SELECT ...) TO writes Plinth files, --output does not",
-        "arrow" | "feather" => "Arrow is written as a stream: give it a name that ends in .arrows",
-        "gz" | "zst" | "zstd" | "bz2" | "xz" | "lz4" | "br" | "zip" => {
-            "rows are written uncompressed: leave out the last part of the name, or pipe them through a program"
-        }
-        _ => return Ok(()),
-    };
 /// Whether two paths lead to one file, be it there or not.
 pub(crate) fn is_same_place(a: &Path, b: &Path) -> bool {
     let place = |path: &Path| {
@@ -198,6 +198,21 @@ pub(crate) fn is_same_place(a: &Path, b: &Path) -> bool {
     a == b || place(a).is_some_and(|a| place(b).is_some_and(|b| a == b))
 }
 
+/// An error if a file's name promises what would not be in it.
+pub(crate) fn check_name(path: &Path) -> Result {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let what = match extension.as_str() {
+        "plinth" => "COPY (SELECT ...) TO writes Plinth files, --output does not",
+        "arrow" | "feather" => "Arrow is written as a stream: give it a name that ends in .arrows",
+        "gz" | "zst" | "zstd" | "bz2" | "xz" | "lz4" | "br" | "zip" => {
+            "rows are written uncompressed: leave out the last part of the name, or pipe them through a program"
+        }
+        "xlsx" | "xls" | "ods" | "html" | "htm" | "xml" | "pdf" | "yaml" | "yml" | "toml" | "docx" | "orc" | "avro"
+        | "sqlite" | "sqlite3" | "duckdb" | "db" | "sql" => {
+            "no such file is written: give it a name that ends in .csv, .tsv, .json, .md, .parquet or .arrows"
+        }
+        _ => return Ok(()),
+    };
     Err(Failure::new(format!("{}: {what}", path.display())))
 }
 

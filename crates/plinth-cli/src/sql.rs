@@ -73,8 +73,8 @@ pub(crate) fn options(args: &SqlArgs) -> Result<SessionOptions> {
 
 /// Runs the command with statements that are given.
 pub(crate) fn run(args: &SqlArgs) -> Result {
-    let options = options(args)?;
     args.profile.check_place(own_files(args))?;
+    let options = options(args)?;
     let mut sources = sources(&read_statements(args)?)?;
     interrupt::listen()?;
     let terminal = std::io::stdout().is_terminal() && args.output.is_none();
@@ -95,12 +95,18 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
     let mut printer = Printer::new(format, out);
     let opened = Opened::new(&options, &args.files)?;
     let reads = (args.command.is_empty() && args.file.is_none()) || args.file.as_deref().is_some_and(is_stdin);
-    let _stdin = Stdin::for_statements(&opened.session, sources.iter_mut().map(|source| &mut source.statement), reads)?;
+    let stdin = Stdin::for_statements(&opened.session, sources.iter_mut().map(|source| &mut source.statement), reads)?;
     let result = block_on(options.threads, batch.run(&opened.session, &sources, &mut printer));
     let (spent, profile) = match result {
         // The writer below wraps the error of a closed pipe until it can't be told apart.
         Err(Failure::Message(_)) if printer.output().is_broken() => return Err(Failure::BrokenPipe),
-        other => other?,
+        Err(failure) => {
+            return Err(match &stdin {
+                Some(stdin) => stdin.named(failure),
+                None => failure,
+            });
+        }
+        Ok(done) => done,
     };
     printer.finish()?;
     if let (Some(profiling), Some(profile)) = (&batch.profiling, profile) {
@@ -112,6 +118,11 @@ pub(crate) fn run(args: &SqlArgs) -> Result {
     Ok(())
 }
 
+/// The files that are named on the command line.
+pub(crate) fn own_files(args: &SqlArgs) -> impl Iterator<Item = &Path> {
+    args.files.iter().chain(&args.output).chain(&args.file).map(std::path::PathBuf::as_path)
+}
+
 /// A statement and the text that it was written as.
 struct Source {
     statement: Statement,
@@ -119,11 +130,6 @@ struct Source {
 }
 
 /// The statements of a text.
-/// The files that are named on the command line.
-pub(crate) fn own_files(args: &SqlArgs) -> impl Iterator<Item = &Path> {
-    args.files.iter().chain(&args.output).chain(&args.file).map(std::path::PathBuf::as_path)
-}
-
 fn sources(text: &str) -> Result<Vec<Source>> {
     let statements = parse(text).map_err(|error| caret::unparsed(error, text, said()))?;
     let texts = statement_texts(text);

@@ -55,7 +55,8 @@ pub fn read_text(path: impl AsRef<Path>, most: u64) -> Result<String> {
     text_of(open(&path)?, path, most)
 }
 
-/// All that can be read from something with a name, which is text no longer than `most` bytes.
+/// All that can be read from something with a name, which is text no longer than `most` bytes. A byte order mark at its beginning,
+/// which some editors leave, is no part of it.
 ///
 /// # Errors
 /// As [`read_text`].
@@ -68,7 +69,9 @@ pub fn text_of(from: impl Read, name: impl AsRef<Path>, most: u64) -> Result<Str
         return Err(invalid(format!("it is too long: at most {most} bytes are read of such a file")));
     }
     let wrong = |e: std::string::FromUtf8Error| e.utf8_error().valid_up_to();
-    String::from_utf8(bytes).map_err(|e| invalid(format!("it is no text: byte {} is not UTF-8", wrong(e))))
+    let text =
+        String::from_utf8(bytes).map_err(|e| invalid(format!("it is no text: byte {} is not UTF-8", wrong(e))))?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 /// Opens something for writing that is there and need not be a file: a device, a pipe, a descriptor of this process.
@@ -215,6 +218,8 @@ mod tests {
         assert!(
             read_text(&path, 4).unwrap_err().to_string().ends_with("too long: at most 4 bytes are read of such a file")
         );
+        std::fs::write(&path, "\u{feff}SELECT '\u{feff}'").unwrap();
+        assert_eq!(read_text(&path, 99).unwrap(), "SELECT '\u{feff}'");
         std::fs::write(&path, b"ab\xff").unwrap();
         assert!(read_text(&path, 5).unwrap_err().to_string().ends_with("it is no text: byte 2 is not UTF-8"));
         // What never ends is not read to its end.

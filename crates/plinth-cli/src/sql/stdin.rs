@@ -23,6 +23,7 @@ const LOOK: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Stdin {
     _folder: tempfile::TempDir,
+    file: PathBuf,
 }
 
 impl Stdin {
@@ -52,11 +53,21 @@ impl Stdin {
             return Err(Failure::new("stdin: is the keyboard; send a file to it: plinth -c '...' < FILE"));
         }
         let (folder, file) = keep(std::io::stdin().lock(), looking.format)?;
-        let mut replacing = Uses { file: Some(file), ..looking };
+        let mut replacing = Uses { file: Some(file.clone()), ..looking };
         for statement in &mut statements {
             replacing.visit(statement);
         }
-        Ok(Some(Self { _folder: folder }))
+        Ok(Some(Self { _folder: folder, file }))
+    }
+
+    /// A failure that names what the user named, in the place of the file that stands for it.
+    pub(crate) fn named(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Message(what) => {
+                Failure::Message(what.replace(&self.file.display().to_string(), "standard input"))
+            }
+            other => other,
+        }
     }
 }
 
@@ -64,18 +75,21 @@ impl Stdin {
 fn keep(mut input: impl Read, format: Option<&'static str>) -> Result<(tempfile::TempDir, PathBuf)> {
     let failed =
         |e: std::io::Error| Failure::new(format!("stdin: can't be kept in {}: {e}", std::env::temp_dir().display()));
-    let folder = tempfile::Builder::new().prefix("plinth-stdin-").tempdir().map_err(failed)?;
-    interrupt::writes_into(folder.path().to_path_buf());
-    let begun = folder.path().join(format!(".stdin.{}-0{TEMPORARY_SUFFIX}", std::process::id()));
-    let mut file = std::fs::File::create(&begun).map_err(failed)?;
-    let mut start = Vec::new();
-    (&mut input).take(LOOK as u64).read_to_end(&mut start).map_err(failed)?;
-    file.write_all(&start).map_err(failed)?;
-    std::io::copy(&mut input, &mut file).map_err(failed)?;
-    drop(file);
-    let whole = folder.path().join(format!("stdin.{}", extension(&start, format)));
-    std::fs::rename(&begun, &whole).map_err(failed)?;
-    Ok((folder, whole))
+    // The folder is made when all is there: what sweeps up after an interrupt removes files alone.
+    interrupt::writes_into(std::env::temp_dir());
+    let suffix = format!(".{}-0{TEMPORARY_SUFFIX}", std::process::id());
+    let mut copy = || -> std::io::Result<(tempfile::TempDir, PathBuf)> {
+        let mut file = tempfile::Builder::new().prefix(".stdin").suffix(&suffix).tempfile()?;
+        let mut start = Vec::new();
+        (&mut input).take(LOOK as u64).read_to_end(&mut start)?;
+        file.write_all(&start)?;
+        std::io::copy(&mut input, &mut file)?;
+        let folder = tempfile::Builder::new().prefix("plinth-stdin-").tempdir()?;
+        let whole = folder.path().join(format!("stdin.{}", extension(&start, format)));
+        file.persist(&whole)?;
+        Ok((folder, whole))
+    };
+    copy().map_err(failed)
 }
 
 /// What the first bytes of an input are, of a format that a statement may have named.
