@@ -18,6 +18,7 @@ mod duckdb;
 mod far;
 mod files;
 mod habits;
+mod ignored;
 mod lookup;
 mod meaning;
 #[cfg(target_os = "linux")]

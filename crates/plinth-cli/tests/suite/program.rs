@@ -64,6 +64,15 @@ fn standard_input_is_a_table() {
     // A table of this name is the table; statements that come from there can't be rows, too.
     std::fs::write(dir.path("stdin.csv"), "x\n9\n").unwrap();
     assert_eq!(with_input(&dir, &["stdin.csv", "-c", "SELECT x FROM stdin"], CSV).ok().stdout, "x\n9\n");
+    // What is wrong with it is told of standard input, not of the file that stands for it.
+    for (input, what) in [("a\n\"x\n", "a"), ("PLINTH\r\n", "is a Plinth file"), ("ARROW1\0\0", "is a file of Arrow's")]
+    {
+        let run = with_input(&dir, &["-c", "SELECT * FROM read_csv('-', quote => '\"')"], input);
+        assert!(run.fails(1, "plinth: standard input: ").stderr.contains(what), "{}", run.stderr);
+    }
+    // Rows without a key, and none at all, have one column.
+    assert_eq!(ask("SELECT count(*) AS n FROM stdin", "{}\n{}\n").ok().stdout, "n\n2\n");
+    assert_eq!(ask("SELECT count(*) AS n FROM stdin", "[]").ok().stdout, "n\n0\n");
     let run = with_input(&dir, &["sql"], "SELECT * FROM stdin");
     run.fails(1, "plinth: stdin: holds the statements themselves; give these with -c or -f");
 }
