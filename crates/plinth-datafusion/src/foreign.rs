@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_cast::cast;
 use arrow_schema::{DataType, SchemaRef};
 use datafusion_common::{DataFusionError, Result, plan_err};
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
@@ -14,18 +15,19 @@ use datafusion_physical_plan::stream::RecordBatchReceiverStream;
 use datafusion_physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion_session::{Session, TableProvider};
 use futures::future::BoxFuture;
-use plinth_ingest::{BatchSource, IngestError, SourceOptions, Unknown};
+use plinth_ingest::{BatchSource, IngestError, Listing, SourceOptions, Unknown};
 
 /// Batches that may wait for the consumer, beside those that the reader has ahead.
 const WAITING: usize = 1;
 
-/// Files of text as a table: named one by one, by folders or by patterns, as [`plinth_ingest::open`] takes them.
+/// Files of text as a table: named one by one, by folders or by patterns, as [`plinth_ingest::open`] takes them. Which they are is
+/// known when the table is opened.
 ///
 /// Types are inferred when the table is opened, unless a schema is given. A scan reads the files from their beginning as one
 /// stream in order, decodes the columns it is asked for and passes over the others, and stops when no more rows are wanted.
 #[derive(Debug)]
 pub struct ForeignTable {
-    inputs: Vec<PathBuf>,
+    listing: Arc<Listing>,
     options: SourceOptions,
     schema: SchemaRef,
     /// Whether the types are those of a sample.
@@ -42,17 +44,25 @@ impl ForeignTable {
         if inputs.iter().any(|input| input.as_path() == Path::new(plinth_ingest::inputs::STDIN)) {
             return plan_err!("standard input (-) can't be a table, which may be read more than once; import it");
         }
+        Self::of(Listing::of(&inputs, &options).map_err(external)?, options)
+    }
+
+    /// Opens files that were listed.
+    ///
+    /// # Errors
+    /// If they can't be read, or if no schema can be inferred.
+    pub fn of(listing: Listing, options: SourceOptions) -> Result<Self> {
         let inferred = options.schema.is_none();
         let schema = match &options.schema {
             // As they are to be read, and whatever can't be is said now.
-            Some(_) => Arc::clone(open(&inputs, &options)?.schema()),
+            Some(_) => Arc::clone(open(&listing, &options)?.schema()),
             None => {
                 // Decoding ahead would be for nothing.
                 let options = SourceOptions { ahead_bytes: 0, ..options.clone() };
-                Arc::clone(open(&inputs, &options)?.schema())
+                Arc::clone(open(&listing, &options)?.schema())
             }
         };
-        Ok(Self { inputs, options, schema, inferred })
+        Ok(Self { listing: Arc::new(listing), options, schema, inferred })
     }
 
     /// A scan of some columns, in the order of the table.
@@ -68,16 +78,26 @@ impl ForeignTable {
             false => {
                 options.ignore_extra = true;
                 options.json.unknown = Unknown::Report;
-                let read = if projection.is_empty() { vec![self.cheapest()] } else { projection.clone() };
+                let mut read = projection.clone();
+                if read.iter().all(|at| self.is_of_folders(*at)) {
+                    read.push(self.cheapest());
+                }
+                // Those of folders come behind those of files, and in their order.
+                read.sort_by_key(|at| if self.is_of_folders(*at) { at + 1 } else { 0 });
                 Arc::new(self.schema.project(&read)?)
             }
         };
         let columns = output.fields().iter().map(|field| read.index_of(field.name())).collect::<Result<_, _>>()?;
         options.schema = Some(read);
-        Ok(Part { inputs: self.inputs.clone(), options, columns, output, inferred: self.inferred })
+        Ok(Part { listing: Arc::clone(&self.listing), options, columns, output, inferred: self.inferred })
     }
 
-    /// The column by which rows are counted, where no other is asked for.
+    /// Whether a column is in the names of folders.
+    fn is_of_folders(&self, column: usize) -> bool {
+        self.schema.fields().get(column).is_some_and(|field| self.listing.columns().contains(field.name()))
+    }
+
+    /// The column of the files by which rows are counted, where no other is asked for.
     fn cheapest(&self) -> usize {
         let cost = |data_type: &DataType| match data_type {
             DataType::Boolean | DataType::Null => 0,
@@ -86,13 +106,17 @@ impl ForeignTable {
             DataType::Utf8View => 3,
             _ => 4,
         };
-        let fields = self.schema.fields().iter().enumerate();
+        let fields = self.schema.fields().iter().enumerate().filter(|(at, _)| !self.is_of_folders(*at));
         fields.min_by_key(|(_, field)| cost(field.data_type())).map_or(0, |(at, _)| at)
     }
 }
 
-fn open(inputs: &[PathBuf], options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
-    plinth_ingest::open(inputs, options).map_err(|e| DataFusionError::External(Box::new(e)))
+fn open(listing: &Listing, options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
+    plinth_ingest::open_listing(listing, options).map_err(external)
+}
+
+fn external(error: IngestError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
 }
 
 impl TableProvider for ForeignTable {
@@ -124,7 +148,7 @@ impl TableProvider for ForeignTable {
 /// What a scan reads.
 #[derive(Clone)]
 struct Part {
-    inputs: Vec<PathBuf>,
+    listing: Arc<Listing>,
     /// With the columns that are read as the schema.
     options: SourceOptions,
     /// Of the columns that are read those that go out.
@@ -135,13 +159,16 @@ struct Part {
 
 impl fmt::Debug for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Part").field("inputs", &self.inputs).field("columns", &self.columns).finish_non_exhaustive()
+        f.debug_struct("Part").field("listing", &self.listing).field("columns", &self.columns).finish_non_exhaustive()
     }
 }
 
 impl Part {
     fn project(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let columns = self.columns.iter().filter_map(|at| batch.columns().get(*at).cloned()).collect();
+        let columns = self.columns.iter().filter_map(|at| batch.columns().get(*at)).zip(self.output.fields());
+        // A value of a folder comes once, and is referred to.
+        let columns =
+            columns.map(|(column, field)| Ok(cast(column, field.data_type())?)).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
     }
@@ -165,7 +192,7 @@ impl PartitionStream for Part {
         let (rows, part) = (stream.tx(), self.clone());
         // A reader waits, for its threads and for the taker of the rows.
         stream.spawn_blocking(move || {
-            let mut source = open(&part.inputs, &part.options)?;
+            let mut source = open(&part.listing, &part.options)?;
             while let Some(batch) = source.next_batch().map_err(|e| failed(&e, part.inferred))? {
                 if rows.blocking_send(part.project(&batch)).is_err() {
                     break;

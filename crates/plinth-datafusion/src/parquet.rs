@@ -6,6 +6,8 @@
 //! page indexes and bloom filters rule blocks out; predicates are evaluated block by block, on a dictionary's indices where
 //! pages have them; the other columns are decoded for the rows that are left. No column of a block is decoded twice.
 //!
+//! [`ParquetTable`] is what a path in FROM becomes: the files that an import would read, and its columns.
+//!
 //! Columns with one value a row are read page by page (`leaf`), with random access among the rows of the pages that are in
 //! memory; lists, maps and whole structs by a reader that goes forward (`nested`), as is every column of a scan without
 //! predicates. Both let the `parquet` crate decode. `decodes` counts what would be decoded a second time.
@@ -19,12 +21,14 @@ mod fallback;
 mod file;
 mod hybrid;
 mod leaf;
+mod members;
 mod nested;
 mod opener;
 mod predicate;
 mod resolved;
 mod rule;
 mod source;
+mod table;
 mod zones;
 
 #[cfg(test)]
@@ -33,6 +37,7 @@ mod tests;
 
 pub use rule::ParquetScans;
 pub use source::ParquetScan;
+pub use table::ParquetTable;
 
 /// Rows of a block.
 const BLOCK_ROWS: usize = 8192;

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion_catalog::UrlTableFactory;
-use datafusion_common::{DataFusionError, Result};
+use datafusion_common::{DataFusionError, Result, internal_err};
 use datafusion_datasource::ListingTableUrl;
-use datafusion_session::TableProvider;
+use datafusion_session::{Session, TableProvider};
 use futures::future::BoxFuture;
-use plinth_ingest::{FileFormat, SourceOptions};
+use plinth_ingest::{FileFormat, IngestError, Listing, SourceOptions};
 use plinth_io::objects::{is_pattern, is_url};
 use plinth_io::{Object, Objects};
 use plinth_rowstore::{Table, TableOptions, unasked_segments};
@@ -17,20 +17,32 @@ use plinth_table::TableFolder;
 use crate::error::from_join;
 use crate::foreign::ForeignTable;
 use crate::kept::{KeptTables, Named};
+use crate::parquet::ParquetTable;
 use crate::profile::spawn_blocking;
 use crate::rows::{StoreTable, Stores};
 use crate::{EXTENSION, FileOptions, location};
 
+/// The session that names are resolved in.
+pub trait CurrentSession: std::fmt::Debug + Send + Sync {
+    /// Its state as it is now.
+    ///
+    /// # Errors
+    /// If it has ended.
+    fn current(&self) -> Result<Arc<dyn Session>>;
+}
+
 /// Resolves paths in FROM clauses: a `.plinth` file, a folder of them, or a pattern that matches them becomes a
-/// [`PlinthTable`](crate::PlinthTable), which stays open for the next statement that names it; a folder that can be written to a [`StoreTable`], text a [`ForeignTable`]; the other formats it knows, folders in folders and objects elsewhere go to another
-/// factory; what is missing or unknown is an error that says so.
+/// [`PlinthTable`](crate::PlinthTable), which stays open for the next statement that names it; a folder that can be written to a
+/// [`StoreTable`]; the files, folders and patterns of foreign files that an import takes a [`ForeignTable`] of text, or a
+/// [`ParquetTable`]; stores that were registered with the engine, and folders of folders of Plinth files, go to another factory;
+/// what is missing or unknown is an error that says so.
 ///
 /// A name that does not look like a path (no separator, no dot, no wildcard, no scheme) and is neither a file nor a folder
 /// of tables is left to the catalog, which knows best how to say that there is no such table.
 #[derive(Debug)]
 pub struct PathTables {
     others: Arc<dyn UrlTableFactory>,
-    extensions: Vec<String>,
+    session: Arc<dyn CurrentSession>,
     options: FileOptions,
     text: SourceOptions,
     stores: Arc<Stores>,
@@ -38,12 +50,11 @@ pub struct PathTables {
 }
 
 impl PathTables {
-    /// Reads Plinth files, CSV and JSON here, and Parquet with `others` (DataFusion's `DynamicListTableFactory`).
-    pub fn new(others: Arc<dyn UrlTableFactory>) -> Self {
-        let extensions = ["parquet", "csv", "tsv", "json", "ndjson", "jsonl"].map(str::to_owned).to_vec();
+    /// Reads files here, Parquet in a session, and leaves what is no file to `others` (DataFusion's `DynamicListTableFactory`).
+    pub fn new(others: Arc<dyn UrlTableFactory>, session: Arc<dyn CurrentSession>) -> Self {
         let stores = Arc::new(Stores::new(TableOptions::default()));
-        let (options, text) = (FileOptions::default(), SourceOptions::default());
-        Self { others, extensions, options, text, stores, kept: Arc::default() }
+        let (options, text) = (FileOptions::default(), SourceOptions { hive: true, ..SourceOptions::default() });
+        Self { others, session, options, text, stores, kept: Arc::default() }
     }
 
     /// Says which writable tables are open.
@@ -62,12 +73,6 @@ impl PathTables {
     #[must_use]
     pub fn with_options(self, options: FileOptions) -> Self {
         Self { options, ..self }
-    }
-
-    /// Says which other extensions the other factory reads, without the dot.
-    #[must_use]
-    pub fn with_extensions(self, extensions: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { extensions: extensions.into_iter().map(Into::into).collect(), ..self }
     }
 
     fn resolve(&self, name: &str) -> Result<Target> {
@@ -105,42 +110,42 @@ impl PathTables {
     }
 
     /// Who reads what a URL names. Waits for its store.
-    fn resolve_url(url: &str, objects: &Arc<dyn Objects>, extensions: &[String]) -> Result<Target> {
+    fn resolve_url(url: &str, objects: &Arc<dyn Objects>, text: &SourceOptions) -> Result<Target> {
         let external = |e| DataFusionError::External(Box::new(e));
         let of_url = |url: &str| extension(Path::new(url));
-        let is_other = |url: &str| of_url(url).is_some_and(|found| extensions.contains(&found));
+        let is_foreign = |url: &str| FileFormat::of_path(Path::new(url)).is_some();
+        let listed = |url: &str, found| Ok(Target::Listed(Listing::of_objects(url, found, text).map_err(unlisted)?));
         let several = url.ends_with('/') || is_pattern(url);
-        if !several && is_text(Path::new(url)) {
-            return Ok(Target::Text(vec![PathBuf::from(url)]));
+        if !several && is_foreign(url) {
+            return listed(url, objects.find(url).map_err(external)?);
         }
-        if !several && is_other(url) {
-            return Ok(Target::Others);
-        }
-        let found = match objects.find(url) {
+        let folder = format!("{}/", url.trim_end_matches('/'));
+        let (found, whole) = match objects.find(url) {
             // A folder, named without its last letter.
             Err(e) if !several && e.is_not_found() && of_url(url).as_deref() != Some(EXTENSION) => {
-                let below = objects.find(&format!("{url}/")).map_err(external)?;
+                let below = objects.find(&folder).map_err(external)?;
                 if below.is_empty() && Self::holds_table(url, objects) {
                     return Err(DataFusionError::Plan(format!("{url}: {WRITABLE}")));
                 }
-                if below.is_empty() { Err(e) } else { Ok(below) }
+                if below.is_empty() {
+                    return Err(external(e));
+                }
+                (below, folder.as_str())
             }
-            found => found,
+            found => (found.map_err(external)?, url),
         };
-        let whole = Some(format!("{}/", url.trim_end_matches('/'))).filter(|_| !is_pattern(url));
-        let found = found.map_err(external)?;
         if let Some(what) = unasked_segments(url, found.iter().map(|object| &object.url).filter(|_| is_pattern(url))) {
             return Err(DataFusionError::Plan(what));
         }
-        let found = plinth_table::current(found, whole.as_deref(), objects).map_err(crate::from_format)?;
+        let found = plinth_table::current(found, Some(folder.as_str()).filter(|_| !is_pattern(url)), objects);
+        let found = found.map_err(crate::from_format)?;
         let fail = |what: String| Err(DataFusionError::Plan(format!("{url}: {what}")));
         let is_ours = |object: &Object| of_url(&object.url).as_deref() == Some(EXTENSION);
-        let readable = found.iter().filter(|object| is_ours(object) || is_other(&object.url));
-        let readable: Vec<&Object> = readable.collect();
+        let is_readable = |object: &&Object| is_ours(object) || is_foreign(&object.url);
+        let readable: Vec<&Object> = found.iter().filter(is_readable).collect();
         let (Some(first), false) = (readable.first(), is_pattern(url) && readable.len() < found.len()) else {
-            let known = extensions.iter().map(|e| format!(", .{e}")).collect::<String>();
-            return match found.iter().find(|object| !is_ours(object) && !is_other(&object.url)) {
-                Some(other) => fail(format!("{}: files that can be read end in .{EXTENSION}{known}", other.url)),
+            return match found.iter().find(|object| !is_readable(object)) {
+                Some(other) => fail(format!("{}: files that can be read end in {}", other.url, known())),
                 None if !is_pattern(url) && Self::holds_table(url, objects) => fail(WRITABLE.to_owned()),
                 None => fail("no object matches".to_owned()),
             };
@@ -149,14 +154,9 @@ impl PathTables {
         if let Some(other) = other {
             return fail(format!("names .{EXTENSION} files and others ({}); a table is of one format", other.url));
         }
-        if is_ours(first) {
-            let found = readable.into_iter().cloned().collect();
-            return Ok(Target::Objects(found));
-        }
-        if readable.iter().all(|object| is_text(Path::new(&object.url))) {
-            return Ok(Target::Text(readable.into_iter().map(|object| PathBuf::from(&object.url)).collect()));
-        }
-        Ok(Target::Others)
+        let is_ours = is_ours(first);
+        let found = readable.into_iter().cloned().collect();
+        if is_ours { Ok(Target::Objects(found)) } else { listed(whole, found) }
     }
 
     /// Whether the folder of a URL is that of a writable table.
@@ -166,78 +166,81 @@ impl PathTables {
     }
 
     /// A table of a URL.
-    async fn open_url(&self, url: &str, objects: Arc<dyn Objects>) -> Result<Option<Arc<dyn TableProvider>>> {
-        // All that such a pattern matches is Parquet, and who reads that lists it: once is enough. What is wrong is found below.
-        if is_pattern(url)
-            && extension(Path::new(url)).as_deref() == Some("parquet")
-            && let Ok(Some(table)) = self.others.try_new(url).await
-        {
-            return Ok(Some(table));
+    async fn open_url(&self, url: &str, objects: Arc<dyn Objects>) -> Result<Arc<dyn TableProvider>> {
+        let (name, text) = (url.to_owned(), self.text.clone());
+        let target = spawn_blocking(move || Self::resolve_url(&name, &objects, &text)).await.map_err(from_join)?;
+        match target? {
+            Target::Listed(listing) => self.listed(listing).await,
+            Target::Objects(found) => {
+                let (kept, options, name) = (Arc::clone(&self.kept), self.options.clone(), url.to_owned());
+                let opened = spawn_blocking(move || kept.open(Named::Objects(name, found), &options));
+                Ok(opened.await.map_err(from_join)??)
+            }
+            _ => internal_err!("a URL that names no objects"),
         }
-        let (extensions, kept, options) = (self.extensions.clone(), Arc::clone(&self.kept), self.options.clone());
-        let (name, text, again) = (url.to_owned(), self.text.clone(), Arc::clone(&objects));
-        let opened = spawn_blocking(move || {
-            Ok(match Self::resolve_url(&name, &objects, &extensions)? {
-                Target::Objects(found) => {
-                    Some(kept.open(Named::Objects(name, found), &options)? as Arc<dyn TableProvider>)
-                }
-                Target::Text(files) => Some(Arc::new(ForeignTable::open(files, text)?) as _),
-                _ => None,
-            })
-        });
-        let opened: Result<Option<Arc<dyn TableProvider>>> = opened.await.map_err(from_join)?;
-        match opened? {
-            Some(table) => Ok(Some(table)),
-            None => match self.others.try_new(url).await {
-                Err(error) if !(url.ends_with('/') || is_pattern(url)) => Err(better(url, again, error).await),
-                table => table,
-            },
+    }
+
+    /// A table of foreign files.
+    async fn listed(&self, listing: Listing) -> Result<Arc<dyn TableProvider>> {
+        if listing.format() == FileFormat::Parquet {
+            let session = self.session.current()?;
+            return Ok(Arc::new(ParquetTable::open(session.as_ref(), &listing).await?));
         }
+        let text = self.text.clone();
+        let opened = spawn_blocking(move || ForeignTable::of(listing, text)).await.map_err(from_join)?;
+        Ok(Arc::new(opened?))
+    }
+
+    /// What an import of the same name would read.
+    fn foreign(&self, path: &Path) -> Result<Listing, IngestError> {
+        Listing::of(&[path], &self.text)
     }
 
     fn file(&self, path: PathBuf, is_path: bool) -> Result<Target> {
-        match extension(&path) {
-            Some(found) if found == EXTENSION => Ok(Target::Files(vec![path])),
-            Some(_) if is_text(&path) => Ok(Target::Text(vec![path])),
-            Some(found) if self.extensions.contains(&found) => Ok(Target::Others),
-            _ if !is_path => Ok(Target::Unknown),
-            found => Err(DataFusionError::Plan(format!(
-                "{}: {}; files that can be read end in {}",
-                path.display(),
-                found.map_or("no extension says what it is".to_owned(), |found| format!("unknown extension .{found}")),
-                self.known(),
-            ))),
+        let found = extension(&path);
+        if found.as_deref() == Some(EXTENSION) {
+            return Ok(Target::Files(vec![path]));
         }
+        if FileFormat::of_path(&path).is_some() {
+            return self.foreign(&path).map(Target::Listed).map_err(unlisted);
+        }
+        if !is_path {
+            return Ok(Target::Unknown);
+        }
+        let what = match path.extension() {
+            Some(extension) => format!("unknown extension .{}", extension.to_string_lossy()),
+            None => "no extension says what it is".to_owned(),
+        };
+        let what = format!("{}: {what}; files that can be read end in {}", path.display(), known());
+        Err(DataFusionError::Plan(what))
     }
 
     fn folder(&self, path: &Path, is_path: bool) -> Result<Target> {
-        let entries = std::fs::read_dir(path).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
-        let entries =
-            entries.map_err(|e| DataFusionError::Plan(format!("{}: cannot be listed: {e}", path.display())))?;
-        let visible =
-            |path: &PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with(['.', '_']));
-        let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(visible).collect();
-        files.sort();
-        let ours = |path: &PathBuf| extension(path).as_deref() == Some(EXTENSION) && path.is_file();
-        let theirs = |path: &PathBuf| extension(path).is_some_and(|found| self.extensions.contains(&found));
-        let other = files.iter().find(|path| theirs(path));
-        match (!files.iter().any(ours), other) {
-            (false, None) => Ok(Target::Folder(path.to_path_buf())),
-            (false, Some(other)) => Err(DataFusionError::Plan(format!(
-                "{0}: holds .plinth files and others ({1}); say which with a pattern, like '{0}/*.plinth'",
+        let files = visible(path)?;
+        let both = |other: &Path| {
+            let what = format!(
+                "{0}: holds .{EXTENSION} files and others ({1}); say which with a pattern, like '{0}/*.{EXTENSION}'",
                 path.display(),
-                other.file_name().unwrap_or_default().to_string_lossy(),
-            ))),
-            (true, Some(_)) if files.iter().all(|path| is_text(path)) => Ok(Target::Text(files)),
-            // Partitioned folders nest, and only the other factory reads those.
-            (true, Some(_)) => Ok(Target::Others),
-            (true, None) if is_path && files.iter().any(|path| path.is_dir()) => Ok(Target::Others),
-            (true, None) if is_path => Err(DataFusionError::Plan(format!(
-                "{}: no file in this folder ends in {}",
-                path.display(),
-                self.known()
-            ))),
-            (true, None) => Ok(Target::Unknown),
+                other.strip_prefix(path).unwrap_or(other).display(),
+            );
+            DataFusionError::Plan(what)
+        };
+        let other = files.iter().find(|path| FileFormat::of_path(path).is_some());
+        if files.iter().any(|path| is_ours(path)) {
+            return other.map_or(Ok(Target::Folder(path.to_path_buf())), |other| Err(both(other)));
+        }
+        // A name that is no path is one of a folder if it holds files itself.
+        if !is_path && other.is_none() {
+            return Ok(Target::Unknown);
+        }
+        match (self.foreign(path), ours_below(path)?) {
+            (Ok(listing), None) => Ok(Target::Listed(listing)),
+            (Ok(_), Some(ours)) => Err(both(&ours)),
+            (Err(IngestError::NothingIn { .. }), Some(_)) => Ok(Target::Others),
+            (Err(IngestError::NothingIn { .. }), None) => {
+                Err(DataFusionError::Plan(format!("{}: no file in this folder ends in {}", path.display(), known())))
+            }
+            (Err(error), _) => Err(unlisted(error)),
         }
     }
 
@@ -252,37 +255,64 @@ impl PathTables {
         let (plinth, others): (Vec<PathBuf>, Vec<PathBuf>) = files.into_iter().partition(ours);
         match (plinth.is_empty(), others.first()) {
             (true, None) => Err(fail("no file matches".to_owned())),
-            (true, Some(_)) if others.iter().all(|path| is_text(path)) => Ok(Target::Text(others)),
-            (true, Some(_)) => Ok(Target::Others),
+            (true, Some(_)) => match self.foreign(Path::new(pattern)) {
+                // Folders of Plinth files.
+                Err(IngestError::NoMatch { .. }) => Ok(Target::Others),
+                listing => listing.map(Target::Listed).map_err(unlisted),
+            },
             (false, None) => Ok(Target::Files(of_now(pattern, plinth)?)),
             (false, Some(other)) => {
                 Err(fail(format!("matches .plinth files and others ({}); a table is of one format", other.display())))
             }
         }
     }
+}
 
-    fn known(&self) -> String {
-        let mut known = format!(".{EXTENSION}");
-        for extension in &self.extensions {
-            known.push_str(", .");
-            known.push_str(extension);
+/// Why foreign files are no table.
+fn unlisted(error: IngestError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// The extensions of files that can be read.
+fn known() -> String {
+    let foreign = FileFormat::ALL.iter().flat_map(|format| format.extensions());
+    std::iter::once(&EXTENSION).chain(foreign).map(|known| format!(".{known}")).collect::<Vec<_>>().join(", ")
+}
+
+/// What a folder holds, sorted, but for what is hidden.
+fn visible(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
+    let entries = entries.map_err(|e| DataFusionError::Plan(format!("{}: cannot be listed: {e}", folder.display())))?;
+    let visible = |path: &PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with(['.', '_']));
+    let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(visible).collect();
+    files.sort();
+    Ok(files)
+}
+
+fn is_ours(path: &Path) -> bool {
+    extension(path).as_deref() == Some(EXTENSION) && path.is_file()
+}
+
+/// A Plinth file somewhere below a folder.
+fn ours_below(folder: &Path) -> Result<Option<PathBuf>> {
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        for path in visible(&folder)? {
+            if is_ours(&path) {
+                return Ok(Some(path));
+            }
+            // Links are not followed, as imports do not follow them.
+            if path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+                open.push(path);
+            }
         }
-        known
     }
+    Ok(None)
 }
 
 /// What is said of a writable table in a store.
 const WRITABLE: &str = "is a table that can be changed row by row, which is read where it was made, for its log and deletes are \
                         files of that folder; plinth export or COPY makes a file of it that a store can hold";
-
-/// Why an object can't be read, in our words if it is not there.
-async fn better(url: &str, objects: Arc<dyn Objects>, error: DataFusionError) -> DataFusionError {
-    let url = url.to_owned();
-    match spawn_blocking(move || objects.find(&url)).await {
-        Ok(Err(found)) if found.is_not_found() => DataFusionError::External(Box::new(found)),
-        _ => error,
-    }
-}
 
 /// Who reads a path.
 enum Target {
@@ -292,8 +322,8 @@ enum Target {
     Store(PathBuf),
     /// Plinth files in an object store.
     Objects(Vec<Object>),
-    /// Files of CSV or JSON.
-    Text(Vec<PathBuf>),
+    /// Foreign files.
+    Listed(Listing),
     Others,
     /// Not a path as far as we can tell.
     Unknown,
@@ -329,11 +359,6 @@ fn of_now(pattern: &str, found: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
     if files.is_empty() { Err(fail(&"no file matches")) } else { Ok(files) }
 }
 
-/// Whether a file is text that we read, compressed or not.
-fn is_text(path: &Path) -> bool {
-    FileFormat::of_path(path).is_some_and(|format| format != FileFormat::Parquet)
-}
-
 /// The extension that says what a file holds, in lower case, without the dot and not minding a compressor's.
 fn extension(path: &Path) -> Option<String> {
     let lower = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
@@ -348,13 +373,13 @@ impl UrlTableFactory for PathTables {
     fn try_new<'a: 'c, 'b: 'c, 'c>(&'a self, url: &'b str) -> BoxFuture<'c, Result<Option<Arc<dyn TableProvider>>>> {
         Box::pin(async move {
             if let Some(objects) = self.options.open.objects.as_ref().filter(|_| is_url(url)) {
-                return self.open_url(url, Arc::clone(objects)).await;
+                return self.open_url(url, Arc::clone(objects)).await.map(Some);
             }
             let table: Arc<dyn TableProvider> = match self.resolve(url)? {
                 Target::Files(files) => self.kept.open(Named::Files(files), &self.options)?,
                 Target::Folder(folder) => self.kept.open(Named::Folder(folder), &self.options)?,
                 Target::Store(folder) => Arc::new(StoreTable::open(&self.stores, &folder)?),
-                Target::Text(files) => Arc::new(ForeignTable::open(files, self.text.clone())?),
+                Target::Listed(listing) => self.listed(listing).await?,
                 Target::Objects(_) | Target::Others => return self.others.try_new(url).await,
                 Target::Unknown => return Ok(None),
             };

@@ -4,11 +4,15 @@ mod decode;
 mod file;
 mod footer;
 mod stored;
+mod told;
 mod union;
 
 pub(crate) use file::ParquetFile;
+pub use footer::value_schema;
 pub use stored::{as_meant, as_stored, has_arrow_schema};
 pub(crate) use stored::{as_written, written};
+pub use told::check_types;
+pub use union::check_names;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -110,7 +114,7 @@ impl ParquetSource {
 
 /// Whether a schema that was given has all columns of a file, each of which has its own name.
 fn check_columns(schema: &Schema, footer: &Footer, ignore_extra: bool) -> Result<()> {
-    Union::default().add(&footer.file.path, &footer.schema)?;
+    check_names(&footer.file.path, &footer.schema)?;
     let path = || footer.file.path.display().to_string();
     match footer.schema.fields().iter().find(|field| schema.index_of(field.name()).is_err()) {
         Some(extra) if !ignore_extra => Err(IngestError::ExtraColumn { path: path(), column: extra.name().clone() }),

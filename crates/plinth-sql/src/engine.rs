@@ -12,7 +12,9 @@ use datafusion::datasource::listing::ListingTable;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::future::BoxFuture;
-use plinth_datafusion::{FileOptions, PathTables, PlinthFormatFactory, PlinthTable, StoreTable, Stores};
+use plinth_datafusion::{
+    CurrentSession, FileOptions, PathTables, PlinthFormatFactory, PlinthTable, StoreTable, Stores,
+};
 use plinth_format::{FileSummary, OpenOptions, WriterOptions};
 use plinth_ingest::SourceOptions;
 use plinth_rowstore::TableOptions;
@@ -36,11 +38,13 @@ pub(crate) fn open_folder(
 /// Tables by path: `FROM 'x.plinth'`, `FROM 'x.csv'`, and what `others` knows.
 pub(crate) fn path_tables(
     others: Arc<dyn UrlTableFactory>,
+    session: Arc<dyn CurrentSession>,
     options: FileOptions,
     text: SourceOptions,
     stores: &Arc<Stores>,
 ) -> Arc<dyn UrlTableFactory> {
-    Arc::new(PathTables::new(others).with_options(options).with_text(text).with_stores(Arc::clone(stores)))
+    let tables = PathTables::new(others, session).with_options(options).with_text(text);
+    Arc::new(tables.with_stores(Arc::clone(stores)))
 }
 
 /// Has the errors of a factory say what could not be opened.

@@ -19,6 +19,7 @@
 
 mod by_path;
 mod catalog;
+mod current;
 mod cut;
 mod database;
 mod ddl;
@@ -35,7 +36,6 @@ mod habits;
 mod interrupt;
 mod joins;
 mod kept;
-mod listing;
 mod meaning;
 mod names;
 mod narrow;

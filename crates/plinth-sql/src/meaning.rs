@@ -30,6 +30,7 @@ mod recursion;
 mod regression;
 mod rows;
 mod same_names;
+mod times;
 mod using;
 mod values;
 mod windows;
@@ -73,7 +74,7 @@ pub(crate) fn first_rule() -> Arc<dyn AnalyzerRule + Send + Sync> {
 
 /// Planners of expressions, before those of the engine.
 pub(crate) fn planners() -> Vec<Arc<dyn ExprPlanner>> {
-    vec![Arc::new(access::Letters), Arc::new(operators::OfIntegers)]
+    vec![Arc::new(access::Letters), Arc::new(operators::OfIntegers), Arc::new(times::TimesOfUnits)]
 }
 
 /// A rule for plans before any other looks at them.

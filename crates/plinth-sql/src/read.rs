@@ -68,7 +68,7 @@ impl Function {
             Self::Json => "root, columns, unknown, validate",
             Self::Csv => "delimiter, quote, escape, header, null, thousands, decimal",
         };
-        format!("{own}, schema, ignore_extra, sample, max_record, on_error, rejects, max_rejects")
+        format!("{own}, schema, ignore_extra, hive_partitioning, sample, max_record, on_error, rejects, max_rejects")
     }
 
     fn format(self, inputs: &[PathBuf]) -> FileFormat {
@@ -112,9 +112,10 @@ impl Function {
             (Self::Csv, "names" | "column_names") => {
                 given.names = several(value).ok_or_else(|| wrong("a list of names is expected".to_owned()))?;
             }
+            (_, "hive_partitioning") => options.hive = flag()?,
             (_, "auto_detect" | "union_by_name") if flag()? => {}
-            (_, "filename" | "hive_partitioning") if !flag()? => {}
-            (_, "filename" | "hive_partitioning" | "auto_detect" | "union_by_name") => {
+            (_, "filename") if !flag()? => {}
+            (_, "filename" | "auto_detect" | "union_by_name") => {
                 return Err(wrong("is not supported".to_owned()));
             }
             (Self::Csv, "null" | "nulls" | "nullstr") => {
@@ -153,8 +154,12 @@ impl Function {
     }
 }
 
+/// How foreign files are read in a query, unless it says otherwise: as an import reads them.
+pub(crate) fn defaults() -> SourceOptions {
+    SourceOptions { hive: true, ..SourceOptions::default() }
+}
+
 /// What the arguments say.
-#[derive(Default)]
 struct Given {
     options: SourceOptions,
     on_error: Option<OnError>,
@@ -166,6 +171,13 @@ struct Given {
     names: Vec<String>,
 }
 
+impl Given {
+    fn new() -> Self {
+        let (types, names) = (Vec::new(), Vec::new());
+        Self { options: defaults(), on_error: None, rejects: None, max_rejects: None, types, names }
+    }
+}
+
 /// Columns and types as in CREATE TABLE.
 fn declared(columns: &[(String, String)]) -> String {
     let one = |(name, kind): &(String, String)| format!("\"{}\" {kind}", name.replace('"', "\"\""));
@@ -175,7 +187,7 @@ fn declared(columns: &[(String, String)]) -> String {
 impl ReadFunctions {
     fn table(&self, function: Function, args: &[FunctionArg]) -> Result<ForeignTable> {
         let mut inputs: Option<Vec<PathBuf>> = None;
-        let mut given = Given::default();
+        let mut given = Given::new();
         for arg in args {
             let (name, value) = match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => match habits::option(value) {

@@ -24,17 +24,16 @@ use plinth_datafusion::{
     WindowsByPartition, WindowsOfText, bounded_functions, checked_sum, honest_aggregates, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
-use plinth_ingest::SourceOptions;
 use plinth_io::{Io, IoOptions, MemoryBudget, Objects};
 use plinth_objects::{ObjectStores, ObjectStoresOptions};
 
 use crate::by_path::ByPath;
+use crate::current::Current;
 use crate::database::{Database, PUBLIC, Shared};
 use crate::error::Result;
 use crate::grants::Grants;
 use crate::interrupt::Interrupt;
 use crate::kept::{Kept, Variable};
-use crate::listing::Listings;
 use crate::profiles::Profiles;
 use crate::rewriter::Rewriter;
 use crate::schemas::{CATALOG, Catalogs, Schemas};
@@ -206,14 +205,14 @@ impl Session {
         schemas.register_schema(names::SCRATCH, Arc::clone(&scratch) as _)?;
         let catalogs = Catalogs(Arc::clone(&schemas));
         let by_path = Arc::new(DynamicListTableFactory::new(SessionStore::new()));
-        let listings = Listings::new(Arc::clone(&by_path));
         let ahead_bytes = usize::try_from(options.memory / 8).unwrap_or(usize::MAX).min(AHEAD);
         let grants = options.grants.clone();
         let reader =
             read::ReadFunctions { threads: options.threads, ahead_bytes, objects: known, grants: grants.clone() };
-        let text = reader.within(SourceOptions::default());
-        let tables: Arc<dyn UrlTableFactory> =
-            engine::path_tables(Arc::new(engine::Naming(Arc::new(listings) as _)), files.clone(), text, &stores);
+        let text = reader.within(read::defaults());
+        let others = Arc::new(engine::Naming(Arc::clone(&by_path) as _));
+        let current = Arc::new(Current(Arc::clone(&by_path)));
+        let tables: Arc<dyn UrlTableFactory> = engine::path_tables(others, current, files.clone(), text, &stores);
         let catalogs = Arc::new(catalogs) as Arc<dyn CatalogProviderList>;
         let catalogs = Arc::new(ByPath::new(catalogs, Arc::clone(&tables), grants.clone()));
 

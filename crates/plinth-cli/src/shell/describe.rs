@@ -8,6 +8,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
 use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::{MemTable, TableType};
+use plinth_datafusion::ParquetTable;
 use plinth_sql::{Session, key_and_indexes, plinth_files, type_name, written};
 
 use crate::error::Result;
@@ -171,6 +172,7 @@ fn kind(table: &Arc<dyn TableProvider>) -> String {
         TableType::View => "view".to_owned(),
         _ if plinth_files(table).is_some() => "plinth".to_owned(),
         _ if any.is::<MemTable>() => "memory".to_owned(),
+        _ if any.is::<ParquetTable>() => "parquet".to_owned(),
         _ => match any.downcast_ref::<ListingTable>() {
             Some(table) => table.options().format.get_ext(),
             None => "table".to_owned(),

@@ -17,6 +17,7 @@ mod docs;
 mod duckdb;
 mod far;
 mod files;
+mod foreign;
 mod habits;
 mod ignored;
 mod lookup;

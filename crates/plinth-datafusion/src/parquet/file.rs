@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::Schema;
+use arrow_schema::{Schema, TimeUnit};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use plinth_format::FormatError;
@@ -39,4 +39,15 @@ impl ParquetFile {
 pub(super) fn one_line(error: &ParquetError) -> String {
     let text = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     text.strip_prefix("Parquet error: ").unwrap_or(&text).to_owned()
+}
+
+/// A unit of time by the name it has in options.
+pub(super) fn time_unit(name: &str) -> Option<TimeUnit> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "ns" => TimeUnit::Nanosecond,
+        "us" => TimeUnit::Microsecond,
+        "ms" => TimeUnit::Millisecond,
+        "s" => TimeUnit::Second,
+        _ => return None,
+    })
 }

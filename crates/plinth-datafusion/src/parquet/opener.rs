@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef, TimeUnit};
+use arrow_schema::{Schema, SchemaRef};
 use datafusion_common::config::ParquetOptions;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_datasource::file_stream::{FileOpenFuture, FileOpener};
@@ -22,7 +22,7 @@ use plinth_io::{Io, LocalFile, Source};
 use super::arrays::guarded;
 use super::columns::ParquetColumns;
 use super::fallback::Fallback;
-use super::file::{ParquetFile, one_line};
+use super::file::{ParquetFile, one_line, time_unit};
 use crate::columns::FileColumns;
 use crate::error::{from_format, from_join};
 use crate::location::{self, Remote};
@@ -193,16 +193,6 @@ fn starts_in(group: &RowGroupMetaData, range: &FileRange) -> bool {
     let first = group.columns().first();
     let start = first.map_or(0, |chunk| chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset()));
     range.contains(start)
-}
-
-fn time_unit(name: &str) -> Option<TimeUnit> {
-    Some(match name.to_ascii_lowercase().as_str() {
-        "ns" => TimeUnit::Nanosecond,
-        "us" => TimeUnit::Microsecond,
-        "ms" => TimeUnit::Millisecond,
-        "s" => TimeUnit::Second,
-        _ => return None,
-    })
 }
 
 /// DataFusion's scan would wrap such timestamps and leave out parts of such intervals.

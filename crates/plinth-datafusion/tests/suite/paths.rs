@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use datafusion::catalog::{DynamicFileCatalog, TableProvider, UrlTableFactory};
+use datafusion::catalog::{DynamicFileCatalog, Session, TableProvider, UrlTableFactory};
 use datafusion::common::Result;
 use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
 use futures::future::BoxFuture;
-use plinth_datafusion::{PathTables, PlinthTable};
+use plinth_datafusion::{CurrentSession, PathTables, PlinthTable};
 
 use crate::data::{batch, options, rows, schema, session, write};
 
@@ -24,10 +24,24 @@ impl UrlTableFactory for Others {
     }
 }
 
+struct Current(SessionContext);
+
+impl std::fmt::Debug for Current {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Current")
+    }
+}
+
+impl CurrentSession for Current {
+    fn current(&self) -> Result<Arc<dyn Session>> {
+        Ok(Arc::new(self.0.state()))
+    }
+}
+
 fn with_paths() -> (SessionContext, Arc<Others>) {
     let ctx = session(2);
     let others = Arc::new(Others::default());
-    let factory = Arc::new(PathTables::new(Arc::clone(&others) as _));
+    let factory = Arc::new(PathTables::new(Arc::clone(&others) as _, Arc::new(Current(ctx.clone()))));
     let catalogs = Arc::clone(ctx.state().catalog_list());
     ctx.register_catalog_list(Arc::new(DynamicFileCatalog::new(catalogs, factory)));
     (ctx, others)
@@ -87,23 +101,18 @@ async fn files_folders_and_patterns_are_tables() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_formats_go_to_the_other_factory() {
+async fn what_is_no_foreign_file_goes_to_the_other_factory() {
     let dir = tempfile::tempdir().unwrap();
-    files(
-        dir.path(),
-        &["a.parquet", "b.csv.xz", "sub/a.parquet", "sub/b.parquet", "hive/p=1/a.parquet", "nested/p=1/a.csv"],
-    );
+    files(dir.path(), &["parts/p=1/a.plinth", "parts/p=2/a.plinth"]);
     let (ctx, others) = with_paths();
     let dir = dir.path().display();
-    let paths = ["a.parquet", "b.csv.xz", "sub", "*.parquet", "hive/", "nested/"].map(|path| format!("{dir}/{path}"));
+    let paths = [format!("{dir}/parts/"), format!("{dir}/parts/*"), "memory://bucket/a.parquet".to_owned()];
     for path in &paths {
         rows(&ctx, &format!("SELECT count(*) FROM '{path}'")).await.unwrap_or_else(|e| panic!("{path}: {e}"));
     }
-    rows(&ctx, "SELECT count(*) FROM 's3://bucket/a.parquet'").await.unwrap();
     let mut asked = others.0.lock().unwrap().clone();
     asked.dedup();
-    assert_eq!(asked[..6], paths);
-    assert_eq!(asked[6], "s3://bucket/a.parquet");
+    assert_eq!(asked, paths);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -119,10 +128,19 @@ async fn text_is_read_here() {
     write("a.json", "{\"n\":4,\"t\":\"x\"}\n{\"n\":5}\n");
     write("many/a.ndjson", "{\"n\":6}\n");
     write("many/b.jsonl", "{\"n\":7}\n{\"n\":8}\n");
+    write("beside/a.csv", "n\n9\n");
+    write("beside/README.md", "x");
+    write("beside/deep/er/b.csv", "t,n\nx,10\n");
+    write("beside/.hidden/c.csv", "n\n1000\n");
     let dir = dir.path().display();
-    for (path, expected) in
-        [("a.csv", "|2|3|"), ("a.tsv", "|1|3|"), ("a.json", "|2|9|"), ("many", "|3|21|"), ("many/*", "|3|21|")]
-    {
+    for (path, expected) in [
+        ("a.csv", "|2|3|"),
+        ("a.tsv", "|1|3|"),
+        ("a.json", "|2|9|"),
+        ("many", "|3|21|"),
+        ("many/*", "|3|21|"),
+        ("beside", "|2|19|"),
+    ] {
         let found = rows(&ctx, &format!("SELECT count(*), sum(n) FROM '{dir}/{path}'")).await;
         assert_eq!(found.unwrap_or_else(|e| panic!("{path}: {e}")), [expected], "{path}");
     }
@@ -135,7 +153,23 @@ async fn text_is_read_here() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_table_is_said_clearly() {
     let dir = tempfile::tempdir().unwrap();
-    files(dir.path(), &["a.txt", "noext/file", "mixed/a.plinth", "mixed/b.csv", "bad.plinth.d/x"]);
+    files(
+        dir.path(),
+        &[
+            "a.txt",
+            "noext/file",
+            "mixed/a.plinth",
+            "mixed/b.csv",
+            "bad.plinth.d/x",
+            "b.csv.xz",
+            "two/a.csv",
+            "two/b/c.json",
+            "far/a.csv",
+            "far/b/c.plinth",
+            "some/a.csv",
+            "some/b.md",
+        ],
+    );
     std::fs::write(dir.path().join("broken.plinth"), "this is no Plinth file").unwrap();
     std::fs::create_dir(dir.path().join("empty")).unwrap();
     let (ctx, _) = with_paths();
@@ -146,7 +180,10 @@ async fn what_is_no_table_is_said_clearly() {
         ("no/dir/", "no such file"),
         ("*.none", "no file matches"),
         ("a.txt", "unknown extension .txt"),
-        ("a.txt", ".plinth, .parquet, .csv, .tsv, .json"),
+        ("a.txt", ".plinth, .parquet, .parq, .pq, .csv, .tsv, .ndjson, .jsonl, .json"),
+        ("b.csv.xz", "unknown extension .xz"),
+        ("two", "two/b/c.json is ndjson"),
+        ("far", "b/c.plinth"),
         ("noext/file", "no extension"),
         ("mixed", "b.csv"),
         ("mixed/*", "of one format"),

@@ -11,6 +11,7 @@ use parquet::file::reader::Length;
 
 use super::file::{Handle, ParquetFile};
 use super::stored::{as_stored, meaning};
+use super::told::check_types;
 use crate::error::{IngestError, Result};
 use crate::values::types::value_type;
 
@@ -37,11 +38,7 @@ impl Footer {
     pub(super) fn read(file: ParquetFile, binary_as_text: bool) -> Result<Self> {
         let (handle, metadata, meaning) = load(&file)?;
         let (path, bytes) = (&file.path, handle.len());
-        let fields = meaning
-            .fields()
-            .iter()
-            .map(|field| Field::new(field.name(), value_type(field.data_type(), binary_as_text), field.is_nullable()));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let schema = Arc::new(value_schema(&meaning, binary_as_text));
         let mut row_groups = Vec::with_capacity(metadata.metadata().num_row_groups());
         for group in metadata.metadata().row_groups() {
             let rows = u64::try_from(group.num_rows())
@@ -52,6 +49,16 @@ impl Footer {
     }
 }
 
+/// The columns of a file as they are handed on: text and binaries as views (or binaries as text), columns that are encoded by
+/// dictionaries or runs as their values.
+pub fn value_schema(file: &Schema, binary_as_text: bool) -> Schema {
+    let fields = file
+        .fields()
+        .iter()
+        .map(|field| Field::new(field.name(), value_type(field.data_type(), binary_as_text), field.is_nullable()));
+    Schema::new(fields.collect::<Vec<_>>())
+}
+
 /// Opens a file and reads its footer; statistics and page indexes are left out. By the metadata columns are read as they are
 /// stored; the schema says what they mean.
 pub(super) fn load(file: &ParquetFile) -> Result<(Handle, ArrowReaderMetadata, Schema)> {
@@ -59,7 +66,9 @@ pub(super) fn load(file: &ParquetFile) -> Result<(Handle, ArrowReaderMetadata, S
     let handle = file.open()?;
     // The parser of footers is a dependency's: a panic in it is an error of the file.
     let loaded = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        let decoded = ArrowReaderMetadata::load(&handle, reader_options())?;
+        let untold = ArrowReaderMetadata::load(&handle, reader_options().with_skip_arrow_metadata(true))?;
+        check_types(untold.metadata())?;
+        let decoded = ArrowReaderMetadata::try_new(Arc::clone(untold.metadata()), reader_options())?;
         let meaning = meaning(decoded.metadata(), decoded.schema());
         let stored = ArrowReaderMetadata::try_new(as_stored(decoded.metadata())?, reader_options())?;
         Ok((stored, meaning))

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, FieldRef, Schema};
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef, Schema};
 
 use crate::error::{IngestError, Result};
 
@@ -57,9 +57,18 @@ pub(crate) fn common_type(a: &DataType, b: &DataType) -> Option<DataType> {
     }
     match (a, b) {
         (Null, other) | (other, Null) => Some(other.clone()),
-        (Decimal128(p, s), Decimal128(q, t)) if s == t => Some(Decimal128(*p.max(q), *s)),
-        (Decimal128(p, s) | Decimal256(p, s), Decimal128(q, t) | Decimal256(q, t)) if s == t => {
-            Some(Decimal256(*p.max(q), *s))
+        (Decimal128(p, s) | Decimal256(p, s), Decimal128(q, t) | Decimal256(q, t)) => {
+            // Room for the digits before the point of one, and for those behind it of the other.
+            let scale = *s.max(t);
+            let whole = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
+            let precision = u8::try_from(whole(*p, *s).max(whole(*q, *t)) + i16::from(scale)).ok()?;
+            match (a, b) {
+                (Decimal128(..), Decimal128(..)) if precision <= DECIMAL128_MAX_PRECISION => {
+                    Some(Decimal128(precision, scale))
+                }
+                _ if precision <= DECIMAL256_MAX_PRECISION => Some(Decimal256(precision, scale)),
+                _ => None,
+            }
         }
         (List(x), List(y)) => Some(List(both(x, y)?)),
         (LargeList(x), LargeList(y)) => Some(LargeList(both(x, y)?)),
@@ -70,6 +79,14 @@ pub(crate) fn common_type(a: &DataType, b: &DataType) -> Option<DataType> {
         }
         _ => None,
     }
+}
+
+/// Checks that each column of a file has its own name.
+///
+/// # Errors
+/// If two have the same.
+pub fn check_names(file: &Path, schema: &Schema) -> Result<()> {
+    Union::default().add(file, schema)
 }
 
 /// Collects the columns of file after file.

@@ -15,6 +15,10 @@ use crate::format::FileFormat;
 /// The input that stands for standard input.
 pub const STDIN: &str = "-";
 
+/// How patterns match: as in a shell a name that begins with a dot must be asked for.
+const MATCHING: glob::MatchOptions =
+    glob::MatchOptions { case_sensitive: true, require_literal_separator: false, require_literal_leading_dot: true };
+
 /// Expands files, directories (searched recursively, hidden entries left out) and globs into a list of files. The order
 /// of the inputs is kept, what one input expands to is sorted by path, and a file named twice is listed once.
 ///
@@ -91,7 +95,14 @@ pub(super) fn find<P: AsRef<Path>>(
 /// The objects of a URL.
 fn find_objects(input: &Path, told: Option<FileFormat>, stores: Option<&Arc<dyn Objects>>) -> Result<Vec<Found>> {
     let url = input.to_str().unwrap_or_default();
-    let objects = objects::given(stores, input)?.find(url)?;
+    found_at(url, objects::given(stores, input)?.find(url)?, told)
+}
+
+/// As [`find`], of the objects that a store has at a URL.
+///
+/// # Errors
+/// If none of them can be read, or one that a pattern names can't.
+pub(super) fn found_at(url: &str, objects: Vec<Object>, told: Option<FileFormat>) -> Result<Vec<Found>> {
     let several = url.ends_with('/') || objects::is_pattern(url);
     let root: String = match several {
         true => url.split_inclusive('/').take_while(|part| !objects::is_pattern(part) && part.ends_with('/')).collect(),
@@ -196,8 +207,8 @@ fn expand_directory(directory: &Path, told: Option<FileFormat>, files: &mut Vec<
 
 fn expand_pattern(pattern: &Path, told: Option<FileFormat>, files: &mut Vec<PathBuf>) -> Result<()> {
     let text = pattern.display().to_string();
-    let paths =
-        glob::glob(&text).map_err(|e| IngestError::BadPattern { pattern: text.clone(), reason: e.msg.to_owned() })?;
+    let paths = glob::glob_with(&text, MATCHING)
+        .map_err(|e| IngestError::BadPattern { pattern: text.clone(), reason: e.msg.to_owned() })?;
     let before = files.len();
     let mut matches = Vec::new();
     for path in paths {

@@ -1,16 +1,16 @@
 //! One way in for every format: what is named, of which format it is, and which reader takes it.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use plinth_io::Io;
 
-use super::inputs::{Found, STDIN, find};
-use super::partitions::Partitions;
+use super::inputs::{Found, STDIN};
+use super::listing::Listing;
 use crate::batch_source::BatchSource;
 use crate::error::{IngestError, Result};
-use crate::format::{FileFormat, of_name, other_format};
+use crate::format::{FileFormat, other_format};
 use crate::options::{ParquetOptions, Rejects, Sample, SourceOptions};
 use crate::parquet::{ParquetFile, ParquetSource};
 use crate::stream::input::{Input, Spooled};
@@ -42,9 +42,14 @@ pub fn open_with<P: AsRef<Path>>(
         }
         return open_stream(stdin, options);
     }
-    let found = find(inputs, options.format, options.objects.as_ref())?;
-    let partitions = if options.hive { Partitions::of(&found)? } else { None };
-    let files: Vec<PathBuf> = found.iter().map(|file| file.path.clone()).collect();
+    open_listing(&Listing::of(inputs, options)?, options)
+}
+
+/// Opens files that were listed.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_listing(listing: &Listing, options: &SourceOptions) -> Result<Box<dyn BatchSource>> {
     let rejects = match &options.rejects {
         Rejects::Collect { to, .. } => Some((to, "what is left out of it")),
         Rejects::Error => None,
@@ -52,19 +57,19 @@ pub fn open_with<P: AsRef<Path>>(
     let written = options.written.iter().map(|to| (to, "what is written"));
     for (to, what) in rejects.into_iter().chain(written) {
         let Ok(place) = to.canonicalize() else { continue };
-        if files.iter().any(|file| file.canonicalize().is_ok_and(|file| file == place)) {
+        if listing.files.iter().any(|file| file.path.canonicalize().is_ok_and(|file| file == place)) {
             let what = format!("{}: is an input; name another file for {what}", to.display());
             return Err(IngestError::Option { what });
         }
     }
-    let format = one_format(&files, options.format)?;
-    if let Some(first) = files.first() {
-        check_meant(first, format, options)?;
+    if let Some(first) = listing.files.first() {
+        check_meant(&first.path, listing.format, options)?;
     }
-    match partitions {
-        None => open_files(found, format, options),
+    let files = listing.files.clone();
+    match &listing.partitions {
+        None => open_files(files, listing.format, options),
         Some(partitions) => {
-            let inner = open_files(found, format, &partitions.options_of_files(options))?;
+            let inner = open_files(files, listing.format, &partitions.options_of_files(options))?;
             partitions.joined(inner, options.schema.as_ref(), options.ignore_extra)
         }
     }
@@ -92,33 +97,6 @@ fn check_meant(path: &Path, format: FileFormat, options: &SourceOptions) -> Resu
     let formats = meant.formats.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let (option, path) = (meant.option, path.display());
     Err(IngestError::Option { what: format!("{option}: is an option of {formats}, and {path} is {format}") })
-}
-
-/// The format that all files have.
-fn one_format(files: &[PathBuf], told: Option<FileFormat>) -> Result<FileFormat> {
-    let mut first: Option<(&Path, FileFormat)> = None;
-    for path in files {
-        let (format, compression) = of_name(path);
-        let display = || path.display().to_string();
-        let format = told.or(format).ok_or_else(|| IngestError::UnknownFormat { path: display() })?;
-        if let (FileFormat::Parquet, Some(compression)) = (format, compression) {
-            let what = format!("Parquet within .{} can't be read; decompress it first", compression.extension());
-            return Err(IngestError::damaged(path, what));
-        }
-        match first {
-            None => first = Some((path, format)),
-            Some((other, other_format)) if other_format != format => {
-                return Err(IngestError::MixedFormats {
-                    first: other.display().to_string(),
-                    first_format: other_format,
-                    second: display(),
-                    second_format: format,
-                });
-            }
-            Some(_) => {}
-        }
-    }
-    first.map(|(_, format)| format).ok_or_else(|| IngestError::Option { what: "no input given".to_owned() })
 }
 
 fn open_stream(mut stdin: impl Read + Send + 'static, options: &SourceOptions) -> Result<Box<dyn BatchSource>> {

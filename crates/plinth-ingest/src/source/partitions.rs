@@ -18,7 +18,7 @@ use crate::values::scalar::strict_text;
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The columns of some files' folders, and each file's values.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Partitions {
     columns: Vec<String>,
     values: HashMap<PathBuf, Vec<Option<String>>>,
@@ -62,6 +62,31 @@ impl Partitions {
         Ok((!columns.is_empty()).then_some(Self { columns, values }))
     }
 
+    pub(super) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// The values of a file's folders.
+    pub(super) fn values(&self, file: &Path) -> &[Option<String>] {
+        self.values.get(file).map_or(&[], Vec::as_slice)
+    }
+
+    /// Checks that no column of files has the name of one of folders.
+    ///
+    /// # Errors
+    /// If one has.
+    pub(super) fn check<'a>(&self, of_files: impl IntoIterator<Item = &'a str>) -> Result<()> {
+        match of_files.into_iter().find(|name| self.columns.iter().any(|column| column == name)) {
+            None => Ok(()),
+            Some(name) => {
+                let what = format!(
+                    "column {name:?} is in files, and in names of folders; --no-hive imports that of the files"
+                );
+                Err(IngestError::Option { what })
+            }
+        }
+    }
+
     /// How the files themselves are to be read: without the columns of folders.
     pub(super) fn options_of_files(&self, options: &SourceOptions) -> SourceOptions {
         let without = |schema: &SchemaRef| {
@@ -76,20 +101,15 @@ impl Partitions {
     /// # Errors
     /// If the files have a column of such a name, or a schema that was given has a type for one that its values do not have.
     pub(super) fn joined(
-        self,
+        &self,
         inner: Box<dyn BatchSource>,
         given: Option<&SchemaRef>,
         ignore_extra: bool,
     ) -> Result<Box<dyn BatchSource>> {
         let mut fields = inner.schema().fields().to_vec();
+        self.check(fields.iter().map(|field| field.name().as_str()))?;
         let mut kept = Vec::new();
         for (at, name) in self.columns.iter().enumerate() {
-            if fields.iter().any(|field| field.name() == name) {
-                let what = format!(
-                    "column {name:?} is in files, and in names of folders; --no-hive imports that of the files"
-                );
-                return Err(IngestError::Option { what });
-            }
             let field = match given.map(|schema| schema.field_with_name(name)) {
                 None => Field::new(name, DataType::Utf8View, true),
                 Some(Ok(field)) => {
