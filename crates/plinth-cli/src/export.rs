@@ -108,7 +108,7 @@ impl Output {
             None => schema.clone(),
         };
         let format = args.to_format.map(FileFormat::from);
-        let options = SinkOptions { format, delimiter: None, replace: args.replace };
+        let options = SinkOptions { format, replace: args.replace, ..SinkOptions::default() };
         let sink = if is_stdout(&args.to) {
             let format = format.ok_or_else(|| Failure::new("give --to-format parquet, csv, tsv or ndjson"))?;
             if format == FileFormat::Parquet && std::io::stdout().is_terminal() {

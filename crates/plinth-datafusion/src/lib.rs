@@ -29,6 +29,7 @@ mod dynamic;
 mod enlarging;
 mod error;
 mod evaluated;
+mod filled;
 mod foreign;
 mod format;
 mod function;
@@ -71,6 +72,7 @@ pub use dense::dense;
 pub use digits::{DigitsOfFiles, within_digits};
 pub use enlarging::{bounded_concatenation, bounded_functions, enlarges};
 pub use error::{from_format, from_table};
+pub use filled::FilledSides;
 pub use foreign::ForeignTable;
 pub use format::{PlinthFormat, PlinthFormatFactory};
 #[doc(hidden)]

@@ -19,21 +19,66 @@ use plinth_io::AtomicFile;
 
 use crate::error::{IngestError, Result};
 use crate::format::{Compression, FileFormat, known, of_name};
-use output::{Compressed, Output};
+use output::Output;
 use parquet::ParquetSink;
 use text::{Style, TextSink};
 
 pub use sink::BatchSink;
 
 /// How to write.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SinkOptions {
     /// The format, whatever the extension.
     pub format: Option<FileFormat>,
-    /// What separates the fields of CSV; a comma for CSV and a tab for TSV if nothing is said.
-    pub delimiter: Option<u8>,
+    /// The compression of text, whatever the extension.
+    pub compression: Option<Compressed>,
+    /// How CSV and TSV look.
+    pub csv: CsvStyle,
+    /// How dates and times look, as chrono's `strftime` has it; ISO 8601 if nothing is said.
+    pub times: TimeStyle,
     /// Whether a file may replace one that exists.
     pub replace: bool,
+}
+
+/// Whether text is compressed, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compressed {
+    /// As it is.
+    Plain,
+    /// So.
+    With(Compression),
+}
+
+/// How CSV looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsvStyle {
+    /// What separates fields; a comma for CSV and a tab for TSV if nothing is said.
+    pub delimiter: Option<u8>,
+    /// Whether the first line has the names of the columns.
+    pub header: bool,
+    /// What stands for null. A text of these letters is put in quotes.
+    pub null: String,
+    /// What is around fields that could be taken for something else.
+    pub quote: u8,
+    /// What is before a quote within such a field; another quote if nothing is said.
+    pub escape: Option<u8>,
+}
+
+impl Default for CsvStyle {
+    fn default() -> Self {
+        Self { delimiter: None, header: true, null: String::new(), quote: b'"', escape: None }
+    }
+}
+
+/// How dates and times look in text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TimeStyle {
+    /// Dates.
+    pub date: Option<String>,
+    /// Times of a day.
+    pub time: Option<String>,
+    /// Points in time, with a zone and without.
+    pub timestamp: Option<String>,
 }
 
 /// Writes a file that appears when it is complete; its extensions say the format and the compression.
@@ -46,6 +91,11 @@ pub fn to_file(path: impl AsRef<Path>, schema: &SchemaRef, options: &SinkOptions
     let format = options.format.or(format).ok_or_else(|| IngestError::Option {
         what: format!("{}: its extension says no format; known: {}", path.display(), known()),
     })?;
+    let compression = match options.compression {
+        Some(Compressed::With(compression)) => Some(compression),
+        Some(Compressed::Plain) => None,
+        None => compression,
+    };
     check(schema, format, compression)?;
     let output = Output::file(AtomicFile::create(path, options.replace)?);
     sink(output, schema, format, compression, options)
@@ -89,9 +139,10 @@ fn sink(
 ) -> Result<Box<dyn BatchSink>> {
     let style = match format {
         FileFormat::Parquet => return Ok(Box::new(ParquetSink::new(output, schema)?)),
-        FileFormat::Csv => Style::Csv { delimiter: options.delimiter.unwrap_or(b',') },
-        FileFormat::Tsv => Style::Csv { delimiter: options.delimiter.unwrap_or(b'\t') },
+        FileFormat::Csv => Style::csv(&options.csv, b',')?,
+        FileFormat::Tsv => Style::csv(&options.csv, b'\t')?,
         FileFormat::Ndjson => Style::Ndjson,
     };
-    Ok(Box::new(TextSink::new(Compressed::new(output, compression)?, schema, style)?))
+    let output = output::Compressed::new(output, compression)?;
+    Ok(Box::new(TextSink::new(output, schema, style, options.times.clone())?))
 }

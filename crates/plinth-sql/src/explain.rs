@@ -61,7 +61,7 @@ impl Session {
         let work = async move {
             let (started, before) = (Instant::now(), session.objects.traffic());
             session.profiles.begin(before);
-            let planned = profiler.around(Stage::Plan, session.planned(query, &params)).await?;
+            let planned = profiler.around(Stage::Plan, session.planned_by(query, &params, false)).await?;
             let Planned::Query(physical) = planned else {
                 return Err(SqlError::new("EXPLAIN: the statement is no query"));
             };

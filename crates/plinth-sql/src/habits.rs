@@ -7,6 +7,7 @@ mod about;
 mod chance;
 mod columns;
 mod files;
+mod forms;
 mod functions;
 mod headings;
 mod information;
@@ -22,6 +23,8 @@ mod samples;
 mod scope;
 pub(crate) mod syntax;
 mod templates;
+mod unnest;
+mod using;
 
 use std::ops::ControlFlow;
 
@@ -40,6 +43,7 @@ pub(crate) use macros::Macros;
 use scope::Scope;
 pub(crate) use templates::{query, set_items};
 
+use crate::meaning::AT_ZONE;
 use crate::names::normal;
 
 /// Takes the underscores out of numbers: `1_000_000`.
@@ -58,7 +62,14 @@ pub(crate) fn plain_numbers(tokens: &mut [TokenWithSpan]) {
 /// # Errors
 /// If one asks for what can't be done, or if more has to be known: then the statement is to be rewritten anew.
 pub(crate) fn rewrite(statement: &mut Statement, known: &Known) -> std::result::Result<(), Stop> {
-    let mut habits = Habits { known, scope: Scope::default(), tables: Vec::new(), selects: Vec::new(), calls: 0 };
+    let mut habits = Habits {
+        known,
+        scope: Scope::default(),
+        tables: Vec::new(),
+        shared: Vec::new(),
+        selects: Vec::new(),
+        calls: 0,
+    };
     let visited = match statement {
         // Kept as it is written.
         Statement::Statement(inner) if matches!(**inner, ast::Statement::CreateMacro { .. }) => {
@@ -83,6 +94,8 @@ struct Habits<'a> {
     scope: Scope,
     /// The tables of the queries that are open.
     tables: Vec<same_tables::Names>,
+    /// The columns that are those of several tables, of the last SELECT of each.
+    shared: Vec<using::Shared>,
     /// The SELECTs that are open.
     selects: Vec<Open>,
     /// Calls of macros so far.
@@ -100,11 +113,13 @@ impl VisitorMut for Habits<'_> {
     type Break = Box<Stop>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<Stop>> {
-        if let Err(error) = order_by_all(query) {
+        if let Err(error) = order_by_all(query).and_then(|()| drawn_once(query, self.known)) {
             return stop(Err(Stop::Error(error)));
         }
         self.scope.enter(query);
+        self.shared.push(using::Shared::default());
         order_by_items(query);
+        order_by_once(query);
         match same_tables::tell_apart(query, &self.tables) {
             Ok(tables) => {
                 self.tables.push(tables);
@@ -121,6 +136,9 @@ impl VisitorMut for Habits<'_> {
             true => names::of_order(query, self.known, &self.scope),
             false => Ok(()),
         });
+        let shared = self.shared.pop().unwrap_or_default();
+        let named = named.and_then(|()| shared.order(query, self.known, &self.scope));
+        let named = named.and_then(|()| Ok(names::of_input(query)?));
         self.scope.leave(query);
         self.tables.pop();
         stop(named)
@@ -187,7 +205,7 @@ impl VisitorMut for Habits<'_> {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Box<Stop>> {
-        stop(known_zone(expr).and_then(|()| functions::rewrite(expr)).map_err(Stop::from))
+        stop(at_zone(expr).and_then(|()| functions::rewrite(expr)).map_err(Stop::from))
     }
 }
 
@@ -224,9 +242,14 @@ impl Habits<'_> {
             headings = vec![None; select.projection.len()];
         }
         columns::expand(select, &mut headings, &items, self.known, &self.scope)?;
+        unnest::expand(select, &mut headings, self.known, &self.scope)?;
         headings::apart(&select.projection, &mut headings);
         for (item, heading) in select.projection.iter_mut().zip(headings) {
             headings::name(item, heading);
+        }
+        let shared = using::rewrite(select, self.known, &self.scope)?;
+        if let Some(of_query) = self.shared.last_mut() {
+            *of_query = shared;
         }
         Ok(())
     }
@@ -285,7 +308,6 @@ fn order_by_items(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_ref() else { return };
     let Some(order) = &mut query.order_by else { return };
     let OrderByKind::Expressions(by) = &mut order.kind else { return };
-    let is_one = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
     if !select.projection.iter().all(is_one) {
         return;
     }
@@ -293,21 +315,69 @@ fn order_by_items(query: &mut Query) {
         if matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)) {
             continue;
         }
-        let same = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(other) if other == expr);
+        let same = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(other) | SelectItem::ExprWithAlias { expr: other, .. } if other == expr);
         if let Some(at) = select.projection.iter().position(same) {
             *expr = Expr::Value(Value::Number((at + 1).to_string(), false).into());
         }
     }
 }
 
-/// An error if AT TIME ZONE names none: a time stamp that has a zone would get any other without a look at it.
-fn known_zone(expr: &Expr) -> Result<()> {
-    let Expr::AtTimeZone { time_zone, .. } = expr else { return Ok(()) };
-    let Some(zone) = text_of(time_zone) else { return Ok(()) };
-    match zone.parse::<Tz>() {
-        Ok(_) => Ok(()),
-        Err(_) => plan_err!("there is no time zone {zone:?}: write one as 'Europe/Berlin' or '+01:00'"),
+/// AT TIME ZONE with what it is of beside it, for that says what it gives. An error if it names no zone: a time stamp that has one would get
+/// any other without a look at it.
+fn at_zone(expr: &mut Expr) -> Result<()> {
+    let Expr::AtTimeZone { time_zone, timestamp } = expr else { return Ok(()) };
+    if let Some(zone) = text_of(time_zone)
+        && zone.parse::<Tz>().is_err()
+    {
+        return plan_err!("there is no time zone {zone:?}: write one as 'Europe/Berlin' or '+01:00'");
     }
+    let of = timestamp.as_ref().clone();
+    *expr = templates::expression(&format!("{AT_ZONE}($1, $2)"), &[expr.clone(), of])?;
+    Ok(())
+}
+
+/// Leaves out of ORDER BY what stands there before: of DISTINCT ON the engine can't have it twice.
+fn order_by_once(query: &mut Query) {
+    let Some(OrderBy { kind: OrderByKind::Expressions(by), .. }) = &mut query.order_by else { return };
+    let mut at = 0;
+    while at < by.len() {
+        let seen = by.get(at).is_some_and(|this| by.iter().take(at).any(|other| other.expr == this.expr));
+        if seen && by.get(at).is_some_and(|this| this.with_fill.is_none()) {
+            by.remove(at);
+        } else {
+            at += 1;
+        }
+    }
+}
+
+/// An error if a query of WITH draws by chance and is asked more than once: the engine would draw for each.
+fn drawn_once(query: &Query, known: &Known) -> Result<()> {
+    for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+        let draws = ast::visit_expressions(&cte.query, |expr| match expr {
+            Expr::Function(function)
+                if simple_name(&function.name).is_some_and(|name| known.volatile.contains(&name)) =>
+            {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        });
+        if draws.is_continue() {
+            continue;
+        }
+        let (name, mut times) = (normal(&cte.alias.name), 0);
+        let _ = ast::visit_relations(query, |relation| {
+            times += usize::from(
+                matches!(relation.0.as_slice(), [part] if part.as_ident().map(normal).as_ref() == Some(&name)),
+            );
+            ControlFlow::<()>::Continue(())
+        });
+        if times > 1 {
+            return plan_err!(
+                "WITH {name}: draws by chance and is asked {times} times, each of which would draw anew; write CREATE TEMP TABLE {name} AS its query"
+            );
+        }
+    }
+    Ok(())
 }
 
 fn stop(result: std::result::Result<(), Stop>) -> ControlFlow<Box<Stop>> {
@@ -320,7 +390,6 @@ fn stop(result: std::result::Result<(), Stop>) -> ControlFlow<Box<Stop>> {
 /// `ORDER BY ALL` by the numbers of the columns, or over the whole query: the engine takes columns of tables alone.
 fn order_by_all(query: &mut Query) -> Result<()> {
     let Some(OrderBy { kind: OrderByKind::All(options), .. }) = &query.order_by else { return Ok(()) };
-    let is_one = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
     match query.body.as_ref() {
         SetExpr::Select(select) if select.projection.is_empty() => {}
         SetExpr::Select(select) if select.projection.iter().all(is_one) => {
@@ -344,8 +413,15 @@ fn order_by_columns(query: &mut Query, known: &Known, scope: &Scope) -> std::res
     if matches!(select.projection.as_slice(), [SelectItem::Wildcard(_)]) {
         let columns = scope.columns(&select.from, known)?.len();
         query.order_by = Some(by_numbers(columns, *options));
+    } else if select.projection.iter().all(is_one) {
+        query.order_by = Some(by_numbers(select.projection.len(), *options));
     }
     Ok(())
+}
+
+/// Whether an item of a SELECT is one column.
+fn is_one(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
 }
 
 fn by_numbers(columns: usize, options: OrderByOptions) -> OrderBy {

@@ -17,8 +17,10 @@
 //! The engine below is DataFusion; [`Session::context`] gives what it knows. What SQL means where the engine answers otherwise is a
 //! matter of rules here (`meaning`, `numbers`; docs/design/sql-exactness.md).
 
+mod by_key;
 mod by_path;
 mod catalog;
+mod copy;
 mod current;
 mod cut;
 mod database;
@@ -65,6 +67,7 @@ mod view_plans;
 mod views;
 mod watch;
 
+pub use copy::with_names_of_their_own;
 pub use database::expect_folder;
 pub use datafusion::sql::parser::Statement;
 pub use ddl::secret::holds_secret;

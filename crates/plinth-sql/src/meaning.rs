@@ -3,6 +3,7 @@
 //! docs/design/sql-exactness.md lists what is mended here, and what is refused.
 
 mod access;
+mod alone;
 mod any;
 mod bound;
 mod by_length;
@@ -13,6 +14,7 @@ mod dates;
 mod dialect;
 mod expressions;
 mod extremes;
+mod finer;
 mod fractions;
 mod grouping_sets;
 mod intervals;
@@ -20,6 +22,7 @@ mod list_order;
 mod lists;
 mod maps;
 mod marks;
+mod maybe;
 mod multisets;
 mod nearest;
 mod nested;
@@ -31,9 +34,10 @@ mod regression;
 mod rows;
 mod same_names;
 mod times;
-mod using;
 mod values;
 mod windows;
+mod years;
+mod zones;
 
 use std::sync::Arc;
 
@@ -51,9 +55,9 @@ pub(crate) use dialect::PlinthDialect;
 pub(crate) use fractions::whole as whole_interval;
 pub(crate) use maps::MAP;
 pub(crate) use same_names::filters_by_column;
-pub(crate) use using::check as check_using;
 pub(crate) use values::APART;
 pub(crate) use windows::resolve_windows;
+pub(crate) use zones::AT_ZONE;
 
 /// Rules for plans whose types have been told.
 pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
@@ -64,6 +68,7 @@ pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         Arc::new(multisets::Multisets),
         Arc::new(by_length::ByLength),
         Arc::new(quantified::Quantified),
+        Arc::new(alone::Alone),
     ]
 }
 
@@ -74,7 +79,12 @@ pub(crate) fn first_rule() -> Arc<dyn AnalyzerRule + Send + Sync> {
 
 /// Planners of expressions, before those of the engine.
 pub(crate) fn planners() -> Vec<Arc<dyn ExprPlanner>> {
-    vec![Arc::new(access::Letters), Arc::new(operators::OfIntegers), Arc::new(times::TimesOfUnits)]
+    vec![
+        Arc::new(access::Letters),
+        Arc::new(operators::OfIntegers),
+        Arc::new(times::TimesOfUnits),
+        Arc::new(years::Extract),
+    ]
 }
 
 /// A rule for plans before any other looks at them.
@@ -89,7 +99,7 @@ pub(crate) fn recursion_rule() -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
 
 /// Functions that plans have and no statement can name: who is sent a plan finds them by the names that they have in it.
 pub fn functions_of_plans() -> Vec<ScalarUDF> {
-    let mut functions = vec![lists::itself(0), once::within(), intervals::length()];
+    let mut functions = vec![lists::itself(0), once::within(), intervals::length(), maybe::function()];
     functions.extend(nested::comparisons());
     functions
 }
@@ -104,6 +114,8 @@ pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     state.register_expr_planner(Arc::new(dates::DatesAndHours))?;
     state.register_udf(Arc::new(maps::function()))?;
     state.register_udf(Arc::new(values::apart()))?;
+    state.register_udf(Arc::new(years::function()))?;
+    state.register_udf(Arc::new(zones::function()))?;
     if let Some(text) = state.scalar_functions().get("concat").map(Arc::clone) {
         state.register_udf(Arc::new(concatenation::function(text)))?;
     }

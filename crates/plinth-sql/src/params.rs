@@ -56,6 +56,15 @@ impl Params {
         })
     }
 
+    /// The value of a parameter as one of a type, if it has one that says the same.
+    pub(crate) fn plain(&self, id: &str, data_type: &DataType) -> Option<ScalarValue> {
+        match self.given.get(id.strip_prefix('$').unwrap_or(id))? {
+            Given::Text(text) => convert(id, text, Some(data_type)).ok(),
+            Given::Value(value) if value.data_type().is_string() == data_type.is_string() => fitting(value, data_type),
+            Given::Value(_) => None,
+        }
+    }
+
     /// Puts the values in the places of a plan. A text becomes what its place asks for, and stays text where a place asks
     /// for nothing. A value becomes it if nothing is lost, and otherwise keeps its type, which the engine compares with the other.
     ///

@@ -16,7 +16,7 @@ use plinth_core::sync::lock;
 
 use crate::habits::{self, Answer, Column, Known, Question, Stop};
 use crate::kept::Kept;
-use crate::meaning::{check_using, keep_clauses, resolve_windows};
+use crate::meaning::{keep_clauses, resolve_windows};
 use crate::numbers::keep_digits;
 use crate::schemas::CATALOG;
 use crate::{depth, planning, show};
@@ -72,7 +72,6 @@ impl Rewriter {
     /// The plan of a statement of rows. Names that no column has may be aliases, or differ in case.
     pub(crate) async fn planned(&self, mut statement: Statement) -> Result<(SessionState, LogicalPlan)> {
         show::rewrite(&mut statement, &self.state.read().config_options().catalog)?;
-        check_using(&statement)?;
         let written = may_be_lenient(&statement).then(|| statement.clone());
         match (Box::pin(self.plan(statement, false)).await, written) {
             (Err(error), Some(written)) if is_unknown_name(&error) => {

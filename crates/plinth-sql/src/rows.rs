@@ -13,6 +13,7 @@ mod given;
 mod indexes;
 mod insert;
 mod merge;
+mod places;
 mod query;
 mod returning;
 mod rules;
@@ -45,6 +46,7 @@ pub(crate) use created::refuse_options;
 pub use rules::takes_rows_as_they_are;
 pub(crate) use rules::{CHECK, DEFAULT, sequences_of_default, take as take_rules};
 pub(crate) use tables::{Created, constraints};
+pub(crate) use write::blocking;
 
 use query::{column, last, named, quoted};
 use rules::Rules;

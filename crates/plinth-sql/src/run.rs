@@ -91,13 +91,13 @@ impl Query {
     pub fn schema(&self) -> SchemaRef {
         match &self.0 {
             Planned::Query(plan) => plan.schema(),
-            Planned::Done(rows) => rows.schema(),
+            Planned::Found(rows) | Planned::Done(rows) => rows.schema(),
         }
     }
 
-    /// Whether nothing has run yet.
+    /// Whether it is a query, which has changed nothing and of which no rows were handed over.
     pub fn waits(&self) -> bool {
-        matches!(self.0, Planned::Query(_))
+        !matches!(self.0, Planned::Done(_))
     }
 
     /// Starts it as [`Session::start`] does.

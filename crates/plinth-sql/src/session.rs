@@ -19,9 +19,10 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
-    BudgetPool, DigitsOfFiles, ExternalSorts, FileOptions, GuardMemory, JoinOrder, NamelessSpills, NativeOperators,
-    NativeSorts, OpenTables, ParquetScans, PlinthConfig, ProfileOperators, RowsInOrder, SessionObjects, Stores,
-    WindowsByPartition, WindowsOfText, bounded_functions, checked_sum, honest_aggregates, profile_tasks,
+    BudgetPool, DigitsOfFiles, ExternalSorts, FileOptions, FilledSides, GuardMemory, JoinOrder, NamelessSpills,
+    NativeOperators, NativeSorts, OpenTables, ParquetScans, PlinthConfig, ProfileOperators, RowsInOrder,
+    SessionObjects, Stores, WindowsByPartition, WindowsOfText, bounded_functions, checked_sum, honest_aggregates,
+    profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_io::{Io, IoOptions, MemoryBudget, Objects};
@@ -253,6 +254,7 @@ impl Session {
         let mut rules = joins::with_joins_within(options.memory, rules);
         // Behind the rules that choose joins, before the one that adds exchanges.
         if let Some(at) = rules.iter().position(|rule| rule.name() == "joins_within_memory") {
+            rules.insert(at + 1, Arc::new(FilledSides));
             rules.insert(at + 1, Arc::new(NativeOperators::new(Arc::clone(&budget))));
             rules.insert(at, Arc::new(JoinOrder));
         }

@@ -27,7 +27,7 @@ use plinth_io::regular;
 use super::catalog::Catalog;
 use super::database::{Database, Entry, PUBLIC, file_of};
 use super::ddl::{Defined, refuse_constraints, secret};
-use super::meaning::{check_using, keep_clauses, resolve_windows};
+use super::meaning::{keep_clauses, resolve_windows};
 use super::names::normal;
 use super::numbers::keep_digits;
 use super::params::types_of;
@@ -79,6 +79,8 @@ fn take_temporary(statement: &mut Statement) -> bool {
 pub(crate) enum Planned {
     /// A query, which runs as its rows are asked for.
     Query(planning::Physical),
+    /// The rows of a query that needed no plan.
+    Found(SendableRecordBatchStream),
     /// What another statement answers.
     Done(SendableRecordBatchStream),
 }
@@ -87,7 +89,7 @@ impl Planned {
     pub(crate) fn rows(self) -> Result<SendableRecordBatchStream, DataFusionError> {
         match self {
             Self::Query(plan) => plan.start(),
-            Self::Done(rows) => Ok(rows),
+            Self::Found(rows) | Self::Done(rows) => Ok(rows),
         }
     }
 }
@@ -110,24 +112,32 @@ impl Session {
         Ok(self.planned(statement, params).await?.rows()?)
     }
 
-    /// The parameters of a query by their names without the `$`, and the types that their places ask for, where these ask for one. Of
-    /// another statement the engine is not asked.
+    /// The parameters of a query, or of INSERT, UPDATE or DELETE, by their names without the `$`, and the types that their places ask
+    /// for, where these ask for one.
     ///
     /// # Errors
     /// If the statement is refused.
     pub async fn parameter_types(&self, statement: Statement) -> Result<BTreeMap<String, Option<DataType>>> {
-        if !matches!(&statement, Statement::Statement(inner) if matches!(**inner, ast::Statement::Query(_))) {
-            return Ok(BTreeMap::new());
-        }
         self.stores.begin_statement();
-        let planned = self.rewriter().planned(statement).await;
-        let (_, plan) = planned.map_err(|e| self.explain_missing(e))?;
-        let types = types_of(&plan)?.into_iter();
+        let types = if matches!(&statement, Statement::Statement(inner) if matches!(**inner, ast::Statement::Query(_)))
+        {
+            let planned = self.rewriter().planned(statement).await;
+            let (_, plan) = planned.map_err(|e| self.explain_missing(e))?;
+            types_of(&plan)?
+        } else {
+            self.types_of_change(&statement).await?
+        };
+        let types = types.into_iter();
         Ok(types.map(|(id, data_type)| (id.trim_start_matches('$').to_owned(), data_type)).collect())
     }
 
     /// Plans a statement, and runs one that is no query.
-    pub(crate) async fn planned(&self, mut statement: Statement, params: &Params) -> Result<Planned> {
+    pub(crate) async fn planned(&self, statement: Statement, params: &Params) -> Result<Planned> {
+        self.planned_by(statement, params, true).await
+    }
+
+    /// As [`Session::planned`]; whether a row may be found by its key without a plan.
+    pub(crate) async fn planned_by(&self, mut statement: Statement, params: &Params, by_key: bool) -> Result<Planned> {
         secret::refuse_within(&statement)?;
         self.kept.grants.statement(&statement)?;
         secret::show(&mut statement, self)?;
@@ -140,6 +150,9 @@ impl Session {
             statement = prepared;
             self.kept.grants.statement(&statement)?;
         }
+        if by_key && let Some(rows) = self.row_by_key(&statement, params).await? {
+            return Ok(Planned::Found(rows));
+        }
         if let Some(defined) = self.define(&statement).await.map_err(|e| self.explain_missing(e))? {
             return Ok(Planned::Done(match defined {
                 Defined::Done => count_stream(None)?,
@@ -147,7 +160,6 @@ impl Session {
             }));
         }
         show::rewrite(&mut statement, &self.context.state_ref().read().config_options().catalog)?;
-        check_using(&statement)?;
         if self.keep(&statement).await? {
             return Ok(Planned::Done(count_stream(None)?));
         }
@@ -240,9 +252,11 @@ impl Session {
                 let plan = LogicalPlan::Ddl(DdlStatement::DropTable(drop));
                 self.context.execute_logical_plan(plan).await?.execute_stream().await?
             }
-            plan @ (LogicalPlan::Copy(_) | LogicalPlan::Dml(_)) => {
-                DataFrame::new(self.state_for_writing(), plan).execute_stream().await?
-            }
+            LogicalPlan::Copy(copy) => match self.copy_to(&copy).await? {
+                Some(rows) => count_stream(Some(rows))?,
+                None => DataFrame::new(self.state_for_writing(), LogicalPlan::Copy(copy)).execute_stream().await?,
+            },
+            plan @ LogicalPlan::Dml(_) => DataFrame::new(self.state_for_writing(), plan).execute_stream().await?,
             plan if is_query(&plan) => return Ok(Planned::Query(planning::physical(state, plan).await?)),
             plan => {
                 let about = subject(&plan);
@@ -254,7 +268,7 @@ impl Session {
     }
 
     /// Partitions get neighbouring rows, so that what is written keeps their order, rather than batches in turn.
-    fn state_for_writing(&self) -> SessionState {
+    pub(crate) fn state_for_writing(&self) -> SessionState {
         let mut state = self.context.state();
         state.config_mut().options_mut().optimizer.enable_round_robin_repartition = false;
         state

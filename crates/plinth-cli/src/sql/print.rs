@@ -13,6 +13,7 @@ use futures::StreamExt;
 use plinth_core::sync::lock;
 use plinth_ingest::FileFormat;
 use plinth_ingest::export::{SinkOptions, to_writer};
+use plinth_sql::with_names_of_their_own;
 
 use super::gather::{Gather, Limits};
 use super::grid::{Grid, Paint};
@@ -192,17 +193,18 @@ impl Printer {
                 let mut writer = builder.build::<_, json::writer::LineDelimited>(WholeLines::new(&mut self.out));
                 while let Some(some) = batch {
                     rows += some.num_rows() as u64;
-                    writer.write(&flatten(&shown(&some)?)?)?;
+                    writer.write(&flatten(&shown(&with_names_of_their_own(&some)?)?)?)?;
                     batch = next(&mut stream).await?;
                 }
                 writer.finish()?;
             }
             Format::Parquet => {
                 let held = Held::default();
+                let schema = with_names_of_their_own(&RecordBatch::new_empty(Arc::clone(&schema)))?.schema();
                 let mut sink = to_writer(held.clone(), &schema, FileFormat::Parquet, None, &SinkOptions::default())?;
                 while let Some(some) = batch {
                     rows += some.num_rows() as u64;
-                    sink.write(&some)?;
+                    sink.write(&with_names_of_their_own(&some)?)?;
                     self.out.write_all(&held.take())?;
                     batch = next(&mut stream).await?;
                 }

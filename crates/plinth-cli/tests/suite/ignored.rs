@@ -31,7 +31,7 @@ fn options_of_another_format_are_refused() {
     ];
     let json = [&["--root", "a"][..], &["--unknown", "report"], &["--unknown", "error"]];
     let text =
-        [&["--sample", "all"][..], &["--max-record", "1MB"], &["--rejects", "r.ndjson"], &["--on-error", "null"]];
+        [&["--sample", "all"][..], &["--max-record", "1MiB"], &["--rejects", "r.ndjson"], &["--on-error", "null"]];
     let cases = [
         (&["s.parquet", "s.ndjson"][..], &separated[..], "csv, tsv"),
         (&["s.parquet", "s.csv"][..], &json[..], "ndjson"),
@@ -136,8 +136,9 @@ fn nothing_is_told_as_nothing_and_errors_are_no_values() {
         assert!(run.fails(1, "plinth: column \"d\" holds a date").stderr.contains("too far off"), "{}", run.stderr);
         assert!(!run.stdout.contains("ERROR"), "{}", run.stdout);
     }
-    let columns = [("i", Arc::new(Int64Array::from(vec![1])) as ArrayRef), ("n", Arc::new(NullArray::new(1)))];
-    write_parquet(&dir.path("n.parquet"), &RecordBatch::try_from_iter(columns).unwrap(), 10);
+    let columns =
+        [("i", Arc::new(Int64Array::from(vec![1])) as ArrayRef, false), ("n", Arc::new(NullArray::new(1)), true)];
+    write_parquet(&dir.path("n.parquet"), &RecordBatch::try_from_iter_with_nullable(columns).unwrap(), 10);
     let text =
         |format: &str| plinth(&dir, &["export", "n.parquet", "--to", "-", "--to-format", format, "-q"]).ok().stdout;
     assert_eq!(text("ndjson"), "{\"i\":1,\"n\":null}\n");

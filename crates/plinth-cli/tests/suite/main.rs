@@ -13,6 +13,8 @@ mod cli;
 mod cluster;
 mod common;
 #[cfg(unix)]
+mod copies;
+#[cfg(unix)]
 mod docs;
 mod duckdb;
 mod far;

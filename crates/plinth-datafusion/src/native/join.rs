@@ -38,6 +38,7 @@ use plinth_io::MemoryBudget;
 use self::build::{Gathered, batch};
 pub(super) use self::probe::Probing;
 use crate::evaluated::Evaluated;
+use crate::filled::{filled, without_constants};
 
 /// Joins rows of two sides that have equal keys.
 pub(super) struct JoinExec {
@@ -150,6 +151,15 @@ impl JoinExec {
         // Rows come in no order: the threads take the pieces of a scan from one queue.
         let mut equivalences = engine.properties().equivalence_properties().clone();
         equivalences.clear_orderings();
+        let (left, right) = filled(join.kind);
+        let is_filled = |at: usize| match join.output.get(at).map(|column| column.side) {
+            Some(JoinSide::Left) => left,
+            Some(JoinSide::Right) => right,
+            _ => false,
+        };
+        if let Some(less) = without_constants(&equivalences, is_filled)? {
+            equivalences = less;
+        }
         let partitions = engine.right().output_partitioning().partition_count();
         let emission = if join.needs_left_at_end() { EmissionType::Both } else { EmissionType::Incremental };
         let properties = PlanProperties::new(

@@ -220,7 +220,15 @@ async fn schema_of(
     meta: &ObjectMeta,
 ) -> Result<Schema> {
     let name = path.display();
-    let damaged = |what: &str| DataFusionError::Execution(format!("{name}: not a readable Parquet file: {what}"));
+    let damaged = |what: &str| {
+        DataFusionError::Execution(match what.contains("encryption feature") {
+            true => format!("{name}: the file is encrypted, which can't be read; decrypt it first"),
+            false => {
+                let what = what.trim_start_matches("Invalid Parquet file. ");
+                format!("{name}: not a readable Parquet file: {what}")
+            }
+        })
+    };
     let reader = reader(session, client, options, meta);
     // The parser of footers is a dependency's: a panic in it is an error of the file.
     let metadata = match AssertUnwindSafe(reader.fetch_metadata()).catch_unwind().await {

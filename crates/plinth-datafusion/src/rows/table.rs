@@ -101,6 +101,19 @@ impl StoreTable {
         Ok((segments.len() as u64, view.snapshot.num_rows() + own, bytes))
     }
 
+    /// The row with a key, which is a batch of one row and the columns of the key: a batch of one row or none. `None` if it takes a plan
+    /// to find it: in a transaction, whose own rows come first.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn row(&self, key: &RecordBatch) -> Result<Option<RecordBatch>> {
+        let view = self.stores.view(&self.folder)?;
+        if self.key.is_empty() || view.own.is_some() || view.snapshot.schema() != self.schema {
+            return Ok(None);
+        }
+        Ok(Some(view.snapshot.get_batch(key).map_err(from_table)?.rows))
+    }
+
     fn plan(
         &self,
         state: &dyn Session,

@@ -11,6 +11,7 @@ use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use super::output::Compressed;
 use super::plain::{plain, unwritable};
 use super::sink::BatchSink;
+use super::{CsvStyle, TimeStyle};
 use crate::error::{IngestError, Result};
 use crate::values::json_string::json_string;
 
@@ -18,10 +19,59 @@ use crate::values::json_string::json_string;
 const GATHER: usize = 1 << 20;
 
 /// How rows are written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Style {
-    Csv { delimiter: u8 },
+    Csv(Csv),
     Ndjson,
+}
+
+/// How fields of CSV are written.
+#[derive(Clone, Debug)]
+pub(super) struct Csv {
+    delimiter: u8,
+    header: bool,
+    null: String,
+    quote: u8,
+    escape: u8,
+}
+
+impl Style {
+    /// CSV with what separates its fields if nothing is said.
+    pub(super) fn csv(style: &CsvStyle, delimiter: u8) -> Result<Self> {
+        let CsvStyle { delimiter: given, header, ref null, quote, escape } = *style;
+        let (delimiter, escape) = (given.unwrap_or(delimiter), escape.unwrap_or(quote));
+        let refused = |what: &str| Err(IngestError::Option { what: what.to_owned() });
+        if !delimiter.is_ascii() || delimiter == quote || matches!(delimiter, b'\n' | b'\r' | 0) {
+            return refused("the delimiter has to be an ASCII character, not a quote or a line end");
+        }
+        if [quote, escape].iter().any(|byte| !byte.is_ascii() || matches!(byte, b'\n' | b'\r' | 0)) {
+            return refused("the quote and what is before one have to be ASCII characters, no line ends");
+        }
+        if null.bytes().any(|byte| byte == delimiter || byte == quote || matches!(byte, b'\n' | b'\r')) {
+            return refused("what stands for null can't have the delimiter, a quote or a line end in it");
+        }
+        Ok(Self::Csv(Csv { delimiter, header, null: null.clone(), quote, escape }))
+    }
+}
+
+impl Csv {
+    /// A field that is not null: in quotes where it is empty or could be taken for something else.
+    fn text(&self, to: &mut Vec<u8>, text: &str) {
+        let bytes = text.as_bytes();
+        let special = |b: &u8| *b == self.delimiter || *b == self.quote || matches!(b, b'"' | b'\n' | b'\r');
+        if !bytes.is_empty() && !bytes.iter().any(special) && !text.starts_with('\u{feff}') && text != self.null {
+            to.extend_from_slice(bytes);
+            return;
+        }
+        to.push(self.quote);
+        for byte in bytes {
+            if *byte == self.quote || *byte == self.escape {
+                to.push(self.escape);
+            }
+            to.push(*byte);
+        }
+        to.push(self.quote);
+    }
 }
 
 /// Writes rows as text.
@@ -30,46 +80,45 @@ pub(super) struct TextSink {
     schema: SchemaRef,
     output: Compressed,
     style: Style,
+    times: TimeStyle,
     buffer: Vec<u8>,
 }
 
 impl TextSink {
-    pub(super) fn new(output: Compressed, schema: &SchemaRef, style: Style) -> Result<Self> {
+    pub(super) fn new(output: Compressed, schema: &SchemaRef, style: Style, times: TimeStyle) -> Result<Self> {
         let mut buffer = Vec::new();
-        if let Style::Csv { delimiter } = style {
-            if !delimiter.is_ascii() || matches!(delimiter, b'"' | b'\n' | b'\r' | 0) {
-                let what = "the delimiter has to be an ASCII character, not a quote or a line end".to_owned();
-                return Err(IngestError::Option { what });
-            }
+        if let Style::Csv(csv) = &style
+            && csv.header
+        {
             for (at, field) in schema.fields().iter().enumerate() {
                 if at > 0 {
-                    buffer.push(delimiter);
+                    buffer.push(csv.delimiter);
                 }
-                csv_text(&mut buffer, field.name(), delimiter);
+                csv.text(&mut buffer, field.name());
             }
             buffer.push(b'\n');
         }
         let field = |f: &FieldRef| Field::new(f.name(), written(f.data_type()), f.is_nullable());
         let schema = Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()));
-        Ok(Self { schema, output, style, buffer })
+        Ok(Self { schema, output, style, times, buffer })
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut columns = Vec::with_capacity(batch.num_columns());
         for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
-            let values = Values::new(array).map_err(|e| unwritable(field.name(), &e))?;
+            let values = Values::new(array, &self.times).map_err(|e| unwritable(field.name(), &e))?;
             let mut key = Vec::new();
             json_string(&mut key, field.name());
             columns.push((field, key, values));
         }
         for row in 0..batch.num_rows() {
-            match self.style {
-                Style::Csv { delimiter } => {
+            match &self.style {
+                Style::Csv(csv) => {
                     for (at, (field, _, values)) in columns.iter().enumerate() {
                         if at > 0 {
-                            self.buffer.push(delimiter);
+                            self.buffer.push(csv.delimiter);
                         }
-                        values.csv(row, &mut self.buffer, delimiter).map_err(|e| unwritable(field.name(), &e))?;
+                        values.csv(row, &mut self.buffer, csv).map_err(|e| unwritable(field.name(), &e))?;
                     }
                 }
                 Style::Ndjson => {
@@ -150,8 +199,8 @@ enum Kind<'a> {
 }
 
 impl<'a> Values<'a> {
-    fn new(array: &'a dyn Array) -> Result<Self, ArrowError> {
-        let inner = |array: &'a ArrayRef| Ok::<_, ArrowError>(Box::new(Self::new(array.as_ref())?));
+    fn new(array: &'a dyn Array, times: &'a TimeStyle) -> Result<Self, ArrowError> {
+        let inner = |array: &'a ArrayRef| Ok::<_, ArrowError>(Box::new(Self::new(array.as_ref(), times)?));
         let kind = match array.data_type() {
             DataType::Utf8View => Kind::Text(array.as_string_view()),
             DataType::List(_) => Kind::List(inner(array.as_list::<i32>().values())?),
@@ -161,7 +210,7 @@ impl<'a> Values<'a> {
                 let members = fields.iter().zip(array.as_struct().columns()).map(|(field, column)| {
                     let mut key = Vec::new();
                     json_string(&mut key, field.name());
-                    Ok((key, Self::new(column.as_ref())?))
+                    Ok((key, Self::new(column.as_ref(), times)?))
                 });
                 Kind::Struct(members.collect::<Result<_, ArrowError>>()?)
             }
@@ -171,7 +220,12 @@ impl<'a> Values<'a> {
             }
             data_type => {
                 let bare = data_type.is_numeric() || matches!(data_type, DataType::Boolean);
-                let options = FormatOptions::new().with_display_error(false);
+                let options = FormatOptions::new()
+                    .with_display_error(false)
+                    .with_date_format(times.date.as_deref())
+                    .with_time_format(times.time.as_deref())
+                    .with_timestamp_format(times.timestamp.as_deref())
+                    .with_timestamp_tz_format(times.timestamp.as_deref());
                 Kind::Shown { formatter: ArrayFormatter::try_new(array, &options)?, bare }
             }
         };
@@ -198,9 +252,10 @@ impl<'a> Values<'a> {
         }
     }
 
-    fn csv(&self, row: usize, to: &mut Vec<u8>, delimiter: u8) -> Result<(), ArrowError> {
-        if !self.is_null(row) {
-            csv_text(to, self.text(row, &mut String::new())?, delimiter);
+    fn csv(&self, row: usize, to: &mut Vec<u8>, csv: &Csv) -> Result<(), ArrowError> {
+        match self.is_null(row) {
+            true => to.extend_from_slice(csv.null.as_bytes()),
+            false => csv.text(to, self.text(row, &mut String::new())?),
         }
         Ok(())
     }
@@ -274,22 +329,4 @@ fn range(array: &dyn Array, row: usize) -> Result<std::ops::Range<usize>, ArrowE
         _ => None,
     };
     found.ok_or_else(|| ArrowError::SchemaError(format!("internal error: no elements of {}", array.data_type())))
-}
-
-/// A field that is not null: in quotes where it is empty or could be taken for something else.
-fn csv_text(to: &mut Vec<u8>, text: &str, delimiter: u8) {
-    let bytes = text.as_bytes();
-    let special = |b: &u8| *b == delimiter || matches!(b, b'"' | b'\n' | b'\r');
-    if !bytes.is_empty() && !bytes.iter().any(special) && !text.starts_with('\u{feff}') {
-        to.extend_from_slice(bytes);
-        return;
-    }
-    to.push(b'"');
-    for byte in bytes {
-        if *byte == b'"' {
-            to.push(b'"');
-        }
-        to.push(*byte);
-    }
-    to.push(b'"');
 }

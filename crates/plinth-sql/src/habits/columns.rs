@@ -222,7 +222,7 @@ fn is_changed(options: &WildcardAdditionalOptions) -> bool {
 }
 
 /// The names that EXCLUDE and EXCEPT leave out.
-fn excluded(options: &WildcardAdditionalOptions) -> Vec<String> {
+pub(super) fn excluded(options: &WildcardAdditionalOptions) -> Vec<String> {
     let last = |name: &ObjectName| name.0.last().and_then(|part| part.as_ident()).map(normal);
     let mut names: Vec<String> = match &options.opt_exclude {
         Some(ExcludeSelectItem::Single(name)) => last(name).into_iter().collect(),

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use plinth_datafusion::unescaped_bytes;
 
-use super::{simple_name, templates, text_of};
+use super::{forms, simple_name, templates, text_of};
 use crate::meaning::{MAP, function_of_any, whole_interval};
 use crate::names::normal;
 
@@ -19,6 +19,9 @@ const HAS_ALL: &str =
     "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN array_has_all(array_compact($1), array_compact($2)) END";
 const SPLIT: &str = "CASE WHEN $1 IS NULL THEN NULL WHEN $2 IS NULL THEN make_array($1) WHEN $2 = '' THEN string_to_array($1, NULL) \
                      ELSE string_to_array($1, $2) END";
+
+const MAP_EXTRACT: &str =
+    "CASE WHEN array_has(map_keys($1), $2) THEN map_extract($1, $2) ELSE array_pop_back(map_extract($1, $2)) END";
 
 /// Functions with another name.
 const NAMES: [(&str, &str); 19] = [
@@ -46,6 +49,9 @@ const NAMES: [(&str, &str); 19] = [
 /// Functions by their name and the number of their arguments, and what they mean.
 const TEMPLATES: &[(&str, usize, &str)] = &[
     ("mod", 2, "$1 % $2"),
+    // The engine has a list of NULL for a key that is not there.
+    ("map_extract", 2, MAP_EXTRACT),
+    ("element_at", 2, MAP_EXTRACT),
     ("if", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("iff", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("count_if", 1, "count(CASE WHEN $1 THEN 1 END)"),
@@ -407,6 +413,10 @@ fn field(root: &Expr, chain: &mut [AccessExpr]) -> Result<Option<Expr>> {
             upper_bound.get_or_insert_with(|| if backwards { first() } else { last() });
         }
     }
+    // The first names may be those of a table.
+    if matches!(root, Expr::Identifier(_)) {
+        return Ok(None);
+    }
     let [AccessExpr::Dot(Expr::Identifier(name)), rest @ ..] = chain else { return Ok(None) };
     let name = Expr::Value(Value::SingleQuotedString(normal(name)).into());
     let first = templates::expression("get_field($1, $2)", &[root.clone(), name])?;
@@ -453,11 +463,14 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
         function.name = datafusion::sql::sqlparser::ast::ObjectName::from(vec![MAP.into()]);
         return Ok(None);
     }
+    if name == "to_char" {
+        return forms::of_time(&list.args);
+    }
+    if name == "regexp_replace" {
+        return forms::replacement(function);
+    }
     if name == "struct_pack" {
         return fields(&list.args);
-    }
-    if name == "unnest" && list.args.len() == 2 {
-        return unnested(&list.args);
     }
     if name == "strftime" {
         // The engine's time stamps are of several kinds.
@@ -523,33 +536,6 @@ fn fields(args: &[FunctionArg]) -> Result<Option<Expr>> {
         template.push(format!("'{}', ${}", name.value.replace('\'', "''"), values.len()));
     }
     templates::expression(&format!("named_struct({})", template.join(", ")), &values).map(Some)
-}
-
-/// `unnest([[1], [2]], recursive := true)`: all lists within lists at once.
-fn unnested(args: &[FunctionArg]) -> Result<Option<Expr>> {
-    let [
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(list)),
-        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. },
-    ] = args
-    else {
-        return Ok(None);
-    };
-    if !name.value.eq_ignore_ascii_case("recursive") || value.to_string() != "true" {
-        return plan_err!("unnest: {name}: is not supported; recursive := true is");
-    }
-    let (mut depth, mut inner) = (0, list);
-    while let Expr::Array(array) = inner {
-        depth += 1;
-        match array.elem.first() {
-            Some(first) => inner = first,
-            None => break,
-        }
-    }
-    if depth == 0 {
-        return plan_err!("unnest: recursive: takes lists that are written out; of a column write unnest(flatten(l))");
-    }
-    let text = format!("unnest({}$1{})", "flatten(".repeat(depth - 1), ")".repeat(depth - 1));
-    templates::expression(&text, std::slice::from_ref(list)).map(Some)
 }
 
 fn unnamed(arg: &FunctionArg) -> Option<Expr> {

@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Join, JoinConstraint, JoinOperator, Select, SelectItem, SetExpr, TableAlias, TableFactor,
-    TableWithJoins, Value, ValueWithSpan, VisitMut, VisitorMut,
+    self, Expr, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, Select, SelectItem, SetExpr, TableAlias,
+    TableFactor, TableWithJoins, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 use super::known::{Known, Stop, quoted};
 use super::scope::Scope;
-use super::{headings, joins, templates};
+use super::{headings, joins, simple_name, templates};
 use crate::names::normal;
 
 /// What a lateral table adds to each row.
@@ -25,7 +25,7 @@ struct Added {
 /// Rewrites the lateral tables of a SELECT that are about one table.
 pub(super) fn rewrite(select: &mut Select, known: &Known, scope: &Scope) -> Result<(), Stop> {
     loop {
-        let Some(added) = taken(select)? else { return Ok(()) };
+        let Some(added) = taken(select, known)? else { return Ok(()) };
         let Some(left) = select.from.first().map(|from| from.relation.clone()) else { return Ok(()) };
         let name = joins::name_of(&left)?;
         let alone = vec![TableWithJoins { relation: left.clone(), joins: Vec::new() }];
@@ -58,7 +58,7 @@ pub(super) fn rewrite(select: &mut Select, known: &Known, scope: &Scope) -> Resu
 }
 
 /// Takes the table out that follows the first, if it is lateral.
-fn taken(select: &mut Select) -> Result<Option<Added>> {
+fn taken(select: &mut Select, known: &Known) -> Result<Option<Added>> {
     let Some(first) = select.from.first() else { return Ok(None) };
     if let Some(join) = first.joins.first() {
         let always = match &join.join_operator {
@@ -68,14 +68,14 @@ fn taken(select: &mut Select) -> Result<Option<Added>> {
             }
             _ => false,
         };
-        let added = if always { added(&join.relation)? } else { None };
+        let added = if always { added(&join.relation, known)? } else { None };
         if added.is_some() {
             select.from.first_mut().map(|first| -> Join { first.joins.remove(0) });
         }
         return Ok(added);
     }
     let Some(second) = select.from.get(1) else { return Ok(None) };
-    let added = added(&second.relation)?;
+    let added = added(&second.relation, known)?;
     if added.is_some() {
         // What is joined with it is joined with both.
         let second = select.from.remove(1);
@@ -86,8 +86,22 @@ fn taken(select: &mut Select) -> Result<Option<Added>> {
     Ok(added)
 }
 
+/// Whether values are not of a row alone: aggregates and windows.
+fn is_of_rows(items: &[SelectItem], known: &Known) -> bool {
+    let visited = ast::visit_expressions(&items.to_vec(), |expr| match expr {
+        Expr::Function(function)
+            if function.over.is_some()
+                || simple_name(&function.name).is_some_and(|name| known.aggregates.contains(&name)) =>
+        {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    visited.is_break()
+}
+
 /// What a table adds that is lateral and has no rows of its own.
-fn added(table: &TableFactor) -> Result<Option<Added>> {
+fn added(table: &TableFactor, known: &Known) -> Result<Option<Added>> {
     match table {
         TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality: false, .. } => {
             let mut names = Names(false);
@@ -107,6 +121,8 @@ fn added(table: &TableFactor) -> Result<Option<Added>> {
             let SetExpr::Select(inner) = subquery.body.as_ref() else { return Ok(None) };
             let plain = inner.from.is_empty()
                 && inner.having.is_none()
+                && matches!(&inner.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty())
+                && !is_of_rows(&inner.projection, known)
                 && inner.distinct.is_none()
                 && subquery.with.is_none()
                 && subquery.limit_clause.is_none();

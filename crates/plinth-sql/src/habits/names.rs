@@ -6,12 +6,13 @@ use std::ops::ControlFlow;
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, OrderByKind, Query, Select, SelectItem, SetExpr,
+    self, Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, OrderByKind, Query, Select, SelectItem, SetExpr,
     TableWithJoins, VisitMut, VisitorMut,
 };
 
 use super::known::{Column, Known, Stop, quoted};
 use super::scope::Scope;
+use super::templates;
 use crate::names::normal;
 
 /// Functions that give another value with each look.
@@ -82,6 +83,67 @@ pub(super) fn of_order(query: &mut Query, known: &Known, scope: &Scope) -> Resul
         }
         let _ = by.expr.visit(&mut Cases { columns: &columns, depth: 0 });
     }
+    Ok(())
+}
+
+/// An ORDER BY with an expression of columns whose names are aliases, too, `SELECT -x AS x FROM t ORDER BY x + 1`: an alias is meant by
+/// itself alone. What is sorted by becomes columns of a query within, which the query around does not give.
+pub(super) fn of_input(query: &mut Query) -> Result<()> {
+    let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
+    let Some(order) = &mut query.order_by else { return Ok(()) };
+    let OrderByKind::Expressions(exprs) = &mut order.kind else { return Ok(()) };
+    let of_rows = matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty());
+    let mut names = Vec::with_capacity(select.projection.len());
+    let mut hiding = Vec::new();
+    for item in &select.projection {
+        let (expr, alias) = match item {
+            SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias)),
+            SelectItem::UnnamedExpr(expr) => (expr, None),
+            _ => return Ok(()),
+        };
+        let column = match expr {
+            Expr::Identifier(name) => Some(normal(name)),
+            Expr::CompoundIdentifier(parts) => parts.last().map(normal),
+            _ => None,
+        };
+        let Some(name) = alias.map(normal).or_else(|| column.clone()) else { return Ok(()) };
+        if column.as_ref() != Some(&name) {
+            hiding.push(name.clone());
+        }
+        names.push(name);
+    }
+    let is_hidden = |expr: &Expr| match expr {
+        Expr::Identifier(name) => hiding.contains(&normal(name)),
+        Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|name| hiding.contains(&normal(name))),
+        _ => false,
+    };
+    let is_output = |expr: &Expr| matches!(expr, Expr::Identifier(name) if names.contains(&normal(name)));
+    let by_columns = |expr: &Expr| {
+        !is_output(expr)
+            && ast::visit_expressions(expr, |expr| match is_hidden(expr) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+            .is_break()
+    };
+    let twice = names.iter().enumerate().any(|(at, name)| names.iter().take(at).any(|other| other == name));
+    if !of_rows || twice || select.distinct.is_some() || !exprs.iter().any(|by| by_columns(&by.expr)) {
+        return Ok(());
+    }
+    for (at, by) in exprs.iter_mut().enumerate() {
+        if is_output(&by.expr) || matches!(by.expr, Expr::Value(_)) {
+            continue;
+        }
+        let alias = quoted(&format!("plinth_order_{at}"));
+        let expr = std::mem::replace(&mut by.expr, Expr::Identifier(alias.clone()));
+        select.projection.push(SelectItem::ExprWithAlias { expr, alias });
+    }
+    let mut outer = templates::query("SELECT * FROM t")?;
+    let inner = Query { body: query.body.clone(), ..*templates::query("SELECT 1")? };
+    templates::set_source(&mut outer, inner);
+    let items = names.iter().map(|name| SelectItem::UnnamedExpr(Expr::Identifier(quoted(name))));
+    templates::set_items(&mut outer, items.collect());
+    query.body = outer.body;
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 mod attach;
 mod clauses;
 mod copies;
+mod from_first;
 mod pivots;
 mod sequences;
 mod tokens;
@@ -69,11 +70,12 @@ pub(crate) fn rewrite(all: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     };
     let mut all = all;
     all.retain(|token| !matches!(token.token, Token::Whitespace(_)));
-    if !all.iter().any(known) {
-        return Ok(all);
-    }
     // What is deeper the parser refuses; looking for ends of groups would take too long.
     if tokens::depth(&all) > DEEPEST {
+        return Ok(all);
+    }
+    let all = from_first::rewrite(all)?;
+    if !all.iter().any(known) {
         return Ok(all);
     }
     let mut out = Vec::with_capacity(all.len() + 16);

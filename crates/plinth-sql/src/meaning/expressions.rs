@@ -4,17 +4,18 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
 use datafusion::config::ConfigOptions;
+use datafusion::functions::expr_fn::replace;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, NullTreatment, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, cast, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, cast, lit, when};
 use datafusion::optimizer::AnalyzerRule;
 use plinth_datafusion::sql_type_name;
 
 use crate::numbers;
 
-use super::{bytes, intervals, lists, nearest, nested, once, values};
+use super::{bytes, finer, intervals, lists, maybe, nearest, nested, once, values, zones};
 
 /// Casts round, BETWEEN looks at its operand once, `any_value` heeds its order, IN lists keep their nulls.
 #[derive(Debug)]
@@ -97,6 +98,27 @@ fn whole_years(epoch: ScalarFunction) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::ScalarFunction(epoch) + years * lit(MISSING)))
 }
 
+/// Whether a cast makes text of a point in time: the engine has a T between its day and its hour.
+fn is_stamp_as_text(stamp: &Expr, to: &DataType, schema: &DFSchema) -> bool {
+    to.is_string() && matches!(stamp.get_type(schema), Ok(DataType::Timestamp(_, None)))
+}
+
+/// `flatten` of lists of lists: the engine answers any other list as it is.
+fn flattened(flat: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let [lists] = flat.args.as_slice() else { return Ok(Transformed::no(Expr::ScalarFunction(flat))) };
+    match lists.get_type(schema)? {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => match item.data_type() {
+            inner if is_list(inner) => Ok(Transformed::no(Expr::ScalarFunction(flat))),
+            DataType::Null => {
+                let empty = lit(ScalarValue::List(ScalarValue::new_list(&[], &DataType::Null, true)));
+                Ok(Transformed::yes(when(lists.clone().is_not_null(), empty).end()?))
+            }
+            other => plan_err!("flatten: takes a list of lists, not one of {}", sql_type_name(other)),
+        },
+        _ => Ok(Transformed::no(Expr::ScalarFunction(flat))),
+    }
+}
+
 /// Whether an expression is `round(float, places)` of the engine.
 fn rounds_floats(round: &ScalarFunction, schema: &DFSchema) -> bool {
     let [value, _] = round.args.as_slice() else { return false };
@@ -123,6 +145,15 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let expr = Box::new(numbers::nearest_double(&expr).unwrap_or(*expr));
             Ok(Transformed::yes(Expr::Cast(Cast { expr, field })))
         }
+        Expr::ScalarSubquery(subquery) => Ok(match maybe::nullable(&subquery)? {
+            Some(nullable) => Transformed::yes(Expr::ScalarSubquery(nullable)),
+            None => Transformed::no(Expr::ScalarSubquery(subquery)),
+        }),
+        Expr::Cast(Cast { expr, field }) if is_stamp_as_text(&expr, field.data_type(), schema) => {
+            let to = field.data_type().clone();
+            let text = Expr::Cast(Cast { expr, field });
+            Ok(Transformed::yes(cast(replace(text, lit("T"), lit(" ")), to)))
+        }
         Expr::Cast(Cast { expr, field }) => {
             check_list(&expr, schema, field.data_type())?;
             let to = field.data_type();
@@ -143,6 +174,10 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Some("millisecond" | "milliseconds" | "ms") => fraction(part, 1000),
             _ => Ok(Transformed::no(Expr::ScalarFunction(part))),
         },
+        Expr::ScalarFunction(call) if call.name() == zones::AT_ZONE => {
+            Ok(Transformed::yes(zones::clock(call, schema)?))
+        }
+        Expr::ScalarFunction(flat) if flat.name() == "flatten" => flattened(flat, schema),
         Expr::ScalarFunction(round) if rounds_floats(&round, schema) => {
             Ok(Transformed::yes(values::rounded(round.args)))
         }
@@ -163,6 +198,8 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let func = first_value_udaf();
             Ok(Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params })))
         }
-        other => intervals::compared(other, schema)?.transform_data(|expr| Ok(nested::compared(expr, schema))),
+        other => intervals::compared(other, schema)?
+            .transform_data(|expr| Ok(nested::compared(expr, schema)))?
+            .transform_data(|expr| finer::compared(expr, schema)),
     }
 }

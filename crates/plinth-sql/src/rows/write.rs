@@ -133,7 +133,7 @@ impl Session {
 }
 
 /// Runs what waits for the device.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?
 }
 

@@ -42,14 +42,20 @@ pub(super) fn copy(tokens: &[TokenWithSpan]) -> Result<Vec<TokenWithSpan>> {
         out.extend_from_slice(subject);
     }
     out.extend(tokens[at..(at + 2).min(tokens.len())].iter().cloned());
-    if options.is_empty() {
-        out.extend(tokens.get(at + 2..).unwrap_or_default().iter().filter(|_| next + 1 < tokens.len()).cloned());
-        return Ok(out);
-    }
     let path = match target.map(|target| &target.token) {
-        Some(Token::SingleQuotedString(path)) => path.to_ascii_lowercase(),
+        Some(Token::SingleQuotedString(path)) => path.clone(),
         _ => String::new(),
     };
+    if options.is_empty() {
+        let rest = tokens.get(at + 2..).unwrap_or_default();
+        if find(rest, 0, &["stored"]).is_none()
+            && matches!(target.map(|it| &it.token), Some(Token::SingleQuotedString(_)))
+        {
+            out.extend(sql(&written(&options, &path)?, &tokens[at])?);
+        }
+        out.extend(rest.iter().filter(|_| next + 1 < tokens.len()).cloned());
+        return Ok(out);
+    }
     out.extend(sql(&written(&options, &path)?, &tokens[at])?);
     Ok(out)
 }
@@ -84,6 +90,27 @@ fn options(tokens: &[TokenWithSpan]) -> Result<Options> {
     Ok(options)
 }
 
+/// The format that a name says, before the ending of a compression.
+fn of_name(path: &str) -> Option<&'static str> {
+    let path = path.to_ascii_lowercase();
+    let mut parts = path.rsplit('.');
+    let mut ending = parts.next()?;
+    if ["gz", "zst", "lz4", "bz2"].contains(&ending) {
+        ending = parts.next()?;
+    }
+    // Of a path without a dot the last part is all of it.
+    parts.next()?;
+    match ending {
+        "parquet" | "parq" | "pq" => Some("parquet"),
+        "csv" => Some("csv"),
+        "tsv" | "tab" => Some("tsv"),
+        "json" | "ndjson" | "jsonl" => Some("json"),
+        "plinth" => Some("plinth"),
+        "arrow" => Some("arrow"),
+        _ => None,
+    }
+}
+
 fn truth(name: &str, values: &[String]) -> Result<bool> {
     match values.first().map(|value| value.to_ascii_lowercase()).as_deref() {
         None | Some("true" | "1" | "on") => Ok(true),
@@ -104,27 +131,39 @@ fn written(options: &Options, path: &str) -> Result<String> {
     let named = |wanted: &str| options.iter().find(|(name, _)| name == wanted);
     let format = match named("format") {
         Some((name, values)) => single(name, values)?.to_ascii_lowercase(),
-        None => ["parquet", "csv", "json", "plinth"]
-            .into_iter()
-            .find(|format| path.trim_end_matches(".gz").trim_end_matches(".zst").ends_with(&format!(".{format}")))
-            .unwrap_or_default()
-            .to_owned(),
+        None => of_name(path).unwrap_or_default().to_owned(),
     };
-    let (mut stored, mut pairs, mut partitions) = (String::new(), Vec::new(), String::new());
+    let (mut pairs, mut partitions) = (Vec::new(), String::new());
+    let stored = match format.as_str() {
+        "parquet" | "csv" | "json" | "plinth" | "arrow" => format!("STORED AS {}", format.to_uppercase()),
+        "ndjson" => "STORED AS JSON".to_owned(),
+        "tsv" => {
+            if !["delimiter", "delim", "sep"].iter().any(|name| named(name).is_some()) {
+                pairs.push(("format.delimiter".to_owned(), "\t".to_owned()));
+            }
+            "STORED AS CSV".to_owned()
+        }
+        "" if path.ends_with('/') => {
+            return plan_err!(
+                "COPY TO '{path}': say how it is to be written, as in (FORMAT parquet, PARTITION_BY (a))"
+            );
+        }
+        "" => {
+            return plan_err!(
+                "COPY TO '{path}': its name says no format; say one, as in (FORMAT csv), or end it in .parquet, .csv, .tsv, \
+                 .json, .ndjson or .plinth"
+            );
+        }
+        other => return plan_err!("COPY: FORMAT {other}: is not written; csv, tsv, json, parquet and plinth are"),
+    };
     let text = |value: &str| value.replace('\'', "''");
     for (name, values) in options {
         let csv = || match format.as_str() {
-            "csv" => Ok(()),
+            "csv" | "tsv" => Ok(()),
             _ => plan_err!("COPY: {} is an option of CSV: say FORMAT csv", name.to_uppercase()),
         };
         match name.as_str() {
-            "format" => match format.as_str() {
-                "parquet" | "csv" | "json" | "plinth" | "arrow" => {
-                    stored = format!("STORED AS {}", format.to_uppercase())
-                }
-                "ndjson" => stored = "STORED AS JSON".to_owned(),
-                other => return plan_err!("COPY: FORMAT {other}: is not written; csv, json, parquet and plinth are"),
-            },
+            "format" => {}
             "header" => {
                 csv()?;
                 pairs.push(("format.has_header".to_owned(), truth(name, values)?.to_string()));
@@ -158,7 +197,7 @@ fn written(options: &Options, path: &str) -> Result<String> {
                     ("parquet", "brotli", level) => format!("brotli({})", level.unwrap_or("4")),
                     (_, codec, Some(_)) => return plan_err!("COPY: COMPRESSION_LEVEL of {codec}: has none"),
                     ("parquet", "none", None) => "uncompressed".to_owned(),
-                    ("csv" | "json", "none", None) => "uncompressed".to_owned(),
+                    ("csv" | "tsv" | "json" | "ndjson", "none", None) => "uncompressed".to_owned(),
                     (_, codec, None) => codec.to_owned(),
                 };
                 pairs.push(("format.compression".to_owned(), codec));

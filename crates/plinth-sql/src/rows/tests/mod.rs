@@ -12,6 +12,7 @@ use crate::{Params, Session, SessionOptions, parse};
 
 mod alter;
 mod attach;
+mod by_key;
 mod created;
 mod deep;
 mod definitions;
@@ -24,6 +25,7 @@ mod kept;
 mod native;
 mod numbers;
 mod order;
+mod places;
 mod planning;
 mod random;
 mod returning;

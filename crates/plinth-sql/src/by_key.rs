@@ -1,0 +1,212 @@
+//! A row by its key, past the planner: `SELECT a, b FROM t WHERE id = 5` of a writable table whose key is `id`.
+//!
+//! Planning takes many times as long as finding the row. A statement that is anything more, or whose values are not plainly those of the
+//! key's types, is planned as ever.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::datasource::TableProvider;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::planner::object_name_to_table_reference;
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
+    Value, ValueWithSpan,
+};
+use plinth_datafusion::StoreTable;
+use plinth_profile::Profiler;
+
+use crate::names::normal;
+use crate::{Params, Session, depth};
+
+/// The least of such statements, which others are compared with: a clause that it does not have is none of theirs.
+static LEAST: LazyLock<Option<Least>> = LazyLock::new(|| {
+    let Statement::Statement(statement) = depth::parse("SELECT a FROM t WHERE a = 1").ok()?.pop()? else { return None };
+    let ast::Statement::Query(query) = *statement else { return None };
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let factor = select.from.first()?.relation.clone();
+    Some(Least { select: select.as_ref().clone(), factor, query: *query })
+});
+
+struct Least {
+    query: Query,
+    select: Select,
+    factor: TableFactor,
+}
+
+/// A statement that asks for the row of a key.
+struct Asked<'a> {
+    table: &'a ObjectName,
+    /// What columns are qualified with.
+    name: Ident,
+    items: &'a [SelectItem],
+    /// Columns and what each is equal to.
+    values: Vec<(&'a Ident, &'a Value)>,
+}
+
+impl Session {
+    /// The rows of a statement that asks for the row of a key; `None` if it is to be planned.
+    pub(crate) async fn row_by_key(
+        &self,
+        statement: &Statement,
+        params: &Params,
+    ) -> Result<Option<SendableRecordBatchStream>> {
+        // What is recorded are the operators of a plan.
+        let Some(asked) = Asked::of(statement).filter(|_| !Profiler::current().is_recording()) else { return Ok(None) };
+        let reference = object_name_to_table_reference(asked.table.clone(), true)?;
+        let Ok(table) = self.context.table_provider(reference).await else { return Ok(None) };
+        let Some(table) = (table.as_ref() as &dyn std::any::Any).downcast_ref::<StoreTable>() else { return Ok(None) };
+        let (Some(key), Some((columns, schema))) = (asked.key(table, params)?, asked.columns(&table.schema())) else {
+            return Ok(None);
+        };
+        let Some(found) = table.row(&key)? else { return Ok(None) };
+        let row = RecordBatch::try_new(Arc::clone(&schema), found.project(&columns)?.columns().to_vec())?;
+        let rows = futures::stream::iter((row.num_rows() > 0).then_some(Ok(row)));
+        Ok(Some(Box::pin(RecordBatchStreamAdapter::new(schema, rows))))
+    }
+}
+
+impl<'a> Asked<'a> {
+    fn of(statement: &'a Statement) -> Option<Self> {
+        let least = LEAST.as_ref()?;
+        let Statement::Statement(statement) = statement else { return None };
+        let ast::Statement::Query(query) = statement.as_ref() else { return None };
+        let SetExpr::Select(select) = query.body.as_ref() else { return None };
+        let [TableWithJoins { relation, joins }] = select.from.as_slice() else { return None };
+        let TableFactor::Table { name, alias, .. } = relation else { return None };
+        if !joins.is_empty() || alias.as_ref().is_some_and(|alias| !alias.columns.is_empty() || alias.at.is_some()) {
+            return None;
+        }
+        let mut values = Vec::new();
+        equalities(select.selection.as_ref()?, &mut values)?;
+        // All that was not looked at is as it is in the least of them.
+        let others = |query: &Query| Query { body: least.query.body.clone(), ..query.clone() };
+        let rest = Select {
+            projection: least.select.projection.clone(),
+            from: least.select.from.clone(),
+            selection: least.select.selection.clone(),
+            ..select.as_ref().clone()
+        };
+        let mut factor = relation.clone();
+        if let (TableFactor::Table { name, alias, .. }, TableFactor::Table { name: least, .. }) =
+            (&mut factor, &least.factor)
+        {
+            *alias = None;
+            name.clone_from(least);
+        }
+        if others(query) != least.query || rest != least.select || factor != least.factor {
+            return None;
+        }
+        let name = match alias {
+            Some(alias) => alias.name.clone(),
+            None => name.0.last()?.as_ident()?.clone(),
+        };
+        let TableFactor::Table { name: table, .. } = relation else { return None };
+        Some(Self { table, name, items: &select.projection, values })
+    }
+
+    /// The values of a table's key, if all of its columns, and no others, are equal to one.
+    fn key(&self, table: &StoreTable, params: &Params) -> Result<Option<RecordBatch>> {
+        let names = table.key();
+        if names.is_empty() || self.values.len() != names.len() {
+            return Ok(None);
+        }
+        let schema = table.schema();
+        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+        for name in names {
+            let Some((_, value)) = self.values.iter().find(|(column, _)| normal(column) == *name) else {
+                return Ok(None);
+            };
+            let data_type = schema.field_with_name(name)?.data_type();
+            let value = match value {
+                Value::Placeholder(place) => params.plain(place, data_type),
+                value => literal(value, data_type),
+            };
+            let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
+            fields.push(Field::new(name, data_type.clone(), false));
+            arrays.push(value.to_array()?);
+        }
+        Ok(Some(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?))
+    }
+
+    /// The columns that are shown, by their numbers, and what they are called.
+    fn columns(&self, schema: &SchemaRef) -> Option<(Vec<usize>, SchemaRef)> {
+        let (mut columns, mut fields) = (Vec::new(), Vec::<Field>::new());
+        for item in self.items {
+            let (expr, alias) = match item {
+                SelectItem::Wildcard(options) if *options == ast::WildcardAdditionalOptions::default() => {
+                    columns.extend(0..schema.fields().len());
+                    fields.extend(schema.fields().iter().map(|field| field.as_ref().clone()));
+                    continue;
+                }
+                SelectItem::UnnamedExpr(expr) => (expr, None),
+                SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias)),
+                _ => return None,
+            };
+            let column = schema.index_of(&normal(self.column(expr)?)).ok()?;
+            let field = schema.fields().get(column)?.as_ref().clone();
+            columns.push(column);
+            fields.push(alias.map_or(field.clone(), |alias| field.with_name(normal(alias))));
+        }
+        // Columns of one name get others, or none at all.
+        let unlike = |(at, field): (usize, &Field)| fields.iter().take(at).all(|other| other.name() != field.name());
+        fields.iter().enumerate().all(unlike).then(|| (columns, Arc::new(Schema::new(fields.clone()))))
+    }
+
+    /// The column that an expression is.
+    fn column<'e>(&self, expr: &'e Expr) -> Option<&'e Ident> {
+        match expr {
+            Expr::Identifier(name) => Some(name),
+            Expr::CompoundIdentifier(names) => match names.as_slice() {
+                [table, name] if normal(table) == normal(&self.name) => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// The columns that a condition has equal to values, if it says nothing else.
+fn equalities<'a>(condition: &'a Expr, values: &mut Vec<(&'a Ident, &'a Value)>) -> Option<()> {
+    match condition {
+        Expr::Nested(inner) => equalities(inner, values),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            equalities(left, values)?;
+            equalities(right, values)
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => match (bare(left), bare(right)) {
+            (Expr::Identifier(name), Expr::Value(ValueWithSpan { value, .. })) => {
+                values.push((name, value));
+                Some(())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// An expression without its parentheses.
+fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => bare(inner),
+        other => other,
+    }
+}
+
+/// A value that is written out, as one of a type of which it plainly is.
+fn literal(value: &Value, data_type: &DataType) -> Option<ScalarValue> {
+    match value {
+        Value::Number(digits, false) if data_type.is_integer() => {
+            digits.bytes().all(|digit| digit.is_ascii_digit()).then_some(())?;
+            ScalarValue::try_from_string(digits.clone(), data_type).ok()
+        }
+        Value::SingleQuotedString(text) if data_type.is_string() => {
+            ScalarValue::try_from_string(text.clone(), data_type).ok()
+        }
+        _ => None,
+    }
+}

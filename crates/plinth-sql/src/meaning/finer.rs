@@ -1,0 +1,130 @@
+//! Timestamps beside values that are finer than they are: `m = TIMESTAMP '2024-01-01 00:00:00.0005'` of milliseconds.
+//!
+//! The engine takes the cast off the column and puts it on the value, which it cuts: the comparison would be with another value.
+
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Cast, InList};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator, lit, when};
+
+/// A comparison of a timestamp with a value between two of its own, as one with its own.
+pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let mended = match &expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op.swap() {
+            Some(turned) => match comparison(left, *op, right, schema)? {
+                None => comparison(right, turned, left, schema)?,
+                mended => mended,
+            },
+            None => match op {
+                Operator::IsDistinctFrom | Operator::IsNotDistinctFrom => match comparison(left, *op, right, schema)? {
+                    None => comparison(right, *op, left, schema)?,
+                    mended => mended,
+                },
+                _ => None,
+            },
+        },
+        Expr::Between(between) => of_between(between, schema)?,
+        Expr::InList(list) => of_list(list, schema)?,
+        _ => None,
+    };
+    Ok(mended.map_or(Transformed::no(expr), Transformed::yes))
+}
+
+/// What is compared: a timestamp that was made finer, and the value as the last of its own before it.
+struct Found<'e> {
+    value: &'e Expr,
+    before: ScalarValue,
+}
+
+/// Whether a value lies between two of a timestamp's own.
+fn between<'e>(cast: &'e Expr, literal: &Expr, schema: &DFSchema) -> Result<Option<Found<'e>>> {
+    let (Expr::Cast(Cast { expr: value, field }), Some(literal)) = (cast, constant(literal)) else { return Ok(None) };
+    let DataType::Timestamp(to, to_zone) = field.data_type() else { return Ok(None) };
+    let DataType::Timestamp(from, zone) = value.get_type(schema)? else { return Ok(None) };
+    let ratio = per_second(*to) / per_second(from);
+    let count = match literal {
+        ScalarValue::TimestampMillisecond(Some(count), _) if *to == TimeUnit::Millisecond => count,
+        ScalarValue::TimestampMicrosecond(Some(count), _) if *to == TimeUnit::Microsecond => count,
+        ScalarValue::TimestampNanosecond(Some(count), _) if *to == TimeUnit::Nanosecond => count,
+        _ => return Ok(None),
+    };
+    if ratio < 2 || count.rem_euclid(ratio) == 0 || zone.is_some() != to_zone.is_some() {
+        return Ok(None);
+    }
+    let before = Some(count.div_euclid(ratio));
+    let before = match from {
+        TimeUnit::Second => ScalarValue::TimestampSecond(before, zone),
+        TimeUnit::Millisecond => ScalarValue::TimestampMillisecond(before, zone),
+        TimeUnit::Microsecond => ScalarValue::TimestampMicrosecond(before, zone),
+        TimeUnit::Nanosecond => ScalarValue::TimestampNanosecond(before, zone),
+    };
+    Ok(Some(Found { value, before }))
+}
+
+/// A value that is written out, such as `TIMESTAMP '2024-01-01 00:00:00.5'`, which is a cast of its text.
+fn constant(expr: &Expr) -> Option<ScalarValue> {
+    match expr {
+        Expr::Literal(value, _) => Some(value.clone()),
+        Expr::Cast(Cast { expr, field }) => constant(expr)?.cast_to(field.data_type()).ok(),
+        _ => None,
+    }
+}
+
+fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+fn comparison(cast: &Expr, op: Operator, literal: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let Some(Found { value, before }) = between(cast, literal, schema)? else { return Ok(None) };
+    let value = value.clone();
+    Ok(Some(match op {
+        Operator::Lt | Operator::LtEq => value.lt_eq(lit(before)),
+        Operator::Gt | Operator::GtEq => value.gt(lit(before)),
+        Operator::Eq => unless_null(value, false)?,
+        Operator::NotEq => unless_null(value, true)?,
+        Operator::IsDistinctFrom => lit(true),
+        Operator::IsNotDistinctFrom => lit(false),
+        _ => return Ok(None),
+    }))
+}
+
+/// A truth, and NULL of NULL.
+fn unless_null(value: Expr, truth: bool) -> Result<Expr> {
+    when(value.is_not_null(), lit(truth)).end()
+}
+
+fn of_between(of: &Between, schema: &DFSchema) -> Result<Option<Expr>> {
+    let Between { expr, negated, low, high } = of;
+    if between(expr, low, schema)?.is_none() && between(expr, high, schema)?.is_none() {
+        return Ok(None);
+    }
+    let from = comparison(expr, Operator::GtEq, low, schema)?;
+    let to = comparison(expr, Operator::LtEq, high, schema)?;
+    let from = from.unwrap_or_else(|| expr.as_ref().clone().gt_eq(low.as_ref().clone()));
+    let to = to.unwrap_or_else(|| expr.as_ref().clone().lt_eq(high.as_ref().clone()));
+    let both = from.and(to);
+    Ok(Some(if *negated { Expr::Not(Box::new(both)) } else { both }))
+}
+
+/// A list without the values that a timestamp never has.
+fn of_list(of: &InList, schema: &DFSchema) -> Result<Option<Expr>> {
+    let mut kept = Vec::with_capacity(of.list.len());
+    let mut value = None;
+    for item in &of.list {
+        match between(&of.expr, item, schema)? {
+            Some(found) => value = Some(found.value.clone()),
+            None => kept.push(item.clone()),
+        }
+    }
+    let Some(value) = value else { return Ok(None) };
+    if kept.is_empty() {
+        return unless_null(value, of.negated).map(Some);
+    }
+    Ok(Some(Expr::InList(InList { expr: of.expr.clone(), list: kept, negated: of.negated })))
+}

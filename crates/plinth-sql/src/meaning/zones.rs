@@ -1,0 +1,55 @@
+//! `ts AT TIME ZONE z`: of a point in time the clock there, without a zone; of what a clock shows the point in time.
+//!
+//! The engine has a point in time in both cases, shown by another clock: taken for a timestamp without a zone it would be that of UTC.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, internal_err};
+use datafusion::functions::datetime::to_local_time;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+/// What `x AT TIME ZONE z` is called with `x` beside it.
+pub(crate) const AT_ZONE: &str = "plinth_at_zone";
+
+/// The function, which no plan keeps.
+pub(super) fn function() -> ScalarUDF {
+    ScalarUDF::from(AtZone { signature: Signature::any(2, Volatility::Immutable) })
+}
+
+/// What stands for a call.
+pub(super) fn clock(call: ScalarFunction, schema: &datafusion::common::DFSchema) -> Result<Expr> {
+    let Ok([moved, of]) = <[Expr; 2]>::try_from(call.args) else { return internal_err!("{AT_ZONE}: of two values") };
+    Ok(match of.get_type(schema)? {
+        DataType::Timestamp(_, Some(_)) => Expr::ScalarFunction(ScalarFunction::new_udf(to_local_time(), vec![moved])),
+        _ => moved,
+    })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct AtZone {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for AtZone {
+    fn name(&self) -> &'static str {
+        AT_ZONE
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(match types {
+            [DataType::Timestamp(unit, _), DataType::Timestamp(_, Some(_))] => DataType::Timestamp(*unit, None),
+            [moved, _] => moved.clone(),
+            _ => return internal_err!("{AT_ZONE}: of two values"),
+        })
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        internal_err!("{AT_ZONE} was left in a plan")
+    }
+}

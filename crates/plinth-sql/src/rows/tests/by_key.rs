@@ -1,0 +1,144 @@
+//! Rows that are found by their keys without a plan, beside the same statements with one.
+
+use super::*;
+use crate::Params;
+use datafusion::common::ScalarValue;
+
+/// Statements that are answered without a plan.
+const FOUND: &[&str] = &[
+    "SELECT * FROM t WHERE id = 2",
+    "SELECT * FROM t WHERE (id) = 2",
+    "SELECT * FROM t WHERE (id = (2))",
+    "SELECT name, id FROM t AS u WHERE id = 1",
+    "SELECT T.NAME AS who, t.n FROM T WHERE ID = 3",
+    "SELECT * FROM t WHERE id = 99",
+    "SELECT * FROM pairs WHERE b = 'y' AND a = 1",
+    "FROM t WHERE id = 2",
+    "SELECT c FROM pairs AS p WHERE a = 1 AND b = 'it''s'",
+    "SELECT p.c FROM public.pairs AS p WHERE a = 1 AND b = ''",
+];
+
+/// Statements that have to be planned.
+const PLANNED: &[&str] = &[
+    "SELECT * FROM t WHERE id = 2 AND n = 1",
+    "SELECT * FROM t WHERE id = 2 OR id = 3",
+    "SELECT * FROM t WHERE 2 = id",
+    "SELECT * FROM t WHERE id = 2.0",
+    "SELECT * FROM t WHERE id = '2'",
+    "SELECT * FROM t WHERE id = NULL",
+    "SELECT * FROM t WHERE id = 99999999999999999999",
+    "SELECT * FROM t WHERE id = 2 AND id = 3",
+    "SELECT * FROM t WHERE id = 2 LIMIT 0",
+    "SELECT * FROM t WHERE id = 2 OFFSET 1",
+    "SELECT DISTINCT * FROM t WHERE id = 2",
+    "SELECT id + 1 FROM t WHERE id = 2",
+    "SELECT id, id FROM t WHERE id = 2",
+    "SELECT count(*) FROM t WHERE id = 2",
+    "SELECT id FROM t WHERE id = 2 GROUP BY id HAVING false",
+    "SELECT id FROM t WHERE id = 2 QUALIFY row_number() OVER () > 1",
+    "SELECT * FROM t TABLESAMPLE (0 ROWS) WHERE id = 2",
+    "SELECT * FROM t AS u(a, b, c) WHERE a = 2",
+    "SELECT * FROM t, pairs WHERE id = 2",
+    "SELECT * FROM t WHERE id = 2 ORDER BY n",
+    "SELECT * FROM t WHERE id = 2 UNION ALL SELECT * FROM t WHERE id = 3",
+    "WITH t AS (SELECT 2 AS id) SELECT * FROM t WHERE id = 2",
+    "SELECT * FROM seen WHERE id = 2",
+    "SELECT * FROM pairs WHERE a = 1",
+    "SELECT * RENAME (n AS m) FROM t WHERE id = 2",
+    "SELECT COLUMNS('n') FROM t WHERE id = 2",
+    "SELECT n AS \"N\", * EXCLUDE (n) FROM t WHERE id = 3",
+];
+
+fn tables() -> (tempfile::TempDir, Db) {
+    let (dir, db) = people();
+    db.rows("CREATE TABLE pairs (a INT, b TEXT, c DOUBLE, PRIMARY KEY (a, b))");
+    db.rows("INSERT INTO pairs VALUES (1, 'x', 0.5), (1, 'y', NULL), (1, '', 3), (1, 'it''s', 4), (2, 'y', 5)");
+    db.rows("CREATE VIEW seen AS SELECT * FROM t WHERE id <> 2");
+    (dir, db)
+}
+
+/// The columns and rows of a statement.
+fn answer(db: &Db, sql: &str, by_key: bool) -> Result<(Vec<String>, Vec<String>), String> {
+    let statement = parse(sql).unwrap().pop().unwrap();
+    let work = async {
+        let planned = db.session.planned_by(statement, &Params::default(), by_key).await?;
+        let mut stream = planned.rows()?;
+        let fields =
+            stream.schema().fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
+        let mut rows = Vec::new();
+        while let Some(batch) = stream.next().await {
+            rows.extend(texts(&batch?));
+        }
+        rows.sort();
+        Ok::<_, crate::SqlError>((fields, rows))
+    };
+    db.runtime.block_on(work).map_err(|error| error.to_string())
+}
+
+fn is_found(db: &Db, sql: &str, params: &Params) -> bool {
+    let statement = parse(sql).unwrap().pop().unwrap();
+    db.runtime.block_on(db.session.row_by_key(&statement, params)).unwrap().is_some()
+}
+
+#[test]
+fn statements_that_ask_for_a_key_answer_as_planned_ones() {
+    let (dir, db) = tables();
+    let check = |db: &Db| {
+        for sql in FOUND.iter().chain(PLANNED) {
+            assert_eq!(answer(db, sql, true), answer(db, sql, false), "{sql}");
+            let expected = FOUND.contains(sql);
+            assert_eq!(is_found(db, sql, &Params::default()), expected, "{sql}");
+        }
+    };
+    check(&db);
+    db.rows("VACUUM t; VACUUM pairs");
+    check(&db);
+    db.rows("UPDATE t SET n = 12 WHERE id = 2; DELETE FROM t WHERE id = 3; DELETE FROM pairs WHERE b = 'y'");
+    check(&db);
+    // Of another session, which reads what this one wrote.
+    check(&Db::open(dir.path()));
+    // Within a transaction its own rows are seen.
+    db.rows("BEGIN; UPDATE t SET n = 13 WHERE id = 2; INSERT INTO t VALUES (99, 'z', 0)");
+    assert_eq!(db.rows("SELECT n FROM t WHERE id = 2"), ["13"]);
+    assert_eq!(db.rows("SELECT name FROM t WHERE id = 99"), ["z"]);
+    db.rows("ROLLBACK");
+    assert_eq!(db.rows("SELECT n FROM t WHERE id = 2"), ["12"]);
+    check(&db);
+}
+
+#[test]
+fn values_of_parameters_are_keys_if_they_say_the_same() {
+    let (_dir, db) = tables();
+    let of = |value: ScalarValue| Params::of_values([("1".to_owned(), value)]);
+    for (value, found) in [
+        (ScalarValue::Int64(Some(2)), true),
+        (ScalarValue::Int8(Some(2)), true),
+        (ScalarValue::UInt64(Some(2)), true),
+        (ScalarValue::UInt64(Some(u64::MAX)), false),
+        (ScalarValue::Float64(Some(2.5)), false),
+        (ScalarValue::Utf8(Some("2".to_owned())), false),
+        (ScalarValue::Int64(None), false),
+    ] {
+        let params = of(value);
+        let sql = "SELECT name FROM t WHERE id = $1";
+        assert_eq!(is_found(&db, sql, &params), found, "{params:?}");
+        let statement = || parse(sql).unwrap().pop().unwrap();
+        let rows = |by_key| {
+            db.runtime.block_on(async {
+                let mut stream = db.session.planned_by(statement(), &params, by_key).await?.rows()?;
+                let mut rows = Vec::new();
+                while let Some(batch) = stream.next().await {
+                    rows.extend(texts(&batch?));
+                }
+                Ok::<_, crate::SqlError>(rows)
+            })
+        };
+        assert_eq!(rows(true).map_err(|e| e.to_string()), rows(false).map_err(|e| e.to_string()), "{params:?}");
+    }
+    db.rows("PREPARE p AS SELECT name FROM t WHERE id = $1");
+    assert_eq!(db.rows("EXECUTE p(3)"), ["c"]);
+    assert_eq!(db.rows("EXECUTE p(4)"), Vec::<String>::new());
+    assert_eq!(db.run_with("SELECT c FROM pairs WHERE b = $b AND a = $a", &[("a", "2"), ("b", "y")]).unwrap(), ["5.0"]);
+    db.fails("EXPLAIN SELECT * FROM t WHERE id = $1", "no value for $1");
+    assert!(db.explain("SELECT * FROM t WHERE id = 2").contains("FilterExec: id@0 = 2"));
+}
