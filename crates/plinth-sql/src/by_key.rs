@@ -19,7 +19,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 use plinth_datafusion::StoreTable;
 use plinth_profile::Profiler;
+use plinth_rowstore::Table;
 
+use crate::database::file_of;
 use crate::names::normal;
 use crate::{Params, Session, depth};
 
@@ -58,6 +60,11 @@ impl Session {
         // What is recorded are the operators of a plan.
         let Some(asked) = Asked::of(statement).filter(|_| !Profiler::current().is_recording()) else { return Ok(None) };
         let reference = object_name_to_table_reference(asked.table.clone(), true)?;
+        // Any other is opened by the planner alone: files, for which that takes time.
+        let folder = self.file_tables(&reference)?.and_then(|database| file_of(database.folder()?, reference.table()));
+        if !folder.is_some_and(|file| Table::is_table(file.with_extension(""))) {
+            return Ok(None);
+        }
         let Ok(table) = self.context.table_provider(reference).await else { return Ok(None) };
         let Some(table) = (table.as_ref() as &dyn std::any::Any).downcast_ref::<StoreTable>() else { return Ok(None) };
         let (Some(key), Some((columns, schema))) = (asked.key(table, params)?, asked.columns(&table.schema())) else {

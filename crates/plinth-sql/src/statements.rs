@@ -275,7 +275,7 @@ impl Session {
     }
 
     /// The schema of a folder whose table a name is, or would be. None if a table of the session has the name.
-    fn file_tables(&self, name: &TableReference) -> Result<Option<Arc<Database>>, DataFusionError> {
+    pub(crate) fn file_tables(&self, name: &TableReference) -> Result<Option<Arc<Database>>, DataFusionError> {
         let database = self.database_of(&self.resolved(name.clone()))?;
         Ok(database.filter(|database| !database.is_registered(name.table())))
     }
