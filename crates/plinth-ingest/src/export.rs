@@ -30,7 +30,7 @@ pub use sink::BatchSink;
 pub struct SinkOptions {
     /// The format, whatever the extension.
     pub format: Option<FileFormat>,
-    /// The compression of text, whatever the extension.
+    /// The compression of a file of text, whatever the extension; [`to_writer`] is told it apart.
     pub compression: Option<Compressed>,
     /// How CSV and TSV look.
     pub csv: CsvStyle,

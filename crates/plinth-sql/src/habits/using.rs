@@ -149,9 +149,8 @@ fn has_shared(from: &TableWithJoins) -> bool {
     };
     nested(&from.relation)
         || from.joins.iter().any(|join| {
-            let constraint = sides(&mut join.join_operator.clone()).map(|(constraint, _)| constraint.clone());
-            nested(&join.relation)
-                || !join.global && matches!(constraint, Some(JoinConstraint::Using(_) | JoinConstraint::Natural))
+            let shares = |on: &JoinConstraint| matches!(on, JoinConstraint::Using(_) | JoinConstraint::Natural);
+            nested(&join.relation) || !join.global && constraint(&join.join_operator).is_some_and(shares)
         })
 }
 
@@ -163,6 +162,17 @@ enum Keeps {
     Either,
     LeftAlone,
     RightAlone,
+}
+
+/// What a join is on, if it is one of [`sides`].
+fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
+    use JoinOperator as J;
+    match operator {
+        J::Join(on) | J::Inner(on) | J::Left(on) | J::LeftOuter(on) | J::Right(on) | J::RightOuter(on) => Some(on),
+        J::FullOuter(on) | J::Semi(on) | J::LeftSemi(on) | J::Anti(on) | J::LeftAnti(on) => Some(on),
+        J::RightSemi(on) | J::RightAnti(on) => Some(on),
+        _ => None,
+    }
 }
 
 fn sides(operator: &mut JoinOperator) -> Option<(&mut JoinConstraint, Keeps)> {

@@ -8,6 +8,8 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, InList};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator, lit, when};
 
+use super::nearest::per_second;
+
 /// A comparison of a timestamp with a value between two of its own, as one with its own.
 pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mended = match &expr {
@@ -68,15 +70,6 @@ fn constant(expr: &Expr) -> Option<ScalarValue> {
         Expr::Literal(value, _) => Some(value.clone()),
         Expr::Cast(Cast { expr, field }) => constant(expr)?.cast_to(field.data_type()).ok(),
         _ => None,
-    }
-}
-
-fn per_second(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
     }
 }
 

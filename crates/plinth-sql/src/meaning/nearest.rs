@@ -89,7 +89,8 @@ fn between(from: &DataType, to: &DataType) -> Option<DataType> {
     }
 }
 
-fn per_second(unit: TimeUnit) -> i64 {
+/// Units of a second.
+pub(super) fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,
         TimeUnit::Millisecond => 1_000,
