@@ -1,6 +1,9 @@
 //! Batches to CSV and NDJSON.
 
+use std::fmt::Write;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch, StringViewArray};
@@ -17,6 +20,18 @@ use crate::values::json_string::json_string;
 
 /// Bytes of text gathered before they are written.
 const GATHER: usize = 1 << 20;
+
+/// What some programs begin files with, which readers drop.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// How Arrow ends a date that it shows as a moment.
+const MIDNIGHT: &[u8] = b"T00:00:00";
+
+/// Fewest values that are worth a thread.
+const WORTH_A_THREAD: usize = 1 << 14;
+
+/// Most threads that write the rows of a batch.
+const MOST_THREADS: usize = 16;
 
 /// How rows are written.
 #[derive(Clone, Debug)]
@@ -55,22 +70,34 @@ impl Style {
 }
 
 impl Csv {
-    /// A field that is not null: in quotes where it is empty or could be taken for something else.
-    fn text(&self, to: &mut Vec<u8>, text: &str) {
-        let bytes = text.as_bytes();
-        let special = |b: &u8| *b == self.delimiter || *b == self.quote || matches!(b, b'"' | b'\n' | b'\r');
-        if !bytes.is_empty() && !bytes.iter().any(special) && !text.starts_with('\u{feff}') && text != self.null {
-            to.extend_from_slice(bytes);
+    /// Puts a field that is not null, and was written from `start` on, in quotes where it is empty or could be taken for something else.
+    fn quote(&self, to: &mut Vec<u8>, start: usize) {
+        let field = to.get(start..).unwrap_or_default();
+        // All bytes are looked at, for many at a time are faster than some one by one.
+        let special = |b: &u8| (*b == self.delimiter) | (*b == self.quote) | matches!(b, b'"' | b'\n' | b'\r');
+        let is_plain = !field.iter().fold(false, |found, byte| found | special(byte));
+        if is_plain && !field.is_empty() && !field.starts_with(BYTE_ORDER_MARK) && field != self.null.as_bytes() {
             return;
         }
+        let field = to.split_off(start);
         to.push(self.quote);
-        for byte in bytes {
-            if *byte == self.quote || *byte == self.escape {
+        for byte in field {
+            if byte == self.quote || byte == self.escape {
                 to.push(self.escape);
             }
-            to.push(*byte);
+            to.push(byte);
         }
         to.push(self.quote);
+    }
+}
+
+/// Takes what a formatter writes.
+struct Text<'a>(&'a mut Vec<u8>);
+
+impl Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
     }
 }
 
@@ -94,7 +121,9 @@ impl TextSink {
                 if at > 0 {
                     buffer.push(csv.delimiter);
                 }
-                csv.text(&mut buffer, field.name());
+                let start = buffer.len();
+                buffer.extend_from_slice(field.name().as_bytes());
+                csv.quote(&mut buffer, start);
             }
             buffer.push(b'\n');
         }
@@ -103,42 +132,85 @@ impl TextSink {
         Ok(Self { schema, output, style, times, buffer })
     }
 
+    /// The text of rows, each part of them by a thread of its own.
     fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+        let values = batch.num_rows().saturating_mul(batch.num_columns());
+        let parts = (values / WORTH_A_THREAD).clamp(1, threads);
+        let each = batch.num_rows().div_ceil(parts).max(1);
+        let part = |at: usize| {
+            let start = (at * each).min(batch.num_rows());
+            batch.slice(start, each.min(batch.num_rows() - start))
+        };
+        let (first, others) = (part(0), (1..parts).map(part).collect::<Vec<_>>());
+        let lines = Lines { schema: &self.schema, style: &self.style, times: &self.times };
+        let buffer = &mut self.buffer;
+        let others = thread::scope(|scope| {
+            let others: Vec<_> = others
+                .iter()
+                .map(|part| {
+                    scope.spawn(move || {
+                        let mut text = Vec::new();
+                        lines.write(part, &mut text).map(|()| text)
+                    })
+                })
+                .collect();
+            lines.write(&first, buffer)?;
+            let stopped = || IngestError::Internal { what: "a thread that writes rows has stopped" };
+            others.into_iter().map(|thread| thread.join().map_err(|_| stopped())?).collect::<Result<Vec<_>>>()
+        })?;
+        for text in others {
+            self.buffer.extend_from_slice(&text);
+        }
+        if self.buffer.len() >= GATHER {
+            self.output.write_all(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+}
+
+/// How the lines of rows are written.
+#[derive(Clone, Copy)]
+struct Lines<'a> {
+    schema: &'a SchemaRef,
+    style: &'a Style,
+    times: &'a TimeStyle,
+}
+
+impl Lines<'_> {
+    fn write(self, batch: &RecordBatch, to: &mut Vec<u8>) -> Result<()> {
         let mut columns = Vec::with_capacity(batch.num_columns());
         for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
-            let values = Values::new(array, &self.times).map_err(|e| unwritable(field.name(), &e))?;
+            let values = Values::new(array, self.times).map_err(|e| unwritable(field.name(), &e))?;
             let mut key = Vec::new();
             json_string(&mut key, field.name());
             columns.push((field, key, values));
         }
         for row in 0..batch.num_rows() {
-            match &self.style {
+            match self.style {
                 Style::Csv(csv) => {
                     for (at, (field, _, values)) in columns.iter().enumerate() {
                         if at > 0 {
-                            self.buffer.push(csv.delimiter);
+                            to.push(csv.delimiter);
                         }
-                        values.csv(row, &mut self.buffer, csv).map_err(|e| unwritable(field.name(), &e))?;
+                        values.csv(row, to, csv).map_err(|e| unwritable(field.name(), &e))?;
                     }
                 }
                 Style::Ndjson => {
-                    self.buffer.push(b'{');
+                    to.push(b'{');
                     for (at, (field, key, values)) in columns.iter().enumerate() {
                         if at > 0 {
-                            self.buffer.push(b',');
+                            to.push(b',');
                         }
-                        self.buffer.extend_from_slice(key);
-                        self.buffer.push(b':');
-                        values.json(row, &mut self.buffer).map_err(|e| unwritable(field.name(), &e))?;
+                        to.extend_from_slice(key);
+                        to.push(b':');
+                        values.json(row, to).map_err(|e| unwritable(field.name(), &e))?;
                     }
-                    self.buffer.push(b'}');
+                    to.push(b'}');
                 }
             }
-            self.buffer.push(b'\n');
-            if self.buffer.len() >= GATHER {
-                self.output.write_all(&self.buffer)?;
-                self.buffer.clear();
-            }
+            to.push(b'\n');
         }
         Ok(())
     }
@@ -236,26 +308,47 @@ impl<'a> Values<'a> {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
 
-    /// A scalar as text; `scratch` may hold it.
-    fn text<'s>(&'s self, row: usize, scratch: &'s mut String) -> Result<&'s str, ArrowError> {
+    /// Writes a scalar that is not null.
+    fn text(&self, row: usize, to: &mut Vec<u8>) -> Result<(), ArrowError> {
         match &self.kind {
-            Kind::Text(texts) => Ok(texts.value(row)),
+            Kind::Text(texts) => to.extend_from_slice(texts.value(row).as_bytes()),
             Kind::Shown { formatter, .. } => {
-                *scratch = formatter.value(row).try_to_string()?;
-                match self.array.data_type() {
-                    // A date, though Arrow shows it as a moment.
-                    DataType::Date64 => Ok(scratch.strip_suffix("T00:00:00").unwrap_or(scratch)),
-                    _ => Ok(scratch),
+                formatter.value(row).write(&mut Text(to))?;
+                // A date, though Arrow shows it as a moment.
+                if *self.array.data_type() == DataType::Date64 && to.ends_with(MIDNIGHT) {
+                    to.truncate(to.len() - MIDNIGHT.len());
                 }
             }
-            _ => Err(ArrowError::SchemaError("nested values have no place here".to_owned())),
+            _ => return Err(ArrowError::SchemaError("nested values have no place here".to_owned())),
         }
+        Ok(())
     }
 
     fn csv(&self, row: usize, to: &mut Vec<u8>, csv: &Csv) -> Result<(), ArrowError> {
-        match self.is_null(row) {
-            true => to.extend_from_slice(csv.null.as_bytes()),
-            false => csv.text(to, self.text(row, &mut String::new())?),
+        if self.is_null(row) {
+            to.extend_from_slice(csv.null.as_bytes());
+            return Ok(());
+        }
+        let start = to.len();
+        self.text(row, to)?;
+        csv.quote(to, start);
+        Ok(())
+    }
+
+    /// Writes a scalar that is not null as JSON: as a string, or a number that needs no quotes.
+    fn json_scalar(&self, row: usize, to: &mut Vec<u8>, bare: bool) -> Result<(), ArrowError> {
+        if let Kind::Text(texts) = &self.kind {
+            json_string(to, texts.value(row));
+            return Ok(());
+        }
+        let start = to.len();
+        self.text(row, to)?;
+        let text = to.get(start..).unwrap_or_default();
+        // NaN and the infinities are no JSON.
+        let is_number = !matches!(text.strip_prefix(b"-").unwrap_or(text), [b'N' | b'i', ..]);
+        if !bare || !is_number {
+            let text = to.split_off(start);
+            json_string(to, &String::from_utf8_lossy(&text));
         }
         Ok(())
     }
@@ -266,14 +359,8 @@ impl<'a> Values<'a> {
             return Ok(());
         }
         match &self.kind {
-            Kind::Text(texts) => json_string(to, texts.value(row)),
-            Kind::Shown { bare, .. } => {
-                let mut scratch = String::new();
-                let text = self.text(row, &mut scratch)?;
-                // NaN and the infinities are no JSON.
-                let special = text.trim_start_matches('-').starts_with(['N', 'i']);
-                if *bare && !special { to.extend_from_slice(text.as_bytes()) } else { json_string(to, text) }
-            }
+            Kind::Text(_) => self.json_scalar(row, to, false)?,
+            Kind::Shown { bare, .. } => self.json_scalar(row, to, *bare)?,
             Kind::List(items) => {
                 to.push(b'[');
                 for (at, item) in range(self.array, row)?.enumerate() {
@@ -302,7 +389,7 @@ impl<'a> Values<'a> {
                     if at > 0 {
                         to.push(b',');
                     }
-                    json_string(to, keys.text(entry, &mut String::new())?);
+                    keys.json_scalar(entry, to, false)?;
                     to.push(b':');
                     values.json(entry, to)?;
                 }
