@@ -33,7 +33,9 @@ mod recursion;
 mod regression;
 mod rows;
 mod same_names;
+mod scaled;
 mod times;
+mod unnesting;
 mod values;
 mod windows;
 mod years;
@@ -84,6 +86,7 @@ pub(crate) fn planners() -> Vec<Arc<dyn ExprPlanner>> {
         Arc::new(operators::OfIntegers),
         Arc::new(times::TimesOfUnits),
         Arc::new(years::Extract),
+        Arc::new(scaled::Scaled),
     ]
 }
 
@@ -100,6 +103,7 @@ pub(crate) fn recursion_rule() -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
 /// Functions that plans have and no statement can name: who is sent a plan finds them by the names that they have in it.
 pub fn functions_of_plans() -> Vec<ScalarUDF> {
     let mut functions = vec![lists::itself(0), once::within(), intervals::length(), maybe::function()];
+    functions.extend([unnesting::single_function(), scaled::times(), scaled::divided()]);
     functions.extend(nested::comparisons());
     functions
 }

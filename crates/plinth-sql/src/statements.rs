@@ -190,6 +190,7 @@ impl Session {
             Some(Done::Nothing) => return Ok(Planned::Done(count_stream(None)?)),
             None => {}
         }
+        let given = self.given_to(&mut statement).await.map_err(|e| self.explain_missing(e))?;
         let mut state = rewriter.state_in(in_order);
         let (state, plan) = match (planning::logical(&mut state, statement).await, written) {
             (Ok(plan), _) => (state, plan),
@@ -198,6 +199,10 @@ impl Session {
                 Err(other) => return Err(self.explain_missing(first_unless_told(error, other))),
             },
             (Err(error), _) => return Err(self.explain_missing(error)),
+        };
+        let plan = match given {
+            Some(given) => given.put(plan)?,
+            None => plan,
         };
         depth::check(&plan)?;
         refuse_changes(&plan, &self.interrupt)?;

@@ -3,11 +3,16 @@
 //! The engine takes it below, where the row would be made of no rows: `SELECT * FROM (SELECT 'a' AS k, count(*) FROM t) q WHERE k = 'b'` had one. No
 //! filter goes past a limit, and one of all rows changes nothing.
 
+use std::sync::Arc;
+
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
+
+use super::marks::depends;
 
 /// More rows than there are.
 const ALL: usize = usize::MAX >> 1;
@@ -38,10 +43,24 @@ fn fenced(plan: LogicalPlan, below: bool) -> Result<LogicalPlan> {
         LogicalPlan::Aggregate(_) | LogicalPlan::Limit(_) => false,
         _ => below,
     };
+    // What IN asks for becomes a side of a join.
+    let plan = plan.map_expressions(|expr| expr.transform_up(asked)).data()?;
     let plan = plan.map_children(|child| fenced(child, inner).map(Transformed::yes)).data()?;
     match rows {
         Some(rows) => LogicalPlanBuilder::from(plan).limit(0, Some(rows))?.build(),
         None => Ok(plan),
+    }
+}
+
+/// The subquery of IN, if it is the same for all rows.
+fn asked(expr: Expr) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) if !depends(&subquery.subquery) => {
+            let plan = fenced(subquery.subquery.as_ref().clone(), true)?;
+            let subquery = subquery.with_plan(Arc::new(plan));
+            Ok(Transformed::yes(Expr::InSubquery(InSubquery { expr, subquery, negated })))
+        }
+        other => Ok(Transformed::no(other)),
     }
 }
 

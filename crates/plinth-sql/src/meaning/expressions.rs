@@ -154,6 +154,15 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let text = Expr::Cast(Cast { expr, field });
             Ok(Transformed::yes(cast(replace(text, lit("T"), lit(" ")), to)))
         }
+        // What the clock shows in its zone, where the engine has that of UTC.
+        Expr::Cast(Cast { expr, field }) if zones::loses_zone(&expr, field.data_type(), schema) => {
+            let expr = Box::new(zones::local(*expr));
+            Ok(Transformed::yes(Expr::Cast(Cast { expr, field })))
+        }
+        Expr::TryCast(TryCast { expr, field }) if zones::loses_zone(&expr, field.data_type(), schema) => {
+            let expr = Box::new(zones::local(*expr));
+            Ok(Transformed::yes(Expr::TryCast(TryCast { expr, field })))
+        }
         Expr::Cast(Cast { expr, field }) => {
             check_list(&expr, schema, field.data_type())?;
             let to = field.data_type();

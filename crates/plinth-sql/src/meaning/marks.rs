@@ -1,13 +1,15 @@
-//! Marks: columns that say of each row of a plan whether a subquery has a row that fits it.
+//! Marks: columns that say of each row of a plan whether a subquery has a row that fits it; and columns that have the value of one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Column, Result, plan_datafusion_err, plan_err};
+use datafusion::common::{Column, Result, plan_datafusion_err};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
+
+use super::unnesting::{Answer, Kind, has_one_row_at_most, is_plain};
 
 /// A plan that gets columns more, and how many names it has used up.
 pub(super) struct Marks<'a> {
@@ -37,15 +39,26 @@ impl<'a> Marks<'a> {
         Ok(Expr::Column(Column::new_unqualified(name)))
     }
 
+    /// The value of a subquery that depends on the row.
+    pub(super) fn value(&mut self, subquery: &LogicalPlan) -> Result<Expr> {
+        let name = self.name();
+        let answer = Answer::of(subquery, &self.plan, self.names)?;
+        let (answer, value) = answer.value(has_one_row_at_most(subquery), &name)?;
+        let on = answer.conditions(None);
+        let joined = LogicalPlanBuilder::from(self.plan.clone()).join_on(answer.plan, JoinType::Left, on)?;
+        self.plan = joined.build()?;
+        Ok(value)
+    }
+
     /// A column that is true in the rows for which a subquery has one that a condition holds of.
     pub(super) fn mark(
         &mut self,
         subquery: &LogicalPlan,
-        exists: bool,
+        kind: Kind,
         condition: impl FnOnce(Column) -> Option<Expr>,
     ) -> Result<Expr> {
         let name = self.name();
-        let (subquery, mut conditions) = uncorrelated(subquery, exists, &name)?;
+        let (subquery, mut conditions) = self.uncorrelated(subquery, kind, &name)?;
         let first = Column::from(subquery.schema().qualified_field(0));
         conditions.extend(condition(first));
         let condition = conjunction(conditions).unwrap_or_else(|| lit(true));
@@ -58,6 +71,21 @@ impl<'a> Marks<'a> {
         })?;
         Ok(Expr::Column(Column::new(Some(name), "mark")))
     }
+
+    /// A subquery that does not depend on the query around it, under a name, and the conditions that make up for that.
+    fn uncorrelated(&mut self, subquery: &LogicalPlan, kind: Kind, name: &str) -> Result<(LogicalPlan, Vec<Expr>)> {
+        if !depends(subquery) {
+            return Ok((LogicalPlanBuilder::from(subquery.clone()).alias(name)?.build()?, Vec::new()));
+        }
+        if is_plain(subquery, kind)
+            && let Some(pulled) = pulled_up(subquery, kind, name)?
+        {
+            return Ok(pulled);
+        }
+        let answer = Answer::of(subquery, &self.plan, self.names)?;
+        let conditions = answer.conditions(Some(name));
+        Ok((LogicalPlanBuilder::from(answer.plan).alias(name)?.build()?, conditions))
+    }
 }
 
 /// The columns of a plan.
@@ -65,18 +93,12 @@ pub(super) fn columns_of(plan: &LogicalPlan) -> Vec<Expr> {
     plan.schema().columns().into_iter().map(Expr::Column).collect()
 }
 
-/// A subquery that does not depend on the query around it, under a name, and the conditions that make up for that.
-fn uncorrelated(subquery: &LogicalPlan, exists: bool, name: &str) -> Result<(LogicalPlan, Vec<Expr>)> {
-    if !depends(subquery) {
-        return Ok((LogicalPlanBuilder::from(subquery.clone()).alias(name)?.build()?, Vec::new()));
-    }
-    let mut pull = PullUpCorrelatedExpr::new().with_exists_sub_query(exists);
+/// A subquery without its conditions on the row around, and these, if they can be taken out of it.
+fn pulled_up(subquery: &LogicalPlan, kind: Kind, name: &str) -> Result<Option<(LogicalPlan, Vec<Expr>)>> {
+    let mut pull = PullUpCorrelatedExpr::new().with_exists_sub_query(kind == Kind::Exists);
     let plan = subquery.clone().rewrite(&mut pull).data()?;
     if !pull.can_pull_up || pull.pulled_up_scalar_agg || pull.pull_up_having_expr.is_some() {
-        return plan_err!(
-            "IN, ANY, ALL or EXISTS of a subquery that depends on the row and has LIMIT, a window or an aggregate: not \
-             supported here; write a join"
-        );
+        return Ok(None);
     }
     let plan = LogicalPlanBuilder::from(plan).alias(name)?.build()?;
     let inner: BTreeSet<Column> = pull.correlated_subquery_cols_map.into_values().flatten().collect();
@@ -89,7 +111,7 @@ fn uncorrelated(subquery: &LogicalPlan, exists: bool, name: &str) -> Result<(Log
         })
     };
     let conditions = pull.join_filters.into_iter().map(|condition| renamed(condition).data());
-    Ok((plan, conditions.collect::<Result<_>>()?))
+    Ok(Some((plan, conditions.collect::<Result<_>>()?)))
 }
 
 /// Whether a subquery names columns of a query around it.

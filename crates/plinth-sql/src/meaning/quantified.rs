@@ -4,7 +4,8 @@
 //! `IS NULL` of it, tells wrong rows; and knows none outside of WHERE and HAVING. Here each becomes up to three marks of the rows below
 //! (whether a value fits, whether there is a NULL, whether there is any value at all), and a CASE of these.
 //!
-//! What the engine does right, and fast, is left to it: `IN` and `EXISTS` that WHERE demands, and `NOT IN` of a column there.
+//! What the engine does right, and fast, is left to it: `IN` and `EXISTS` that WHERE demands, and `NOT IN` of a column there. What it does
+//! not of subqueries that depend on the row around them, as values, marks or rows beside a table, is done here, too.
 
 use std::sync::Arc;
 
@@ -13,13 +14,14 @@ use datafusion::common::{Column, Result, ScalarValue, internal_err, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{Case, Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 
 use super::marks::{Marks, columns_of, depends};
+use super::unnesting::{Answer, Kind, is_one_row, is_plain};
 
 /// The rule.
 #[derive(Debug)]
@@ -45,13 +47,20 @@ impl AnalyzerRule for Quantified {
 fn is_quantified(expr: &Expr, with_exists: bool) -> bool {
     let is = |expr: &Expr| match expr {
         Expr::InSubquery(_) | Expr::SetComparison(_) => true,
-        Expr::Exists(_) => with_exists,
+        Expr::Exists(Exists { subquery, .. }) => with_exists || !is_plain(&subquery.subquery, Kind::Exists),
+        Expr::ScalarSubquery(subquery) => !is_plain(&subquery.subquery, Kind::Value),
         _ => false,
     };
     expr.exists(|expr| Ok(is(expr))).unwrap_or(true)
 }
 
 fn mend(node: LogicalPlan, names: &mut usize) -> Result<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Join(join) = &node
+        && let Some(lateral) = lateral_of(&join.right)
+        && !(join.join_type == JoinType::Inner && is_plain(&lateral.subquery, Kind::Rows))
+    {
+        return beside(join, lateral, names).map(Transformed::yes);
+    }
     let with_exists = !matches!(node, LogicalPlan::Filter(_));
     let mut found = false;
     node.apply_expressions(|expr| {
@@ -72,6 +81,38 @@ fn mend(node: LogicalPlan, names: &mut usize) -> Result<Transformed<LogicalPlan>
             other.display()
         ),
     }
+}
+
+/// The subquery of LATERAL.
+fn lateral_of(plan: &LogicalPlan) -> Option<&Subquery> {
+    match plan {
+        LogicalPlan::SubqueryAlias(alias) => lateral_of(&alias.input),
+        LogicalPlan::Subquery(subquery) => depends(&subquery.subquery).then_some(subquery),
+        _ => None,
+    }
+}
+
+/// Rows with those of a subquery that depends on each.
+fn beside(join: &Join, lateral: &Subquery, names: &mut usize) -> Result<LogicalPlan> {
+    if !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
+        return plan_err!("{} JOIN LATERAL: not supported; write LEFT JOIN LATERAL, or JOIN LATERAL", join.join_type);
+    }
+    let mut subquery = LogicalPlanBuilder::from(lateral.subquery.as_ref().clone());
+    let mut of_right = join.right.as_ref();
+    let mut aliases = Vec::new();
+    while let LogicalPlan::SubqueryAlias(alias) = of_right {
+        aliases.push(alias.alias.clone());
+        of_right = &alias.input;
+    }
+    for alias in aliases.into_iter().rev() {
+        subquery = subquery.alias(alias)?;
+    }
+    let answer = Answer::of(&subquery.build()?, &join.left, names)?;
+    let mut on = answer.conditions(None);
+    on.extend(join.on.iter().map(|(left, right)| left.clone().eq(right.clone())));
+    on.extend(join.filter.iter().flat_map(split_conjunction).filter(|term| **term != lit(true)).cloned());
+    let rows = LogicalPlanBuilder::from(join.left.as_ref().clone()).join_on(answer.plan, join.join_type, on)?;
+    rows.project(join.schema.columns().into_iter().map(Expr::Column))?.build()
 }
 
 /// A node as it was, seen from above: without the columns that it needed.
@@ -106,9 +147,9 @@ fn is_right(condition: &Expr) -> bool {
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
             let depends = depends(&subquery.subquery);
             // A column alone: of others it can't tell whether they may be NULL, and a constant it asks of the subquery alone.
-            let is_plain = !depends && matches!(expr.as_ref(), Expr::Column(_));
-            let is_right = if *negated { is_plain } else { !depends || is_column_of_rows(&subquery.subquery) };
-            is_right && !is_quantified(expr, false)
+            let is_alone = !depends && matches!(expr.as_ref(), Expr::Column(_));
+            let is_right = if *negated { is_alone } else { !depends || is_column_of_rows(&subquery.subquery) };
+            is_right && is_plain(&subquery.subquery, Kind::Values) && !is_quantified(expr, false)
         }
         other => !is_quantified(other, false),
     }
@@ -254,7 +295,8 @@ fn rewritten(expr: Expr, place: Place, marks: &mut Marks) -> Result<Expr> {
             let Some(op) = op.negate() else { return plan_err!("{op} ALL (subquery): not supported") };
             Ok(Expr::Not(Box::new(any(*expr, op, &subquery, place.exact(), marks)?)))
         }
-        Expr::Exists(Exists { subquery, negated }) if place.exists => {
+        Expr::ScalarSubquery(subquery) if !is_plain(&subquery.subquery, Kind::Value) => marks.value(&subquery.subquery),
+        Expr::Exists(Exists { subquery, negated }) if place.exists || !is_plain(&subquery.subquery, Kind::Exists) => {
             let mark = exists(&subquery.subquery, marks)?;
             Ok(if negated { Expr::Not(Box::new(mark)) } else { mark })
         }
@@ -264,10 +306,10 @@ fn rewritten(expr: Expr, place: Place, marks: &mut Marks) -> Result<Expr> {
 
 fn exists(subquery: &LogicalPlan, marks: &mut Marks) -> Result<Expr> {
     if depends(subquery) {
-        return marks.mark(subquery, true, |_| None);
+        return marks.mark(subquery, Kind::Exists, |_| None);
     }
     let one = LogicalPlanBuilder::from(subquery.clone()).limit(0, Some(1))?.project([lit(true).alias(VALUE)])?;
-    marks.mark(&one.build()?, true, |_| None)
+    marks.mark(&one.build()?, Kind::Exists, |_| None)
 }
 
 /// The name of a subquery's column.
@@ -285,12 +327,15 @@ fn any(x: Expr, op: Operator, subquery: &Subquery, place: Place, marks: &mut Mar
     let depends = depends(plan);
     if depends && is_one_row(plan) {
         // One value in any case, which is NULL of no rows.
-        let value = marks.column(Expr::ScalarSubquery(subquery.clone()))?;
+        let value = match is_plain(plan, Kind::Value) {
+            true => marks.column(Expr::ScalarSubquery(subquery.clone()))?,
+            false => marks.value(plan)?,
+        };
         return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(x), op, Box::new(value))));
     }
     let x = marks.column(x)?;
     let values = values_of(plan)?;
-    let fits = marks.mark(&values, false, |value| {
+    let fits = marks.mark(&values, Kind::Values, |value| {
         Some(Expr::BinaryExpr(BinaryExpr::new(Box::new(x.clone()), op, Box::new(Expr::Column(value)))))
     })?;
     if place.loose {
@@ -304,10 +349,10 @@ fn any(x: Expr, op: Operator, subquery: &Subquery, place: Place, marks: &mut Mar
     if values.schema().field(0).is_nullable() {
         let value = Expr::Column(Column::from(values.schema().qualified_field(0)));
         let nulls = LogicalPlanBuilder::from(values.clone()).filter(value.is_null())?.build()?;
-        unknown.push(marks.mark(&limited(nulls)?, false, |_| None)?);
+        unknown.push(marks.mark(&limited(nulls)?, Kind::Values, |_| None)?);
     }
     if x.nullable(marks.plan.schema())? {
-        let there = marks.mark(&limited(values)?, false, |_| None)?;
+        let there = marks.mark(&limited(values)?, Kind::Values, |_| None)?;
         unknown.push(x.is_null().and(there));
     }
     let Some(unknown) = unknown.into_iter().reduce(Expr::or) else { return Ok(fits) };
@@ -336,16 +381,6 @@ fn is_column_of_rows(plan: &LogicalPlan) -> bool {
         LogicalPlan::Projection(projection) => {
             projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_))) && !is_one_row(plan)
         }
-        _ => false,
-    }
-}
-
-/// Whether a subquery is an aggregate of all its rows: it has one row then, always.
-fn is_one_row(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Projection(projection) => is_one_row(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => is_one_row(&alias.input),
-        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
         _ => false,
     }
 }

@@ -3,7 +3,7 @@
 //! The engine has a point in time in both cases, shown by another clock: taken for a timestamp without a zone it would be that of UTC.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{DFSchema, Result, internal_err};
 use datafusion::functions::datetime::to_local_time;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
@@ -19,12 +19,24 @@ pub(super) fn function() -> ScalarUDF {
 }
 
 /// What stands for a call.
-pub(super) fn clock(call: ScalarFunction, schema: &datafusion::common::DFSchema) -> Result<Expr> {
+pub(super) fn clock(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
     let Ok([moved, of]) = <[Expr; 2]>::try_from(call.args) else { return internal_err!("{AT_ZONE}: of two values") };
     Ok(match of.get_type(schema)? {
-        DataType::Timestamp(_, Some(_)) => Expr::ScalarFunction(ScalarFunction::new_udf(to_local_time(), vec![moved])),
+        DataType::Timestamp(_, Some(_)) => local(moved),
         _ => moved,
     })
+}
+
+/// Whether a cast takes the zone from a point in time that has one other than UTC, in which it is the same.
+pub(super) fn loses_zone(of: &Expr, to: &DataType, schema: &DFSchema) -> bool {
+    let is_utc = |zone: &str| matches!(zone, "UTC" | "+00:00" | "Z" | "Etc/UTC");
+    let is_clock = matches!(to, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Time64(_));
+    is_clock && matches!(of.get_type(schema), Ok(DataType::Timestamp(_, Some(zone))) if !is_utc(&zone))
+}
+
+/// What a clock shows at a point in time, in its zone.
+pub(super) fn local(moment: Expr) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(to_local_time(), vec![moment]))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -18,12 +18,19 @@ use super::query::{alone, quoted, select};
 use crate::Session;
 
 /// A query that was planned, and the table that stands for it.
-pub(super) struct Given {
+pub(crate) struct Given {
     plan: LogicalPlan,
     scratch: Scratch,
 }
 
 impl Session {
+    /// The same of a statement, which may be another.
+    pub(crate) async fn given_to(&self, statement: &mut Statement) -> Result<Option<Given>> {
+        let Statement::Statement(inner) = statement else { return Ok(None) };
+        let ast::Statement::Insert(insert) = inner.as_mut() else { return Ok(None) };
+        self.given(insert).await
+    }
+
     /// Takes the query out of an INSERT that has VALUES within.
     pub(super) async fn given(&self, insert: &mut Insert) -> Result<Option<Given>> {
         let Some(source) = insert.source.as_mut().filter(|source| has_values_within(source)) else { return Ok(None) };
@@ -43,7 +50,7 @@ impl Session {
 
 impl Given {
     /// Puts the query where the table stands for it.
-    pub(super) fn put(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+    pub(crate) fn put(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
         let put = plan.transform_up(|node| match node {
             LogicalPlan::TableScan(scan) if scan.table_name.table() == self.scratch.name => {
                 let given = SubqueryAlias::try_new(Arc::new(self.plan.clone()), scan.table_name)?;

@@ -32,6 +32,7 @@ mod returning;
 mod rules;
 mod sequences;
 mod sorts;
+mod subqueries;
 mod windows;
 
 /// A session of a folder, and a thread to run it.
