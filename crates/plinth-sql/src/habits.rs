@@ -5,6 +5,7 @@
 
 mod about;
 mod chance;
+mod clauses;
 mod columns;
 mod files;
 mod forms;
@@ -21,6 +22,7 @@ mod pivots;
 mod same_tables;
 mod samples;
 mod scope;
+mod shadows;
 pub(crate) mod syntax;
 mod templates;
 mod unnest;
@@ -68,6 +70,8 @@ pub(crate) fn rewrite(statement: &mut Statement, known: &Known) -> std::result::
         tables: Vec::new(),
         shared: Vec::new(),
         selects: Vec::new(),
+        with: Vec::new(),
+        renamed: 0,
         calls: 0,
     };
     let visited = match statement {
@@ -98,6 +102,9 @@ struct Habits<'a> {
     shared: Vec<using::Shared>,
     /// The SELECTs that are open.
     selects: Vec<Open>,
+    /// The names of WITH of the queries that are open, and how many got another.
+    with: Vec<Vec<String>>,
+    renamed: usize,
     /// Calls of macros so far.
     calls: usize,
 }
@@ -113,9 +120,13 @@ impl VisitorMut for Habits<'_> {
     type Break = Box<Stop>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Box<Stop>> {
-        if let Err(error) = order_by_all(query).and_then(|()| drawn_once(query, self.known)) {
+        let read =
+            order_by_all(query).and_then(|()| drawn_once(query, self.known)).and_then(|()| clauses::fetch(query));
+        if let Err(error) = read {
             return stop(Err(Stop::Error(error)));
         }
+        shadows::renamed(query, &self.with, &mut self.renamed);
+        self.with.push(shadows::names(query));
         self.scope.enter(query);
         self.shared.push(using::Shared::default());
         order_by_items(query);
@@ -140,6 +151,7 @@ impl VisitorMut for Habits<'_> {
         let named = named.and_then(|()| shared.order(query, self.known, &self.scope));
         let named = named.and_then(|()| Ok(names::of_input(query)?));
         self.scope.leave(query);
+        self.with.pop();
         self.tables.pop();
         stop(named)
     }
@@ -161,6 +173,14 @@ impl VisitorMut for Habits<'_> {
             if let SelectItem::UnnamedExpr(Expr::Named { expr, name }) = item {
                 *item = SelectItem::ExprWithAlias { expr: (**expr).clone(), alias: name.clone() };
             }
+        }
+        let grouped = clauses::grouping_sets(select).and_then(|()| clauses::numbers_by_name(select));
+        let read = grouped.and_then(|()| {
+            let conditions = [&mut select.selection, &mut select.having, &mut select.qualify];
+            conditions.into_iter().flatten().try_for_each(clauses::rows_in_condition)
+        });
+        if let Err(error) = read {
+            return stop(Err(Stop::Error(error)));
         }
         let headings = select.projection.iter().map(headings::heading).collect();
         self.selects.push(Open { headings, items: select.projection.clone() });
@@ -186,6 +206,18 @@ impl VisitorMut for Habits<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Box<Stop>> {
         functions::signed_powers(expr);
+        let read = match expr {
+            Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+                clauses::escaped(pattern, escape_char).map(|()| None)
+            }
+            Expr::Function(function) => clauses::list_of_rows(function),
+            _ => clauses::row_in(expr),
+        };
+        match read {
+            Ok(Some(other)) => *expr = other,
+            Ok(None) => {}
+            Err(error) => return stop(Err(error.into())),
+        }
         while let Expr::Function(function) = expr {
             match self.known.macros.expression(function) {
                 Ok(Some(meaning)) if self.calls < macros::MOST_CALLS => {

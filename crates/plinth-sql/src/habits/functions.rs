@@ -23,6 +23,9 @@ const SPLIT: &str = "CASE WHEN $1 IS NULL THEN NULL WHEN $2 IS NULL THEN make_ar
 const MAP_EXTRACT: &str =
     "CASE WHEN array_has(map_keys($1), $2) THEN map_extract($1, $2) ELSE array_pop_back(map_extract($1, $2)) END";
 
+/// The first value that so many are not greater than.
+const QUANTILE: &str = "array_element(array_agg($1 ORDER BY $1) FILTER (WHERE $1 IS NOT NULL), CAST(greatest(ceil(count($1) * $2), 1) AS BIGINT))";
+
 /// Functions with another name.
 const NAMES: [(&str, &str); 19] = [
     ("approx_count_distinct", "approx_distinct"),
@@ -119,6 +122,19 @@ const TEMPLATES: &[(&str, usize, &str)] = &[
     ("dayname", 1, "to_char($1, '%A')"),
     ("monthname", 1, "to_char($1, '%B')"),
     ("last_day", 1, "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)"),
+    ("to_years", 1, "INTERVAL '1 year' * $1"),
+    ("to_months", 1, "INTERVAL '1 month' * $1"),
+    ("to_weeks", 1, "INTERVAL '7 days' * $1"),
+    ("to_days", 1, "INTERVAL '1 day' * $1"),
+    ("to_hours", 1, "INTERVAL '1 hour' * $1"),
+    ("to_minutes", 1, "INTERVAL '1 minute' * $1"),
+    ("to_seconds", 1, "INTERVAL '1 second' * $1"),
+    ("to_milliseconds", 1, "INTERVAL '1 millisecond' * $1"),
+    ("to_microseconds", 1, "INTERVAL '1 microsecond' * $1"),
+    ("quantile_disc", 2, QUANTILE),
+    ("struct_extract", 2, "get_field($1, $2)"),
+    ("isinf", 1, "abs(CAST($1 AS DOUBLE)) = CAST('inf' AS DOUBLE)"),
+    ("isfinite", 1, "CAST($1 AS DOUBLE) < CAST('inf' AS DOUBLE) AND CAST($1 AS DOUBLE) > CAST('-inf' AS DOUBLE)"),
     ("date_add", 2, "$1 + $2"),
     ("date_sub", 2, "$1 - $2"),
     ("arg_max", 2, "first_value($1 ORDER BY $2 DESC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
@@ -445,6 +461,18 @@ fn lacks_seconds(text: &str) -> bool {
     form == b"0000-00-00 00:00" || form == b"0000-00-00T00:00"
 }
 
+/// `percentile_disc(0.5) WITHIN GROUP (ORDER BY x)`.
+fn discrete(function: &Function) -> Result<Option<Expr>> {
+    let args = arguments(function).unwrap_or_default();
+    let ([part], [by]) = (args.as_slice(), function.within_group.as_slice()) else {
+        return plan_err!("percentile_disc: write percentile_disc(0.5) WITHIN GROUP (ORDER BY x)");
+    };
+    if function.filter.is_some() || function.over.is_some() || by.options.asc == Some(false) {
+        return plan_err!("percentile_disc: takes no FILTER, OVER or DESC here; write quantile_disc(x, 0.5)");
+    }
+    templates::expression(QUANTILE, &[by.expr.clone(), part.clone()]).map(Some)
+}
+
 fn of_function(function: &mut Function) -> Result<Option<Expr>> {
     let Some(name) = simple_name(&function.name) else { return Ok(None) };
     if let Some((_, known)) = NAMES.iter().find(|(habit, _)| *habit == name) {
@@ -469,6 +497,9 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
     if name == "regexp_replace" {
         return forms::replacement(function);
     }
+    if name == "percentile_disc" {
+        return discrete(function);
+    }
     if name == "struct_pack" {
         return fields(&list.args);
     }
@@ -477,8 +508,7 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
         let mut args = arguments(function).unwrap_or_default();
         if let [one, other] = args.as_mut_slice() {
             let time = if text_of(one).is_some() { other } else { one };
-            *time =
-                templates::expression("arrow_cast($1, 'Timestamp(Microsecond, None)')", std::slice::from_ref(time))?;
+            *time = templates::expression("CAST($1 AS TIMESTAMP(6))", std::slice::from_ref(time))?;
             if let FunctionArguments::List(list) = &mut function.args {
                 let arg = |value| FunctionArg::Unnamed(FunctionArgExpr::Expr(value));
                 list.args = args.into_iter().map(arg).collect();

@@ -20,7 +20,7 @@ use tokens::{close, find, is, sql, word};
 const DEEPEST: usize = 200;
 
 /// Words of which one is in each form that is rewritten here, beside signs.
-const WORDS: [&str; 35] = [
+const WORDS: [&str; 36] = [
     "summarize",
     "describe",
     "desc",
@@ -56,6 +56,7 @@ const WORDS: [&str; 35] = [
     "not",
     "table",
     "sequence",
+    "materialized",
 ];
 
 /// Rewrites the statements of a text.

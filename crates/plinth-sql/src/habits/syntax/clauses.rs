@@ -153,6 +153,18 @@ fn clause(tokens: &[TokenWithSpan], at: usize, out: &mut Vec<TokenWithSpan>) -> 
         "apply" if out.last().is_some_and(|before| is(before, "cross") || is(before, "outer")) => {
             plan_err!("APPLY: not supported; write JOIN LATERAL")
         }
+        // Whether what WITH names is computed once, the planner says.
+        "materialized" if there(tokens, at + 1, &Token::LParen) => {
+            let negated = out.last().is_some_and(|before| is(before, "not"));
+            let behind = out.len().checked_sub(1 + usize::from(negated)).and_then(|before| out.get(before));
+            if !behind.is_some_and(|before| is(before, "as")) {
+                return Ok(0);
+            }
+            if negated {
+                out.pop();
+            }
+            Ok(1)
+        }
         "exclude" => frame(tokens, at, out.last()),
         _ => Ok(0),
     }
