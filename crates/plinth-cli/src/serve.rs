@@ -36,6 +36,7 @@ fn options(args: &ServeArgs) -> Result<ServerOptions> {
         tls: args.entry.tls()?,
         plaintext_anywhere: args.entry.insecure_plaintext,
         root: args.root.clone(),
+        postgres: args.postgres.clone(),
         memory: args.limits.memory(),
         threads: args.limits.threads(),
         io: args.io.options(Some(&args.db)).map_err(Failure::new)?,

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::MemorySchemaProvider;
+use datafusion::common::ScalarValue;
 use futures::StreamExt;
-use plinth_adbc::{changed, changes, quoted, tables_of};
+use plinth_adbc::{changed, changes, is_query, quoted, tables_of};
 use plinth_io::{Io, MemoryBudget};
 use plinth_sql::{
     Grants, Interrupt, ObjectStoresOptions, OpenTables, Params, Query, Session, SessionOptions, Share, SqlError,
@@ -272,4 +273,33 @@ impl Engine {
             self.session.forget_progress();
         }
     }
+}
+
+/// The columns of a statement that is not run, and the types of its places: those that are given where nothing says which, else null.
+pub(crate) async fn looked(
+    engine: &Engine,
+    statement: &Statement,
+    places: usize,
+    given: &[Option<DataType>],
+) -> Result<(SchemaRef, SchemaRef), Status> {
+    let known = engine.session.parameter_types(statement.clone()).await.map_err(|e| status(&e))?;
+    let numbered = |at: usize| {
+        let name = at.to_string();
+        let given = given.get(at - 1).cloned().flatten();
+        let data_type = known.get(&name).cloned().flatten().or(given);
+        Field::new(name, data_type.unwrap_or(DataType::Null), true)
+    };
+    let mut fields: Vec<_> = (1..=places).map(numbered).collect();
+    for (name, data_type) in &known {
+        if !fields.iter().any(|field| field.name() == name) {
+            fields.push(Field::new(name, data_type.clone().unwrap_or(DataType::Null), true));
+        }
+    }
+    let parameters = Arc::new(Schema::new(fields));
+    if !is_query(statement) {
+        return Ok((Arc::new(Schema::empty()), parameters));
+    }
+    let nulls = parameters.fields().iter().map(|field| (field.name().clone(), ScalarValue::Null));
+    let begun = engine.begin(statement.clone(), &Params::of_values(nulls), |_| {}).await.map_err(|e| status(&e))?;
+    Ok((begun.schema(), parameters))
 }

@@ -1,4 +1,5 @@
-//! The tables of a folder for clients elsewhere: Arrow Flight SQL and a page that shows what runs, on one port.
+//! The tables of a folder for clients elsewhere: Arrow Flight SQL and a page that shows what runs, on one port, and PostgreSQL's protocol on
+//! another.
 //!
 //! A [`Server`] has users, limits and the engine of reads; a client's session is a session of `plinth-sql` over the one set of tables that
 //! all of them write to. A statement waits for its turn, runs, and hands its rows over as the client takes them; letting go of the
@@ -31,12 +32,14 @@ mod log;
 mod options;
 mod pages;
 mod port;
+mod postgres;
 mod queue;
 mod random;
 mod refusals;
 mod server;
 mod session;
 mod statement;
+mod taken;
 mod tls;
 mod users;
 

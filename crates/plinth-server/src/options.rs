@@ -22,6 +22,8 @@ pub struct ServerOptions {
     pub plaintext_anywhere: bool,
     /// A folder below which users may read files, and those that write may write them. None by default.
     pub root: Option<PathBuf>,
+    /// Where clients of PostgreSQL's protocol are listened for: an address and a port of its own.
+    pub postgres: Option<String>,
     /// Bytes that all sessions use together at most.
     pub memory: u64,
     /// Threads of all statements together.
@@ -47,6 +49,7 @@ impl ServerOptions {
             tls: None,
             plaintext_anywhere: false,
             root: None,
+            postgres: None,
             memory: plinth_io::default_memory(),
             threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             io: IoOptions::default(),

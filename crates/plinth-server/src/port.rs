@@ -79,21 +79,8 @@ impl Port {
         limits: Limits,
         log: Log,
     ) -> Result<Self, ServerError> {
-        let failed = |what: &dyn std::fmt::Display| ServerError::new(format!("{address}: {what}"));
-        let all: Vec<SocketAddr> = tokio::net::lookup_host(address)
-            .await
-            .map_err(|e| failed(&format!("is no address and port to listen at: {e}")))?
-            .collect();
-        let is_local = all.iter().all(|address| address.ip().is_loopback());
-        if tls.is_none() && !is_local && !plaintext_anywhere {
-            return Err(failed(
-                &"is reached from other machines, where tokens and rows would travel in plain text: give --tls-cert and --tls-key, or \
-                  --insecure-plaintext if the network is your own",
-            ));
-        }
-        let listener =
-            TcpListener::bind(all.as_slice()).await.map_err(|e| failed(&format!("can't be listened at: {e}")))?;
-        let address = listener.local_addr().map_err(|e| failed(&e))?;
+        let listener = listen(address, tls.is_some(), plaintext_anywhere).await?;
+        let address = listener.local_addr().map_err(ServerError::new)?;
         Ok(Self { listener, address, tls, limits, log })
     }
 
@@ -138,6 +125,26 @@ impl Port {
             });
         }
     }
+}
+
+/// Listens at an address; port 0 is one that is free.
+///
+/// # Errors
+/// If the address is none or taken; if it is beyond this machine, and connections would be in plain text.
+pub(crate) async fn listen(address: &str, has_tls: bool, plaintext_anywhere: bool) -> Result<TcpListener, ServerError> {
+    let failed = |what: &dyn std::fmt::Display| ServerError::new(format!("{address}: {what}"));
+    let all: Vec<SocketAddr> = tokio::net::lookup_host(address)
+        .await
+        .map_err(|e| failed(&format!("is no address and port to listen at: {e}")))?
+        .collect();
+    let is_local = all.iter().all(|address| address.ip().is_loopback());
+    if !has_tls && !is_local && !plaintext_anywhere {
+        return Err(failed(
+            &"is reached from other machines, where tokens and rows would travel in plain text: give --tls-cert and --tls-key, or \
+              --insecure-plaintext if the network is your own",
+        ));
+    }
+    TcpListener::bind(all.as_slice()).await.map_err(|e| failed(&format!("can't be listened at: {e}")))
 }
 
 /// A connection that was taken.

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
+use futures::future::OptionFuture;
 use http::{Request, Response};
 use hyper::body::Incoming;
+use tokio::sync::watch;
 use tonic::body::Body;
 use tonic::codegen::Service;
 
@@ -17,6 +19,7 @@ use crate::failure::ServerError;
 use crate::flight::Flight;
 use crate::options::ServerOptions;
 use crate::port::{Answers, Port, is_grpc};
+use crate::postgres::Listener;
 use crate::statement::Why;
 use crate::{janitor, pages};
 
@@ -31,6 +34,7 @@ pub struct Server {
     door: Arc<Door>,
     port: Port,
     flight: FlightServiceServer<Flight>,
+    postgres: Option<Listener>,
 }
 
 impl std::fmt::Debug for Server {
@@ -46,17 +50,26 @@ impl Server {
     /// If the folder can't be read, or the address is none or taken; if it is beyond this machine, and connections would be in plain text.
     pub async fn bind(options: ServerOptions, address: &str) -> Result<Self, ServerError> {
         let (limits, log) = (options.limits.clone(), options.log.clone());
+        let postgres = match &options.postgres {
+            Some(address) => Some(Listener::bind(address, &options).await?),
+            None => None,
+        };
         let port = Port::bind(address, options.tls.clone(), options.plaintext_anywhere, limits, log).await?;
         let door = Arc::new(Door::open(options)?);
         door.host.open_tables().await?;
         let flight = FlightServiceServer::new(Flight::new(Arc::clone(&door))?)
             .max_decoding_message_size(door.limits.message_bytes);
-        Ok(Self { door, port, flight })
+        Ok(Self { door, port, flight, postgres })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
+    }
+
+    /// Where it listens for clients of PostgreSQL's protocol, if it does.
+    pub fn postgres_address(&self) -> Option<SocketAddr> {
+        self.postgres.as_ref().map(Listener::address)
     }
 
     /// Serves until `end` is over. Then no statement comes in any more; those that run may go on for as long as
@@ -66,8 +79,14 @@ impl Server {
         let tls = if self.port.has_tls() { "on" } else { "off" };
         door.log.event(format_args!("listen={address} tls={tls} state=open"));
         let janitor = tokio::spawn(janitor::run(Arc::clone(&door)));
+        let (stop, stopped) = watch::channel(false);
+        let postgres = self.postgres.map(|listener| {
+            door.log.event(format_args!("listen={} tls={tls} protocol=postgres state=open", listener.address()));
+            tokio::spawn(listener.run(Arc::clone(&door), stopped))
+        });
         let graceful = self.port.run(Calls { door: Arc::clone(&door), flight: self.flight }, end).await;
         door.close();
+        let _ = stop.send(true);
         door.log.event(format_args!("listen={address} state=closing running={}", door.running()));
         let until = tokio::time::Instant::now() + door.limits.grace;
         while door.running() > 0 && tokio::time::Instant::now() < until {
@@ -78,6 +97,9 @@ impl Server {
         left.iter().for_each(|session| door.end(session, Why::Closing));
         let _ = tokio::time::timeout(LEAVING, graceful.shutdown()).await;
         janitor.abort();
+        if let Some(Ok(mut connections)) = OptionFuture::from(postgres).await {
+            connections.shutdown().await;
+        }
         door.log.event(format_args!("listen={address} state=closed"));
     }
 }

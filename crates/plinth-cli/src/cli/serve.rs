@@ -18,6 +18,9 @@ pub(crate) struct ServeArgs {
     /// Address and port to listen at; port 0 is one that is free
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8815")]
     pub(crate) listen: String,
+    /// Address and port for clients of PostgreSQL's protocol, such as psql [default: none]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) postgres: Option<String>,
     /// Folder whose tables are served
     #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(check_folder))]
     pub(crate) db: PathBuf,

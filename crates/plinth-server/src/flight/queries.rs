@@ -11,26 +11,24 @@ use arrow_flight::sql::{
     CommandStatementUpdate, ProstMessageExt, TicketStatementQuery,
 };
 use arrow_flight::{FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, Ticket};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
-use datafusion::common::ScalarValue;
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt};
 use plinth_adbc::{changed, is_query, nulls, number_places, params_of};
 use plinth_core::sync::lock;
 use plinth_profile::{Profiler, Stage};
 use plinth_sql::{Params, Statement as Parsed, parse};
 use prost::Message;
-use tokio::sync::mpsc;
 use tonic::{Response, Status};
 
 use super::Flight;
 use crate::door::Running;
 use crate::encode;
-use crate::engine::{Begun, Engine};
+use crate::engine::{Begun, Engine, looked};
 use crate::failure::{arrow, internal, status};
 use crate::feed::{self, Each};
 use crate::handles::{Held, Prepared, Waiting};
 use crate::session::Session;
+use crate::taken::taken;
 use crate::users::User;
 
 /// What a statement's text holds: each statement, with how many places for values it has.
@@ -304,7 +302,7 @@ impl Flight {
             return Err(Status::invalid_argument("one statement can be prepared at a time"));
         };
         let (mut running, _turn) = self.door.enter(&session, &engine, &query.query).await?;
-        let looked = running.statement.unless_stopped(looked(&engine, &statement, places)).await;
+        let looked = running.statement.unless_stopped(looked(&engine, &statement, places, &[])).await;
         running.ended(&looked);
         let (columns, parameters) = looked?;
         let prepared = Prepared { statement, places, text: query.query, engine, bound: Default::default() };
@@ -395,51 +393,9 @@ impl Prepared {
     }
 }
 
-/// The columns of a statement that is not run, and the types of its places: null where nothing says which.
-async fn looked(engine: &Engine, statement: &Parsed, places: usize) -> Result<(SchemaRef, SchemaRef), Status> {
-    let known = engine.session.parameter_types(statement.clone()).await.map_err(|e| status(&e))?;
-    let numbered = |at: usize| {
-        let name = at.to_string();
-        let data_type = known.get(&name).cloned().flatten();
-        Field::new(name, data_type.unwrap_or(DataType::Null), true)
-    };
-    let mut fields: Vec<_> = (1..=places).map(numbered).collect();
-    for (name, data_type) in &known {
-        if !fields.iter().any(|field| field.name() == name) {
-            fields.push(Field::new(name, data_type.clone().unwrap_or(DataType::Null), true));
-        }
-    }
-    let parameters = Arc::new(Schema::new(fields));
-    if !is_query(statement) {
-        return Ok((Arc::new(Schema::empty()), parameters));
-    }
-    let nulls = parameters.fields().iter().map(|field| (field.name().clone(), ScalarValue::Null));
-    let begun = engine.begin(statement.clone(), &Params::of_values(nulls), |_| {}).await.map_err(|e| status(&e))?;
-    Ok((begun.schema(), parameters))
-}
-
 /// An answer that says how many rows were changed.
 fn counted(rows: u64) -> Result<Begun, Status> {
     let counts: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
     let batch = RecordBatch::try_from_iter([("count", counts)]).map_err(arrow)?;
     Ok(Begun::Done(batch.schema(), vec![batch]))
-}
-
-/// The rows of a statement, as they are taken. It ends as this is dropped.
-fn taken(
-    running: Running,
-    rows: mpsc::Receiver<Result<RecordBatch, Status>>,
-    schema: SchemaRef,
-) -> impl Stream<Item = Result<RecordBatch, Status>> + Send {
-    stream::try_unfold((running, rows), move |(mut running, mut rows)| {
-        let schema = Arc::clone(&schema);
-        async move {
-            let next = rows.recv().await.transpose();
-            let next = next.and_then(|batch| batch.map(|batch| encode::plain(batch, &schema)).transpose());
-            if !matches!(next, Ok(Some(_))) {
-                running.ended(&next);
-            }
-            Ok(next?.map(|batch| (batch, (running, rows))))
-        }
-    })
 }

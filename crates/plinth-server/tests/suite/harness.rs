@@ -31,6 +31,7 @@ pub(crate) const TOKENS: [&str; 3] = [WRITER, READER, OTHER];
 pub(crate) struct Place {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) address: SocketAddr,
+    postgres: Option<SocketAddr>,
     lines: Arc<Mutex<Vec<String>>>,
     end: Option<oneshot::Sender<()>>,
     served: Option<JoinHandle<()>>,
@@ -67,10 +68,25 @@ impl Place {
         options.log = Log::to(move |line| log.lock().unwrap().push(line.to_owned()));
         let server = Server::bind(change(options, dir.path()), "127.0.0.1:0").await.unwrap();
         let (address, (end, asked)) = (server.address(), oneshot::channel());
+        let postgres = server.postgres_address();
         let served = tokio::spawn(server.run(async move {
             let _ = asked.await;
         }));
-        Self { dir, address, lines, end: Some(end), served: Some(served) }
+        Self { dir, address, postgres, lines, end: Some(end), served: Some(served) }
+    }
+
+    /// With PostgreSQL's protocol at another port.
+    pub(crate) async fn with_postgres() -> Self {
+        Self::with(|mut options, _| {
+            options.postgres = Some("127.0.0.1:0".to_owned());
+            options
+        })
+        .await
+    }
+
+    /// Where that is.
+    pub(crate) fn postgres(&self) -> SocketAddr {
+        self.postgres.unwrap()
     }
 
     pub(crate) fn path(&self, below: &str) -> PathBuf {

@@ -8,6 +8,7 @@ mod hostile;
 mod ingest;
 mod limits;
 mod pages;
+mod postgres;
 mod queries;
 mod security;
 mod sessions;

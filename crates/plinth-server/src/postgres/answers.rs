@@ -1,0 +1,135 @@
+//! What clients are told: rows, how many were changed, and errors.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_pg::datatypes::{arrow_schema_to_pg_fields, encode_recordbatch};
+use arrow_schema::{Schema, SchemaRef};
+use datafusion::sql::sqlparser::ast;
+use futures::future::Either;
+use futures::{Stream, StreamExt, stream};
+use pgwire::api::portal::Format;
+use pgwire::api::results::{FieldInfo, QueryResponse, Tag};
+use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
+use plinth_sql::Statement as Parsed;
+use tonic::{Code, Status};
+
+/// An error that ends the connection.
+pub(super) fn fatal(code: &str, what: &str) -> PgWireError {
+    told("FATAL", code, what)
+}
+
+/// An error of a statement.
+pub(super) fn error(code: &str, what: &str) -> PgWireError {
+    told("ERROR", code, what)
+}
+
+fn told(severity: &str, code: &str, what: &str) -> PgWireError {
+    PgWireError::UserError(Box::new(ErrorInfo::new(severity.to_owned(), code.to_owned(), what.to_owned())))
+}
+
+/// A failure with a code of PostgreSQL's.
+pub(super) fn of_status(status: &Status) -> PgWireError {
+    let code = match status.code() {
+        Code::InvalidArgument => "42000",
+        Code::AlreadyExists => "23505",
+        Code::Unimplemented => "0A000",
+        Code::PermissionDenied => "42501",
+        Code::Aborted => "40001",
+        Code::Cancelled | Code::DeadlineExceeded => "57014",
+        Code::ResourceExhausted => "53000",
+        Code::Unavailable => "57P01",
+        Code::NotFound => "26000",
+        _ => "XX000",
+    };
+    error(code, status.message())
+}
+
+/// What a statement does, by which its end is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Begin,
+    Commit,
+    Rollback,
+    /// Changes rows.
+    Changes(&'static str),
+    /// Has rows, or nothing to tell but its words.
+    Other(String),
+}
+
+impl Kind {
+    pub(super) fn of(statement: &Parsed) -> Self {
+        let Parsed::Statement(inner) = statement else {
+            return Self::Other(words(&statement.to_string()));
+        };
+        match inner.as_ref() {
+            ast::Statement::StartTransaction { .. } => Self::Begin,
+            ast::Statement::Commit { .. } => Self::Commit,
+            ast::Statement::Rollback { .. } => Self::Rollback,
+            // The number of an object stood before the rows once.
+            ast::Statement::Insert(_) => Self::Changes("INSERT 0"),
+            ast::Statement::Update(_) => Self::Changes("UPDATE"),
+            ast::Statement::Delete(_) => Self::Changes("DELETE"),
+            ast::Statement::Merge(_) => Self::Changes("MERGE"),
+            ast::Statement::Query(_) => Self::Other("SELECT".to_owned()),
+            other => Self::Other(words(&other.to_string())),
+        }
+    }
+
+    /// How the end of a statement without rows is told.
+    pub(super) fn tag(&self, rows: Option<u64>) -> Tag {
+        match self {
+            Self::Begin => Tag::new("BEGIN"),
+            Self::Commit => Tag::new("COMMIT"),
+            Self::Rollback => Tag::new("ROLLBACK"),
+            Self::Changes(words) => {
+                Tag::new(words).with_rows(usize::try_from(rows.unwrap_or_default()).unwrap_or(usize::MAX))
+            }
+            Self::Other(words) => Tag::new(words),
+        }
+    }
+}
+
+/// The first words of a statement: `CREATE TABLE`.
+fn words(text: &str) -> String {
+    let two = ["CREATE", "DROP", "ALTER"];
+    let mut words = text.split_whitespace().filter(|word| !matches!(*word, "OR" | "REPLACE" | "TEMPORARY" | "UNIQUE"));
+    let first = words.next().unwrap_or_default().to_uppercase();
+    match words.next() {
+        Some(second) if two.contains(&first.as_str()) => format!("{first} {}", second.to_uppercase()),
+        _ => first,
+    }
+}
+
+/// The columns of rows as clients are told them.
+pub(super) fn columns(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> {
+    if let Format::Individual(formats) = format
+        && formats.len() != schema.fields().len()
+    {
+        let what = format!("{} formats for {} columns", formats.len(), schema.fields().len());
+        return Err(error("08P01", &what));
+    }
+    arrow_schema_to_pg_fields(schema, format, None).map_err(|_| {
+        let types: Vec<String> =
+            schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
+        error(
+            "0A000",
+            &format!("{}: a column has a type that PostgreSQL has none for; cast it to TEXT", types.join(", ")),
+        )
+    })
+}
+
+/// Rows as they are taken.
+pub(super) fn rows(
+    schema: &SchemaRef,
+    format: &Format,
+    batches: impl Stream<Item = Result<RecordBatch, Status>> + Send + 'static,
+) -> PgWireResult<QueryResponse> {
+    let fields = Arc::new(columns(schema, format)?);
+    let of = Arc::clone(&fields);
+    let rows = batches.flat_map(move |batch| match batch {
+        Ok(batch) => Either::Left(stream::iter(encode_recordbatch(Arc::clone(&of), batch))),
+        Err(status) => Either::Right(stream::iter(std::iter::once(Err(of_status(&status))))),
+    });
+    Ok(QueryResponse::new(fields, rows))
+}

@@ -1,0 +1,245 @@
+//! Values that are bound, in text or in the bytes of PostgreSQL's types; and settings of its sessions that hold here anyway.
+
+use std::fmt::Write;
+use std::str::from_utf8;
+
+use arrow_pg::datatypes::into_pg_type;
+use arrow_schema::{DataType, TimeUnit};
+use bytes::Bytes;
+use datafusion::common::ScalarValue;
+use datafusion::sql::sqlparser::ast;
+use pgwire::api::Type;
+use pgwire::api::portal::{Format, Portal};
+use pgwire::error::PgWireResult;
+use plinth_sql::{Params, Statement as Parsed};
+
+use super::answers::error;
+
+/// Days and microseconds from 1970 to 2000, where PostgreSQL's time begins.
+const DAYS: i32 = 10_957;
+const MICROS: i64 = DAYS as i64 * 86_400_000_000;
+
+/// The types that a client says of its values.
+pub(super) fn data_types(types: &[Option<Type>]) -> Vec<Option<DataType>> {
+    types.iter().map(|given| given.as_ref().and_then(data_type)).collect()
+}
+
+fn data_type(of: &Type) -> Option<DataType> {
+    Some(match *of {
+        Type::BOOL => DataType::Boolean,
+        Type::INT2 => DataType::Int16,
+        Type::INT4 => DataType::Int32,
+        Type::INT8 => DataType::Int64,
+        Type::FLOAT4 => DataType::Float32,
+        Type::FLOAT8 => DataType::Float64,
+        Type::DATE => DataType::Date32,
+        Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
+        Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
+        Type::TIME => DataType::Time64(TimeUnit::Microsecond),
+        Type::BYTEA => DataType::Binary,
+        Type::VARCHAR | Type::BPCHAR | Type::NAME => DataType::Utf8,
+        // Clients say TEXT where they do not know.
+        _ => return None,
+    })
+}
+
+/// The values of a portal.
+pub(super) fn of_portal<S>(portal: &Portal<S>, types: &[Option<DataType>]) -> PgWireResult<Params> {
+    let given = &portal.parameters;
+    if given.len() != types.len() {
+        let what = format!("the statement has {} places for values, and {} were bound", types.len(), given.len());
+        return Err(error("08P01", &what));
+    }
+    let is_binary = |at: usize| match &portal.parameter_format {
+        Format::UnifiedText => false,
+        Format::UnifiedBinary => true,
+        Format::Individual(formats) => formats.get(at) == Some(&1),
+    };
+    let values = given.iter().zip(types).enumerate().map(|(at, (bytes, known))| {
+        let told = portal.statement.parameter_types.get(at).and_then(Option::as_ref);
+        let value = match bytes {
+            None => known.as_ref().map_or(Ok(ScalarValue::Null), |known| {
+                ScalarValue::try_from(known).map_err(|e| error("22000", &e.to_string()))
+            })?,
+            Some(bytes) if is_binary(at) => of_bytes(bytes, told, known.as_ref(), at)?,
+            Some(bytes) => of_text(bytes, known.as_ref().or(told.and_then(data_type).as_ref()), at)?,
+        };
+        Ok(((at + 1).to_string(), value))
+    });
+    Ok(Params::of_values(values.collect::<PgWireResult<Vec<_>>>()?))
+}
+
+fn wrong(at: usize, what: &str) -> pgwire::error::PgWireError {
+    error("22P02", &format!("the value of ${}: {what}", at + 1))
+}
+
+fn of_text(bytes: &Bytes, to: Option<&DataType>, at: usize) -> PgWireResult<ScalarValue> {
+    let text = from_utf8(bytes).map_err(|_| wrong(at, "is no UTF-8"))?;
+    match to {
+        None | Some(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
+            Ok(ScalarValue::Utf8(Some(text.to_owned())))
+        }
+        Some(DataType::Boolean) => match text.to_ascii_lowercase().as_str() {
+            "t" | "true" | "on" | "yes" | "y" | "1" => Ok(ScalarValue::Boolean(Some(true))),
+            "f" | "false" | "off" | "no" | "n" | "0" => Ok(ScalarValue::Boolean(Some(false))),
+            _ => Err(wrong(at, &format!("{text:?} is no BOOLEAN"))),
+        },
+        Some(DataType::Binary | DataType::LargeBinary | DataType::BinaryView) => {
+            let digits =
+                text.strip_prefix("\\x").ok_or_else(|| wrong(at, "bytes are written \\x and hexadecimal digits"))?;
+            unhexed(digits)
+                .map(|bytes| ScalarValue::Binary(Some(bytes)))
+                .ok_or_else(|| wrong(at, "is no hexadecimal number"))
+        }
+        Some(to) => ScalarValue::try_from_string(text.to_owned(), to)
+            .map_err(|_| wrong(at, &format!("{text:?} is no {}", name_of(to)))),
+    }
+}
+
+fn name_of(to: &DataType) -> String {
+    into_pg_type(to).map_or_else(|_| to.to_string(), |of| of.name().to_uppercase())
+}
+
+fn unhexed(digits: &str) -> Option<Vec<u8>> {
+    if !digits.is_ascii() || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok()).collect()
+}
+
+fn of_bytes(bytes: &Bytes, told: Option<&Type>, known: Option<&DataType>, at: usize) -> PgWireResult<ScalarValue> {
+    let short = || wrong(at, "has another number of bytes than its type");
+    let four = || bytes.as_ref().try_into().map(i32::from_be_bytes).map_err(|_| short());
+    let eight = || bytes.as_ref().try_into().map(i64::from_be_bytes).map_err(|_| short());
+    let of_known = known.and_then(|known| into_pg_type(known).ok());
+    let of = told.cloned().filter(|told| *told != Type::UNKNOWN).or(of_known).unwrap_or(Type::TEXT);
+    Ok(match of {
+        Type::BOOL => ScalarValue::Boolean(Some(bytes.as_ref() == [1])),
+        Type::INT2 => {
+            let two = bytes.as_ref().try_into().map(i16::from_be_bytes).map_err(|_| short())?;
+            ScalarValue::Int16(Some(two))
+        }
+        Type::INT4 => ScalarValue::Int32(Some(four()?)),
+        Type::INT8 => ScalarValue::Int64(Some(eight()?)),
+        Type::FLOAT4 => ScalarValue::Float32(Some(f32::from_bits(four()?.cast_unsigned()))),
+        Type::FLOAT8 => ScalarValue::Float64(Some(f64::from_bits(eight()?.cast_unsigned()))),
+        Type::BYTEA => ScalarValue::Binary(Some(bytes.to_vec())),
+        Type::DATE => {
+            let days = four()?.checked_add(DAYS).ok_or_else(|| wrong(at, "is out of the range of dates"))?;
+            ScalarValue::Date32(Some(days))
+        }
+        Type::TIME => ScalarValue::Time64Microsecond(Some(eight()?)),
+        Type::TIMESTAMP | Type::TIMESTAMPTZ => {
+            let micros = eight()?.checked_add(MICROS).ok_or_else(|| wrong(at, "is out of the range of time stamps"))?;
+            let zone = (of == Type::TIMESTAMPTZ).then(|| "+00:00".into());
+            ScalarValue::TimestampMicrosecond(Some(micros), zone)
+        }
+        Type::UUID => {
+            let digits: [u8; 16] = bytes.as_ref().try_into().map_err(|_| short())?;
+            let hex = crate::random::hex(&digits);
+            let parts = [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)];
+            let parts: Vec<&str> = parts.into_iter().filter_map(|(from, to)| hex.get(from..to)).collect();
+            ScalarValue::Utf8(Some(parts.join("-")))
+        }
+        Type::NUMERIC => {
+            let text = numeric(bytes).ok_or_else(|| wrong(at, "is no NUMERIC"))?;
+            return of_text(
+                &Bytes::from(text),
+                known.filter(|known| known.is_numeric()).or(Some(&DataType::Decimal128(38, 10))),
+                at,
+            );
+        }
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::JSON => {
+            return of_text(bytes, known, at);
+        }
+        other => return Err(wrong(at, &format!("bytes of the type {other} are not known here; bind it as text"))),
+    })
+}
+
+/// A NUMERIC in decimal digits: groups of four, and where the first stands.
+fn numeric(bytes: &Bytes) -> Option<String> {
+    let word = |at: usize| bytes.get(2 * at..2 * at + 2).and_then(|two| two.try_into().ok()).map(u16::from_be_bytes);
+    let (count, weight, sign, scale) = (word(0)?, word(1)?.cast_signed(), word(2)?, word(3)?);
+    if bytes.len() != 8 + 2 * usize::from(count) || weight.unsigned_abs() > 64 || scale > 1000 {
+        return None;
+    }
+    let group = |place: i32| {
+        let at = i32::from(weight).checked_sub(place)?;
+        if at < 0 || at >= i32::from(count) {
+            Some(0)
+        } else {
+            word(4 + usize::try_from(at).ok()?).filter(|group| *group < 10_000)
+        }
+    };
+    let mut out = match sign {
+        0x0000 => String::new(),
+        0x4000 => "-".to_owned(),
+        // No number, and the infinities.
+        _ => return None,
+    };
+    let mut whole = String::new();
+    for place in (0..=i32::from(weight).max(0)).rev() {
+        write!(whole, "{:04}", group(place)?).ok()?;
+    }
+    let whole = whole.trim_start_matches('0');
+    out.push_str(if whole.is_empty() { "0" } else { whole });
+    if scale > 0 {
+        let mut fraction = String::new();
+        for place in 1..=i32::from(scale.div_ceil(4)) {
+            write!(fraction, "{:04}", group(-place)?).ok()?;
+        }
+        fraction.truncate(usize::from(scale));
+        out.push('.');
+        out.push_str(&fraction);
+    }
+    Some(out)
+}
+
+/// What drivers set when they connect, if a statement does that: whether it is so here.
+pub(super) fn settled(statement: &Parsed) -> Option<PgWireResult<()>> {
+    let Parsed::Statement(inner) = statement else { return None };
+    let ast::Statement::Set(ast::Set::SingleAssignment { variable, values, .. }) = inner.as_ref() else { return None };
+    let name = variable.to_string().to_ascii_lowercase();
+    let value = values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let value = value.trim_matches(['\'', '"']).to_ascii_lowercase();
+    let holds = match name.as_str() {
+        "client_encoding" => matches!(value.as_str(), "utf8" | "utf-8" | "unicode"),
+        "standard_conforming_strings" => matches!(value.as_str(), "on" | "true"),
+        "datestyle" => value.starts_with("iso"),
+        "intervalstyle" => value == "postgres",
+        // Floats have all their digits; a name of a program is for logs, and messages are those of statements.
+        "extra_float_digits" | "application_name" | "client_min_messages" => true,
+        _ => return None,
+    };
+    Some(match holds {
+        true => Ok(()),
+        false => Err(error("0A000", &format!("SET {name} = {value}: not supported here"))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(words: &[u16]) -> Bytes {
+        words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>().into()
+    }
+
+    #[test]
+    fn numerics_are_their_digits() {
+        for (words, text) in [
+            (vec![0, 0, 0, 0], Some("0")),
+            (vec![1, 0, 0, 0, 7], Some("7")),
+            (vec![2, 1, 0x4000, 0, 1, 2345], Some("-12345")),
+            (vec![2, 0, 0, 2, 12, 3400], Some("12.34")),
+            (vec![1, 0xffff, 0, 4, 5], Some("0.0005")),
+            (vec![1, 0xfffe, 0, 8, 5], Some("0.00000005")),
+            (vec![1, 2, 0, 1, 3], Some("300000000.0")),
+            (vec![0, 0, 0xc000, 0], None),
+            (vec![2, 0, 0, 0, 1], None),
+            (vec![1, 0, 0, 0, 10_000], None),
+        ] {
+            assert_eq!(numeric(&bytes(&words)).as_deref(), text, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The door of PostgreSQL's protocol: what clients of it can ask, and who comes in.
+
+use std::process::Command;
+use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
+
+use crate::harness::{ENDLESS, Place, READER, TOKENS, WRITER, run, until};
+
+fn config(place: &Place, user: &str, token: &str) -> Config {
+    let mut config = Config::new();
+    config.host("127.0.0.1").port(place.postgres().port()).user(user).password(token).dbname("plinth");
+    config
+}
+
+async fn connected(place: &Place, user: &str, token: &str) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
+    let (client, connection) = config(place, user, token).connect(NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+async fn writer(place: &Place) -> tokio_postgres::Client {
+    connected(place, "writer", WRITER).await.unwrap()
+}
+
+/// The cells of a text's rows.
+async fn cells(client: &tokio_postgres::Client, sql: &str) -> Vec<String> {
+    let rows = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    let rows = rows.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => {
+            let cells = (0..row.len()).map(|at| row.get(at).unwrap_or("NULL").to_owned());
+            Some(cells.collect::<Vec<_>>().join("|"))
+        }
+        _ => None,
+    });
+    rows.collect()
+}
+
+fn state(error: &tokio_postgres::Error) -> SqlState {
+    error.code().cloned().unwrap_or_else(|| panic!("{error:?}"))
+}
+
+#[test]
+fn texts_are_answered_one_statement_after_the_other() {
+    run(async {
+        let place = Place::with_postgres().await;
+        let client = writer(&place).await;
+        client
+            .batch_execute(
+                "CREATE TABLE t (id BIGINT PRIMARY KEY, name TEXT, d DATE, at TIMESTAMP, x DECIMAL(9, 2), ok BOOLEAN, f DOUBLE);
+                 INSERT INTO t VALUES (1, 'a', '2024-02-29', '2024-02-29 10:30:00', 1.5, true, 0.1), (2, NULL, NULL, NULL, NULL, NULL, NULL)",
+            )
+            .await
+            .unwrap();
+        assert_eq!(
+            cells(&client, "SELECT * FROM t ORDER BY id").await,
+            ["1|a|2024-02-29|2024-02-29 10:30:00.000000|1.50|t|0.1", "2|NULL|NULL|NULL|NULL|NULL|NULL"]
+        );
+        assert_eq!(
+            cells(&client, "SELECT 1; UPDATE t SET name = 'b' WHERE id = 2; SELECT name FROM t WHERE id = 2").await,
+            ["1", "b"]
+        );
+        assert!(cells(&client, ";;").await.is_empty());
+        assert_eq!(cells(&client, "SELECT value FROM generate_series(1, 20000)").await.len(), 20_000);
+        for (sql, count) in [("INSERT INTO t (id) VALUES (3), (4)", 2), ("DELETE FROM t WHERE id > 2", 2)] {
+            assert_eq!(client.execute(sql, &[]).await.unwrap(), count, "{sql}");
+        }
+        let error = client.simple_query("SELECT nothing FROM t").await.unwrap_err();
+        assert!(error.as_db_error().unwrap().message().contains("no column nothing"), "{error:?}");
+        // What was before it is told, and the connection goes on.
+        assert_eq!(cells(&client, "SELECT count(*) FROM t").await, ["2"]);
+    });
+}
+
+#[test]
+fn prepared_statements_take_values_of_all_types() {
+    run(async {
+        let place = Place::with_postgres().await;
+        let client = writer(&place).await;
+        client
+            .batch_execute("CREATE TABLE t (id BIGINT PRIMARY KEY, name TEXT, n INT, x DOUBLE, ok BOOLEAN, b BLOB)")
+            .await
+            .unwrap();
+        let insert = client.prepare("INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6)").await.unwrap();
+        assert_eq!(insert.params(), [Type::INT8, Type::TEXT, Type::INT4, Type::FLOAT8, Type::BOOL, Type::BYTEA]);
+        for id in 0..5_i64 {
+            let n = i32::try_from(id).unwrap() * 2;
+            let bytes: &[u8] = &[0, 255, b'a'];
+            let written = client.execute(&insert, &[&id, &format!("n{id}"), &n, &0.5, &(id % 2 == 0), &bytes]).await;
+            assert_eq!(written.unwrap(), 1);
+        }
+        let none: Option<String> = None;
+        client
+            .execute(
+                &insert,
+                &[
+                    &9_i64,
+                    &none,
+                    &Option::<i32>::None,
+                    &Option::<f64>::None,
+                    &Option::<bool>::None,
+                    &Option::<&[u8]>::None,
+                ],
+            )
+            .await
+            .unwrap();
+        let query =
+            client.prepare("SELECT id, name, n, x, ok, b FROM t WHERE id >= $1 AND n < $2 ORDER BY id").await.unwrap();
+        assert_eq!(query.params(), [Type::INT8, Type::INT4]);
+        let rows = client.query(&query, &[&3_i64, &100_i32]).await.unwrap();
+        let read: Vec<(i64, String, i32, f64, bool, Vec<u8>)> =
+            rows.iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3), row.get(4), row.get(5))).collect();
+        let bytes = vec![0, 255, b'a'];
+        assert_eq!(
+            read,
+            [(3, "n3".to_owned(), 6, 0.5, false, bytes.clone()), (4, "n4".to_owned(), 8, 0.5, true, bytes)]
+        );
+        let row = client.query_one("SELECT name, n FROM t WHERE id = $1", &[&9_i64]).await.unwrap();
+        assert_eq!((row.get::<_, Option<String>>(0), row.get::<_, Option<i32>>(1)), (None, None));
+        // A key that is there, in words and a code.
+        let error =
+            client.execute(&insert, &[&9_i64, &none, &1_i32, &0.5, &true, &[0_u8].as_slice()]).await.unwrap_err();
+        assert_eq!(state(&error), SqlState::UNIQUE_VIOLATION);
+    });
+}
+
+#[test]
+fn rows_come_in_pieces_as_they_are_asked_for() {
+    run(async {
+        let place = Place::with_postgres().await;
+        let mut client = writer(&place).await;
+        let transaction = client.transaction().await.unwrap();
+        let portal = transaction.bind("SELECT value FROM generate_series(1, 100000)", &[]).await.unwrap();
+        let (mut seen, mut pieces) = (0_i64, 0);
+        loop {
+            let rows = transaction.query_portal(&portal, 30_000).await.unwrap();
+            if rows.is_empty() {
+                break;
+            }
+            pieces += 1;
+            for row in rows {
+                seen += 1;
+                assert_eq!(row.get::<_, i64>(0), seen);
+            }
+        }
+        assert_eq!((seen, pieces), (100_000, 4));
+        transaction.commit().await.unwrap();
+    });
+}
+
+#[test]
+fn a_transaction_whose_statement_failed_is_not_committed() {
+    run(async {
+        let place = Place::with_postgres().await;
+        let client = writer(&place).await;
+        client.batch_execute("CREATE TABLE t (id BIGINT PRIMARY KEY)").await.unwrap();
+        client.batch_execute("BEGIN; INSERT INTO t VALUES (1); COMMIT").await.unwrap();
+        client.batch_execute("BEGIN; INSERT INTO t VALUES (2)").await.unwrap();
+        assert!(client.simple_query("SELECT nothing FROM t").await.is_err());
+        let refused = client.simple_query("INSERT INTO t VALUES (3)").await.unwrap_err();
+        assert_eq!(state(&refused), SqlState::IN_FAILED_SQL_TRANSACTION);
+        client.batch_execute("COMMIT").await.unwrap();
+        assert_eq!(cells(&client, "SELECT id FROM t").await, ["1"]);
+        client.batch_execute("BEGIN; INSERT INTO t VALUES (4); ROLLBACK").await.unwrap();
+        assert_eq!(cells(&client, "SELECT id FROM t").await, ["1"]);
+    });
+}
+
+#[test]
+fn a_connection_needs_a_name_and_its_token() {
+    run(async {
+        let place = Place::with_postgres().await;
+        for (user, token) in
+            [("writer", READER), ("stranger", WRITER), ("writer", "wrong"), ("", WRITER), ("writer", "")]
+        {
+            let refused = connected(&place, user, token).await;
+            assert!(refused.is_err(), "{user}");
+        }
+        let reader = connected(&place, "reader", READER).await.unwrap();
+        let refused = reader.simple_query("CREATE TABLE t (id BIGINT PRIMARY KEY)").await.unwrap_err();
+        assert_eq!(state(&refused), SqlState::INSUFFICIENT_PRIVILEGE);
+        let secret = place.path("out").join("a.csv");
+        std::fs::write(&secret, "id\n1\n").unwrap();
+        assert!(reader.simple_query(&format!("SELECT * FROM '{}'", secret.display())).await.is_err());
+        let log = place.log();
+        assert!(log.contains("why=token") && TOKENS.iter().all(|token| !log.contains(token)), "{log}");
+    });
+}
+
+#[test]
+fn statements_are_cancelled_from_another_connection_and_end_with_theirs() {
+    run(async {
+        let place = Place::with_postgres().await;
+        let client = writer(&place).await;
+        let cancel = client.cancel_token();
+        let asked = tokio::spawn(async move {
+            let error = client.simple_query(ENDLESS).await.unwrap_err();
+            (client, state(&error))
+        });
+        until("it runs", || place.log().contains("state=open")).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        cancel.cancel_query(NoTls).await.unwrap();
+        let (client, state) = asked.await.unwrap();
+        assert_eq!(state, SqlState::QUERY_CANCELED);
+        assert_eq!(cells(&client, "SELECT 1").await, ["1"]);
+        drop(client);
+        until("its session is closed", || place.log().contains("state=closed")).await;
+    });
+}
+
+#[test]
+fn what_drivers_set_at_first_holds_or_is_refused() {
+    run(async {
+        let place = Place::with_postgres().await;
+        let client = writer(&place).await;
+        for set in [
+            "SET client_encoding = 'UTF8'",
+            "SET extra_float_digits = 3",
+            "SET DateStyle = 'ISO'",
+            "SET application_name = 'x'",
+        ] {
+            client.batch_execute(set).await.unwrap_or_else(|error| panic!("{set}: {error:?}"));
+        }
+        assert!(client.batch_execute("SET client_encoding = 'LATIN1'").await.is_err());
+    });
+}
+
+#[test]
+fn bytes_that_are_no_messages_do_no_harm() {
+    use plinth_core::random::Random;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    run(async {
+        let place = Place::with_postgres().await;
+        let mut random = Random(3);
+        // A start that is right, so that some get further.
+        let start = b"\0\0\0\x16\0\x03\0\0user\0writer\0\0";
+        for trial in 0..200_usize {
+            let mut stream = tokio::net::TcpStream::connect(place.postgres()).await.unwrap();
+            let mut bytes = vec![0; random.index(300)];
+            random.fill(&mut bytes);
+            let mut message = if trial % 2 == 0 { start.to_vec() } else { Vec::new() };
+            message.extend(bytes);
+            let _ = stream.write_all(&message).await;
+            let _ = stream.shutdown().await;
+            let _ = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut Vec::new())).await;
+        }
+        let client = writer(&place).await;
+        assert_eq!(cells(&client, "SELECT 1").await, ["1"]);
+    });
+}
+
+#[test]
+fn psql_is_answered() {
+    if Command::new("psql").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no psql");
+        return;
+    }
+    run(async {
+        let place = Place::with_postgres().await;
+        let port = place.postgres().port().to_string();
+        let asked = tokio::task::spawn_blocking(move || {
+            let script = "CREATE TABLE t (id BIGINT PRIMARY KEY, name TEXT);\n\
+                          INSERT INTO t VALUES (1, 'x'), (2, NULL);\n\
+                          SELECT * FROM t ORDER BY id;\n\
+                          SELECT nothing FROM t;\n\
+                          \\bind 2\nSELECT count(*) FROM t WHERE id = $1 \\g\n";
+            let mut psql = Command::new("psql");
+            psql.args(["-h", "127.0.0.1", "-p", &port, "-U", "writer", "-d", "plinth", "-X", "-A", "-t"]);
+            psql.env("PGPASSWORD", WRITER).stdin(std::process::Stdio::piped());
+            psql.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+            let mut child = psql.spawn().unwrap();
+            std::io::Write::write_all(&mut child.stdin.take().unwrap(), script.as_bytes()).unwrap();
+            child.wait_with_output().unwrap()
+        });
+        let output = asked.await.unwrap();
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(out.starts_with("CREATE TABLE\nINSERT 0 2\n1|x\n2|\n"), "{out}{err}");
+        assert!(err.contains("no column nothing"), "{err}");
+    });
+}
