@@ -114,7 +114,10 @@ pub(super) fn columns(schema: &Schema, format: &Format) -> PgWireResult<Vec<Fiel
             schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
         error(
             "0A000",
-            &format!("{}: a column has a type that PostgreSQL has none for; cast it to TEXT", types.join(", ")),
+            &format!(
+                "{}: a column has a type that PostgreSQL has none for; of a map take map_keys and map_values",
+                types.join(", ")
+            ),
         )
     })
 }

@@ -183,6 +183,12 @@ impl<'a> Lift<'a> {
                 "GROUPING SETS, ROLLUP or CUBE in a subquery that depends on the row around it: not supported; write a join"
             );
         }
+        let of_around = |value: &&Expr| value.contains_outer() && value.column_refs().is_empty();
+        if let Some(value) = groups.aggr_expr.iter().find(of_around) {
+            return plan_err!(
+                "{value}: an aggregate of the row around is one of the query around in SQL: not supported within a subquery; compute it beside that"
+            );
+        }
         let input = self.plan(&groups.input)?;
         let inner =
             |exprs: &[Expr]| exprs.iter().map(|expr| input.inner(expr.clone(), self.outer)).collect::<Result<Vec<_>>>();
