@@ -1,6 +1,7 @@
 //! `plinth export`: tables to Parquet, CSV or NDJSON; and from one of these to another.
 
 use std::io::IsTerminal;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
@@ -108,7 +109,12 @@ impl Output {
             None => schema.clone(),
         };
         let format = args.to_format.map(FileFormat::from);
-        let options = SinkOptions { format, replace: args.replace, ..SinkOptions::default() };
+        let options = SinkOptions {
+            format,
+            replace: args.replace,
+            threads: NonZero::new(args.limits.threads()),
+            ..SinkOptions::default()
+        };
         let sink = if is_stdout(&args.to) {
             let format = format.ok_or_else(|| Failure::new("give --to-format parquet, csv, tsv or ndjson"))?;
             if format == FileFormat::Parquet && std::io::stdout().is_terminal() {

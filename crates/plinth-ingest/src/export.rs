@@ -12,6 +12,7 @@ mod sink;
 mod text;
 
 use std::io::Write;
+use std::num::NonZero;
 use std::path::Path;
 
 use arrow_schema::SchemaRef;
@@ -38,6 +39,8 @@ pub struct SinkOptions {
     pub times: TimeStyle,
     /// Whether a file may replace one that exists.
     pub replace: bool,
+    /// Most threads that make text; as many as the machine has if nothing is said.
+    pub threads: Option<NonZero<usize>>,
 }
 
 /// Whether text is compressed, and how.
@@ -144,5 +147,5 @@ fn sink(
         FileFormat::Ndjson => Style::Ndjson,
     };
     let output = output::Compressed::new(output, compression)?;
-    Ok(Box::new(TextSink::new(output, schema, style, options.times.clone())?))
+    Ok(Box::new(TextSink::new(output, schema, style, options)?))
 }

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::MemorySchemaProvider;
 use datafusion::common::ScalarValue;
 use futures::StreamExt;
-use plinth_adbc::{changed, changes, is_query, quoted, tables_of};
+use plinth_adbc::{changed, changes, quoted, tables_of};
 use plinth_io::{Io, MemoryBudget};
 use plinth_sql::{
     Grants, Interrupt, ObjectStoresOptions, OpenTables, Params, Query, Session, SessionOptions, Share, SqlError,
@@ -275,12 +275,14 @@ impl Engine {
     }
 }
 
-/// The columns of a statement that is not run, and the types of its places: those that are given where nothing says which, else null.
+/// The columns of a statement that is not run, if it has rows and planning it changes nothing, and the types of its places: those that
+/// are given where nothing says which, else null.
 pub(crate) async fn looked(
     engine: &Engine,
     statement: &Statement,
     places: usize,
     given: &[Option<DataType>],
+    has_rows: bool,
 ) -> Result<(SchemaRef, SchemaRef), Status> {
     let known = engine.session.parameter_types(statement.clone()).await.map_err(|e| status(&e))?;
     let numbered = |at: usize| {
@@ -296,7 +298,7 @@ pub(crate) async fn looked(
         }
     }
     let parameters = Arc::new(Schema::new(fields));
-    if !is_query(statement) {
+    if !has_rows {
         return Ok((Arc::new(Schema::empty()), parameters));
     }
     let nulls = parameters.fields().iter().map(|field| (field.name().clone(), ScalarValue::Null));

@@ -14,7 +14,7 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::body::Body;
 
 use crate::failure::ServerError;
@@ -99,17 +99,9 @@ impl Port {
         let (graceful, places) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.limits.connections)));
         let mut end = std::pin::pin!(end);
         loop {
-            let accepted = tokio::select! {
-                accepted = self.listener.accept() => accepted,
+            let (stream, peer, place) = tokio::select! {
+                accepted = accept(&self.listener, &places, &self.log) => accepted,
                 () = &mut end => return graceful,
-            };
-            let Ok((stream, peer)) = accepted else {
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                self.log.event(format_args!("from={peer} state=refused why=connections"));
-                continue;
             };
             let connected = Connected {
                 answers: answers.clone(),
@@ -145,6 +137,24 @@ pub(crate) async fn listen(address: &str, has_tls: bool, plaintext_anywhere: boo
         ));
     }
     TcpListener::bind(all.as_slice()).await.map_err(|e| failed(&format!("can't be listened at: {e}")))
+}
+
+/// The next connection for which there is a place.
+pub(crate) async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+    log: &Log,
+) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
+    loop {
+        let Ok((stream, peer)) = listener.accept().await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        match Arc::clone(places).try_acquire_owned() {
+            Ok(place) => return (stream, peer, place),
+            Err(_) => log.event(format_args!("from={peer} state=refused why=connections")),
+        }
+    }
 }
 
 /// A connection that was taken.

@@ -12,7 +12,6 @@ mod wire;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
 
 use plinth_core::sync::lock;
 use tokio::net::{TcpListener, TcpStream};
@@ -26,9 +25,6 @@ use crate::port;
 use crate::session::Session;
 use crate::tls::Tls;
 use client::Client;
-
-/// How long to wait before connections are taken again, once that has failed: for want of descriptors, say.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// By which statements are cancelled from another connection.
 #[derive(Default)]
@@ -79,19 +75,11 @@ impl Listener {
         let (places, keys) = (Arc::new(Semaphore::new(door.limits.connections)), Arc::new(Keys::default()));
         let mut connections = JoinSet::new();
         loop {
-            let accepted = tokio::select! {
-                accepted = self.listener.accept() => accepted,
+            let (stream, peer, place) = tokio::select! {
+                accepted = port::accept(&self.listener, &places, &door.log) => accepted,
                 _ = end.wait_for(|end| *end) => return connections,
             };
             while connections.try_join_next().is_some() {}
-            let Ok((stream, peer)) = accepted else {
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                door.log.event(format_args!("from={peer} state=refused why=connections"));
-                continue;
-            };
             let client = Arc::new(Client::new(Arc::clone(&door), Arc::clone(&keys), peer, self.tls.is_some()));
             let tls = self.tls.clone();
             connections.spawn(async move {

@@ -7,6 +7,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -78,8 +79,11 @@ impl Session {
         let input = if parted { with_null_keys(input, &copy.partition_by)? } else { input };
         let rows = match text {
             Some(format) => {
-                let options =
-                    SinkOptions { format: Some(format), ..text_options(&copy.output_url, format, &copy.options)? };
+                let options = SinkOptions {
+                    format: Some(format),
+                    threads: NonZero::new(self.threads),
+                    ..text_options(&copy.output_url, format, &copy.options)?
+                };
                 let frame = DataFrame::new(self.state_for_writing(), input);
                 let rows = frame.execute_stream().await?;
                 let keys: Vec<usize> =

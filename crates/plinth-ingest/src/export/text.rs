@@ -14,7 +14,7 @@ use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use super::output::Compressed;
 use super::plain::{plain, unwritable};
 use super::sink::BatchSink;
-use super::{CsvStyle, TimeStyle};
+use super::{CsvStyle, SinkOptions, TimeStyle};
 use crate::error::{IngestError, Result};
 use crate::values::json_string::json_string;
 
@@ -29,9 +29,6 @@ const MIDNIGHT: &[u8] = b"T00:00:00";
 
 /// Fewest values that are worth a thread.
 const WORTH_A_THREAD: usize = 1 << 14;
-
-/// Most threads that write the rows of a batch.
-const MOST_THREADS: usize = 16;
 
 /// How rows are written.
 #[derive(Clone, Debug)]
@@ -108,11 +105,12 @@ pub(super) struct TextSink {
     output: Compressed,
     style: Style,
     times: TimeStyle,
+    threads: usize,
     buffer: Vec<u8>,
 }
 
 impl TextSink {
-    pub(super) fn new(output: Compressed, schema: &SchemaRef, style: Style, times: TimeStyle) -> Result<Self> {
+    pub(super) fn new(output: Compressed, schema: &SchemaRef, style: Style, options: &SinkOptions) -> Result<Self> {
         let mut buffer = Vec::new();
         if let Style::Csv(csv) = &style
             && csv.header
@@ -129,14 +127,14 @@ impl TextSink {
         }
         let field = |f: &FieldRef| Field::new(f.name(), written(f.data_type()), f.is_nullable());
         let schema = Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()));
-        Ok(Self { schema, output, style, times, buffer })
+        let threads = options.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZero::get);
+        Ok(Self { schema, output, style, times: options.times.clone(), threads, buffer })
     }
 
     /// The text of rows, each part of them by a thread of its own.
     fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
-        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
         let values = batch.num_rows().saturating_mul(batch.num_columns());
-        let parts = (values / WORTH_A_THREAD).clamp(1, threads);
+        let parts = (values / WORTH_A_THREAD).clamp(1, self.threads);
         let each = batch.num_rows().div_ceil(parts).max(1);
         let part = |at: usize| {
             let start = (at * each).min(batch.num_rows());

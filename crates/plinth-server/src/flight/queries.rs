@@ -302,7 +302,8 @@ impl Flight {
             return Err(Status::invalid_argument("one statement can be prepared at a time"));
         };
         let (mut running, _turn) = self.door.enter(&session, &engine, &query.query).await?;
-        let looked = running.statement.unless_stopped(looked(&engine, &statement, places, &[])).await;
+        let looked =
+            running.statement.unless_stopped(looked(&engine, &statement, places, &[], is_query(&statement))).await;
         running.ended(&looked);
         let (columns, parameters) = looked?;
         let prepared = Prepared { statement, places, text: query.query, engine, bound: Default::default() };

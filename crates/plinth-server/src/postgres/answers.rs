@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, RecordBatch};
+use arrow_cast::cast;
 use arrow_pg::datatypes::{arrow_schema_to_pg_fields, encode_recordbatch};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef, TimeUnit};
 use datafusion::sql::sqlparser::ast;
 use futures::future::Either;
 use futures::{Stream, StreamExt, stream};
@@ -13,6 +16,12 @@ use pgwire::api::results::{FieldInfo, QueryResponse, Tag};
 use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
 use plinth_sql::Statement as Parsed;
 use tonic::{Code, Status};
+
+use crate::failure::arrow;
+
+/// The days of 0001-01-01 and 9999-12-31, of which 1970-01-01 is 0.
+const FIRST_DAY: i64 = -719_162;
+const LAST_DAY: i64 = 2_932_896;
 
 /// An error that ends the connection.
 pub(super) fn fatal(code: &str, what: &str) -> PgWireError {
@@ -122,6 +131,40 @@ pub(super) fn columns(schema: &Schema, format: &Format) -> PgWireResult<Vec<Fiel
     })
 }
 
+/// Rows whose dates and time stamps have years of four digits: others would be written as NULL, or as no driver reads them.
+fn within_years(batch: RecordBatch) -> Result<RecordBatch, Status> {
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        if !has_years(column.as_ref()).map_err(arrow)? {
+            return Err(Status::invalid_argument(format!(
+                "{}: has a date before the year 1 or behind 9999, which this protocol's drivers do not read; cast it to TEXT",
+                field.name()
+            )));
+        }
+    }
+    Ok(batch)
+}
+
+fn has_years(column: &dyn Array) -> Result<bool, ArrowError> {
+    let day = match column.data_type() {
+        DataType::Date32 => 1,
+        DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => 86_400_000,
+        DataType::Timestamp(TimeUnit::Second, _) => 86_400,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => 86_400_000_000,
+        DataType::List(_) => return has_years(column.as_list::<i32>().values()),
+        DataType::LargeList(_) => return has_years(column.as_list::<i64>().values()),
+        DataType::FixedSizeList(..) => return has_years(column.as_fixed_size_list().values()),
+        DataType::Struct(_) => {
+            let within = column.as_struct().columns().iter().map(|column| has_years(column.as_ref()));
+            return Ok(within.collect::<Result<Vec<_>, _>>()?.into_iter().all(|within| within));
+        }
+        // Nanoseconds of 64 bits are some centuries.
+        _ => return Ok(true),
+    };
+    let numbers = cast(column, &DataType::Int64)?;
+    let within = (FIRST_DAY * day)..(LAST_DAY * day + day);
+    Ok(numbers.as_primitive::<Int64Type>().iter().flatten().all(|number| within.contains(&number)))
+}
+
 /// Rows as they are taken.
 pub(super) fn rows(
     schema: &SchemaRef,
@@ -130,7 +173,7 @@ pub(super) fn rows(
 ) -> PgWireResult<QueryResponse> {
     let fields = Arc::new(columns(schema, format)?);
     let of = Arc::clone(&fields);
-    let rows = batches.flat_map(move |batch| match batch {
+    let rows = batches.flat_map(move |batch| match batch.and_then(within_years) {
         Ok(batch) => Either::Left(stream::iter(encode_recordbatch(Arc::clone(&of), batch))),
         Err(status) => Either::Right(stream::iter(std::iter::once(Err(of_status(&status))))),
     });

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_pg::datatypes::into_pg_type;
 use arrow_schema::{DataType, SchemaRef};
 use async_trait::async_trait;
+use datafusion::sql::sqlparser::ast;
 use futures::{Sink, SinkExt, StreamExt};
 use pgwire::api::portal::{Format, Portal};
 use pgwire::api::query::{
@@ -111,13 +112,10 @@ impl Client {
         let schema = encode::plain_schema(&begun.schema());
         if let Begun::Done(_, answer) = &begun {
             let count = changed(answer);
-            let is_count = matches!(kind, Kind::Changes(_)) && count.is_some();
-            if is_count
-                || schema.fields().is_empty()
-                || (count.is_some() && !matches!(&kind, Kind::Other(words) if words == "SELECT"))
-            {
+            if count.is_some() || schema.fields().is_empty() {
                 running.ended(&Ok::<_, Status>(()));
-                return Ok(Answer::Done(kind.clone(), kind.tag(count)));
+                let tag = kind.tag(count);
+                return Ok(Answer::Done(kind, tag));
             }
         }
         // What can't be told is said before it is made.
@@ -186,6 +184,32 @@ impl SimpleQueryHandler for Simple {
     }
 }
 
+/// Whether a statement changes rows and gives them.
+fn returns(statement: &Parsed) -> bool {
+    let Parsed::Statement(inner) = statement else { return false };
+    match inner.as_ref() {
+        ast::Statement::Insert(insert) => insert.returning.is_some(),
+        ast::Statement::Update(update) => update.returning.is_some(),
+        ast::Statement::Delete(delete) => delete.returning.is_some(),
+        _ => false,
+    }
+}
+
+/// Whether a statement tells of tables, settings or a plan: planning it changes nothing.
+fn tells(statement: &Parsed) -> bool {
+    match statement {
+        Parsed::Explain(explain) => !explain.options.analyze,
+        Parsed::Statement(inner) => matches!(
+            inner.as_ref(),
+            ast::Statement::ShowTables { .. }
+                | ast::Statement::ShowVariable { .. }
+                | ast::Statement::ShowColumns { .. }
+                | ast::Statement::ExplainTable { .. }
+        ),
+        _ => false,
+    }
+}
+
 /// A statement that is kept.
 pub(super) struct Prepared {
     statement: Parsed,
@@ -224,7 +248,15 @@ impl QueryParser for Parser {
             return Err(error("42601", "one statement can be prepared at a time"));
         }
         let (session, text) = (self.0.session()?, sql.to_owned());
-        if self.0.has_failed() || !(is_query(&statement) || changes(&statement)) {
+        // Before it runs nothing tells its columns, and once it has run it is too late to refuse it.
+        if returns(&statement) {
+            return Err(error(
+                "0A000",
+                "RETURNING in a prepared statement: not supported; send it as a text, without values",
+            ));
+        }
+        let has_rows = is_query(&statement) || tells(&statement);
+        if self.0.has_failed() || !(has_rows || changes(&statement)) {
             // Nothing of it is to be known before it runs.
             let columns = Arc::new(arrow_schema::Schema::empty());
             return Ok(Some(Arc::new(Prepared { statement, text, types: vec![None; places], columns })));
@@ -232,7 +264,8 @@ impl QueryParser for Parser {
         let entered = self.0.door.enter(session, &session.engine, sql).await;
         let (mut running, _turn) = entered.map_err(|e| of_status(&e))?;
         let given = values::data_types(types);
-        let found = running.statement.unless_stopped(looked(&session.engine, &statement, places, &given)).await;
+        let found =
+            running.statement.unless_stopped(looked(&session.engine, &statement, places, &given, has_rows)).await;
         running.ended(&found);
         self.0.ended(found.is_err());
         let (columns, parameters) = found.map_err(|e| of_status(&e))?;
@@ -284,7 +317,7 @@ impl ExtendedQueryHandler for Extended {
         let (statement, format) = (prepared.statement.clone(), &portal.result_column_format);
         match self.client.answer(statement, &prepared.text, &params, format).await? {
             // A client would take rows that it was not told of for an error of the protocol.
-            Answer::Rows(_) if prepared.columns.fields().is_empty() && !is_query(&prepared.statement) => Err(error(
+            Answer::Rows(_) if prepared.columns.fields().is_empty() => Err(error(
                 "0A000",
                 "this statement has rows, and none were told of when it was prepared: send it as a text, without values",
             )),

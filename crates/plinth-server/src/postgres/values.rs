@@ -207,8 +207,10 @@ pub(super) fn settled(statement: &Parsed) -> Option<PgWireResult<()>> {
         "standard_conforming_strings" => matches!(value.as_str(), "on" | "true"),
         "datestyle" => value.starts_with("iso"),
         "intervalstyle" => value == "postgres",
-        // Floats have all their digits; a name of a program is for logs, and messages are those of statements.
-        "extra_float_digits" | "application_name" | "client_min_messages" => true,
+        // Floats have as many digits as tell them apart.
+        "extra_float_digits" => matches!(value.as_str(), "1" | "2" | "3"),
+        // There is nothing that shows the name of a program, and no messages but errors.
+        "application_name" | "client_min_messages" => true,
         _ => return None,
     };
     Some(match holds {

@@ -127,6 +127,33 @@ fn prepared_statements_take_values_of_all_types() {
 }
 
 #[test]
+fn what_can_t_be_told_is_refused_before_it_is_done() {
+    run(async {
+        let place = Place::with_postgres().await;
+        let client = writer(&place).await;
+        client.batch_execute("CREATE TABLE t (id BIGINT PRIMARY KEY)").await.unwrap();
+        let refused = client.query("INSERT INTO t VALUES ($1) RETURNING id", &[&1_i64]).await.unwrap_err();
+        assert_eq!(state(&refused), SqlState::FEATURE_NOT_SUPPORTED);
+        assert_eq!(cells(&client, "SELECT count(*) FROM t").await, ["0"]);
+        assert_eq!(cells(&client, "INSERT INTO t VALUES (2) RETURNING id").await, ["2"]);
+        // Statements that tell of something are told of, too.
+        assert_eq!(client.query("SHOW TABLES", &[]).await.unwrap().len(), 1);
+        assert!(!client.query("EXPLAIN SELECT * FROM t", &[]).await.unwrap().is_empty());
+        for (sql, within) in [
+            ("DATE '9999-12-31'", true),
+            ("DATE '0001-01-01'", true),
+            ("arrow_cast(2147483647, 'Date32')", false),
+            ("arrow_cast(-719163, 'Date32')", false),
+            ("arrow_cast(9223372036854775807, 'Timestamp(Microsecond, None)')", false),
+            ("[arrow_cast(2147483647, 'Date32')]", false),
+        ] {
+            let answer = client.simple_query(&format!("SELECT {sql}")).await;
+            assert_eq!(answer.is_ok(), within, "{sql}: {answer:?}");
+        }
+    });
+}
+
+#[test]
 fn rows_come_in_pieces_as_they_are_asked_for() {
     run(async {
         let place = Place::with_postgres().await;
@@ -223,7 +250,9 @@ fn what_drivers_set_at_first_holds_or_is_refused() {
         ] {
             client.batch_execute(set).await.unwrap_or_else(|error| panic!("{set}: {error:?}"));
         }
-        assert!(client.batch_execute("SET client_encoding = 'LATIN1'").await.is_err());
+        for set in ["SET client_encoding = 'LATIN1'", "SET extra_float_digits = 0"] {
+            assert!(client.batch_execute(set).await.is_err(), "{set}");
+        }
     });
 }
 

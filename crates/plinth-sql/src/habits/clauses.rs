@@ -130,14 +130,20 @@ fn exists(row: &[Expr], subquery: &Query, fit: Fit) -> Result<Expr> {
     let text =
         format!("EXISTS (SELECT 1 FROM (SELECT 1) AS __in({}) WHERE {})", columns.join(", "), conditions.join(" AND "));
     let mut found = templates::expression(&text, row)?;
-    if let Expr::Exists { subquery: around, .. } = &mut found
-        && let SetExpr::Select(select) = around.body.as_mut()
-        && let Some(from) = select.from.first_mut()
-        && let TableFactor::Derived { subquery: derived, .. } = &mut from.relation
-    {
-        **derived = subquery.clone();
+    if let Expr::Exists { subquery: around, .. } = &mut found {
+        select_from(around, subquery.clone());
     }
     Ok(found)
+}
+
+/// Puts a query in the place of the one in parentheses that another selects from.
+fn select_from(around: &mut Query, rows: Query) {
+    if let SetExpr::Select(select) = around.body.as_mut()
+        && let Some(from) = select.from.first_mut()
+        && let TableFactor::Derived { subquery, .. } = &mut from.relation
+    {
+        **subquery = rows;
+    }
 }
 
 /// `ARRAY(SELECT ...)`: the rows of a subquery as a list, in its order.
@@ -168,12 +174,8 @@ pub(super) fn list_of_rows(function: &Function) -> Result<Option<Expr>> {
     let columns = if order.is_empty() { "__x" } else { "__x, __at" };
     let text = format!("(SELECT array_agg(__t.__x{order}) FROM (SELECT 1) AS __t({columns}))");
     let mut list = templates::expression(&text, &[])?;
-    if let Expr::Subquery(around) = &mut list
-        && let SetExpr::Select(select) = around.body.as_mut()
-        && let Some(from) = select.from.first_mut()
-        && let TableFactor::Derived { subquery: derived, .. } = &mut from.relation
-    {
-        **derived = rows;
+    if let Expr::Subquery(around) = &mut list {
+        select_from(around, rows);
     }
     // Of no rows an empty one.
     templates::expression("coalesce($1, make_array())", &[list]).map(Some)

@@ -59,17 +59,8 @@ impl VisitorMut for Rename {
             return ControlFlow::Continue(());
         }
         let TableFactor::Table { name, alias, args: None, .. } = table else { return ControlFlow::Continue(()) };
-        let Some([ident]) = name
-            .0
-            .iter()
-            .map(|part| part.as_ident())
-            .collect::<Option<Vec<_>>>()
-            .as_deref()
-            .map(<[_; 1]>::try_from)
-            .and_then(Result::ok)
-        else {
-            return ControlFlow::Continue(());
-        };
+        let [part] = name.0.as_slice() else { return ControlFlow::Continue(()) };
+        let Some(ident) = part.as_ident() else { return ControlFlow::Continue(()) };
         if normal(ident) == self.from {
             let as_written = ident.clone();
             *name = ObjectName::from(vec![Ident::with_quote('"', self.to.clone())]);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder};
@@ -44,7 +44,12 @@ fn fenced(plan: LogicalPlan, below: bool) -> Result<LogicalPlan> {
         _ => below,
     };
     // What IN asks for becomes a side of a join.
-    let plan = plan.map_expressions(|expr| expr.transform_up(asked)).data()?;
+    let mut asks = false;
+    plan.apply_expressions(|expr| {
+        asks |= expr.exists(|expr| Ok(matches!(expr, Expr::InSubquery(_))))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let plan = if asks { plan.map_expressions(|expr| expr.transform_up(asked)).data()? } else { plan };
     let plan = plan.map_children(|child| fenced(child, inner).map(Transformed::yes)).data()?;
     match rows {
         Some(rows) => LogicalPlanBuilder::from(plan).limit(0, Some(rows))?.build(),

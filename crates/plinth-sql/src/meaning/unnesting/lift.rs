@@ -17,7 +17,8 @@ use datafusion::logical_expr::{
     WindowFunctionDefinition, lit, when,
 };
 
-use super::{depends, same};
+use super::super::marks::{columns_of, depends};
+use super::same;
 
 /// A plan whose last columns are the keys, in the order of what they are equal to.
 pub(super) struct Lifted {
@@ -190,12 +191,11 @@ impl<'a> Lift<'a> {
             );
         }
         let input = self.plan(&groups.input)?;
-        let inner =
-            |exprs: &[Expr]| exprs.iter().map(|expr| input.inner(expr.clone(), self.outer)).collect::<Result<Vec<_>>>();
-        let (by, mut values) = (inner(&groups.group_expr)?, inner(&groups.aggr_expr)?);
+        let (by, mut values) =
+            (input.all_inner(&groups.group_expr, self.outer)?, input.all_inner(&groups.aggr_expr, self.outer)?);
         let defaults = values.iter().map(|value| of_no_rows(value, &input)).collect::<Result<Vec<_>>>()?;
         // What is named twice the engine has once.
-        let mut by_all: Vec<Expr> = input.keys.iter().cloned().map(Expr::Column).collect();
+        let mut by_all = input.key_columns();
         let mut places = Vec::with_capacity(by.len() + values.len());
         for group in by {
             places.push(by_all.iter().position(|other| *other == group).unwrap_or(by_all.len()));
@@ -263,7 +263,7 @@ impl<'a> Lift<'a> {
         };
         let by = by.iter().map(|by| Ok(SortExpr { expr: input.inner(by.expr.clone(), self.outer)?, ..by.clone() }));
         let by = by.collect::<Result<Vec<_>>>()?;
-        let keys: Vec<Expr> = input.keys.iter().cloned().map(Expr::Column).collect();
+        let keys = input.key_columns();
         let number = WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), Vec::new());
         let number = Expr::from(number).partition_by(keys).order_by(by).build()?;
         let number_of = Expr::Column(Column::new_unqualified(number.schema_name().to_string()));
@@ -280,11 +280,9 @@ impl<'a> Lift<'a> {
 
     fn first(&mut self, first: &DistinctOn) -> Result<Lifted> {
         let input = self.plan(&first.input)?;
-        let keys: Vec<Expr> = input.keys.iter().cloned().map(Expr::Column).collect();
-        let inner =
-            |exprs: &[Expr]| exprs.iter().map(|expr| input.inner(expr.clone(), self.outer)).collect::<Result<Vec<_>>>();
-        let on = keys.iter().cloned().chain(inner(&first.on_expr)?).collect();
-        let selected = inner(&first.select_expr)?.into_iter().zip(first.schema.iter());
+        let keys = input.key_columns();
+        let on = keys.iter().cloned().chain(input.all_inner(&first.on_expr, self.outer)?).collect();
+        let selected = input.all_inner(&first.select_expr, self.outer)?.into_iter().zip(first.schema.iter());
         let selected = selected.map(|(value, (relation, field))| named(value.unalias(), relation, field.name()));
         let selected = selected.chain(keys.iter().cloned()).collect();
         let sorted = match &first.sort_expr {
@@ -302,7 +300,7 @@ impl<'a> Lift<'a> {
 
     fn window(&mut self, window: &Window) -> Result<Lifted> {
         let input = self.plan(&window.input)?;
-        let keys: Vec<Expr> = input.keys.iter().cloned().map(Expr::Column).collect();
+        let keys = input.key_columns();
         let values = window.window_expr.iter().map(|value| {
             let value = input.inner(value.clone(), self.outer)?;
             value
@@ -422,9 +420,18 @@ impl Lifted {
         .data()
     }
 
+    /// The same of several.
+    fn all_inner(&self, exprs: &[Expr], outer: &[Column]) -> Result<Vec<Expr>> {
+        exprs.iter().map(|expr| self.inner(expr.clone(), outer)).collect()
+    }
+
+    fn key_columns(&self) -> Vec<Expr> {
+        self.keys.iter().cloned().map(Expr::Column).collect()
+    }
+
     /// The same rows with other columns, and the keys.
     fn projected(self, mut columns: Vec<Expr>) -> Result<Self> {
-        columns.extend(self.keys.iter().cloned().map(Expr::Column));
+        columns.extend(self.key_columns());
         Ok(Self { plan: LogicalPlanBuilder::from(self.plan).project(columns)?.build()?, keys: self.keys })
     }
 }
@@ -444,8 +451,4 @@ fn named(value: Expr, relation: Option<&TableReference>, name: &str) -> Expr {
         Expr::Column(column) if column.relation.as_ref() == relation && column.name == name => value,
         _ => value.alias_qualified(relation.cloned(), name),
     }
-}
-
-fn columns_of(plan: &LogicalPlan) -> Vec<Expr> {
-    plan.schema().columns().into_iter().map(Expr::Column).collect()
 }
