@@ -10,7 +10,7 @@ use arrow_buffer::BooleanBuffer;
 use plinth_core::sync::lock;
 use plinth_io::{MemoryBudget, Reservation};
 
-pub use top::{Column, Order, Top};
+pub use top::{Column, Firsts, Order, Top};
 
 use crate::aggregate::{Aggregate, Frozen, Input, Merged};
 use crate::error::{ExecError, Result};
@@ -155,10 +155,13 @@ impl Grouping {
     /// If values can't be had.
     pub fn values(&mut self, groups: &[u32]) -> Result<Vec<ArrayRef>> {
         let mut arrays = self.keys.values(&self.rows, groups)?;
-        for (aggregate, &offset) in self.aggregates.iter_mut().zip(&self.offsets) {
-            arrays.push(aggregate.values(&self.rows.states_from(offset), groups)?);
-        }
+        arrays.extend(self.aggregate_values(groups)?);
         Ok(arrays)
+    }
+
+    fn aggregate_values(&mut self, groups: &[u32]) -> Result<Vec<ArrayRef>> {
+        let each = self.aggregates.iter_mut().zip(&self.offsets);
+        each.map(|(aggregate, &offset)| aggregate.values(&self.rows.states_from(offset), groups)).collect()
     }
 
     /// How its keys are packed.
@@ -244,6 +247,11 @@ impl Merge {
     /// Parts there are.
     pub fn parts(&self) -> usize {
         self.division.parts
+    }
+
+    /// For the first groups of the parts.
+    pub fn firsts(&self) -> Firsts {
+        Firsts::new(self.division.keys.clone(), &self.division.budget)
     }
 
     /// The groups of a part.

@@ -24,7 +24,7 @@ use plinth_io::MemoryBudget;
 
 use super::input::Input;
 use super::plan::Plan;
-use super::run::{Outcome, Running, Work, batch_of};
+use super::run::{Outcome, Part, Running, Work, batch_of};
 use crate::error::from_exec;
 use crate::evaluated::Memos;
 
@@ -291,7 +291,7 @@ struct Output {
 
 /// A part of the groups that is on its way out.
 struct Leaving {
-    grouping: Grouping,
+    grouping: Box<Grouping>,
     groups: Vec<u32>,
     at: usize,
 }
@@ -331,7 +331,12 @@ impl Output {
                 }
                 let Some(part) = &mut leaving else {
                     match groups.next(self.top.as_ref())? {
-                        Some((grouping, groups)) => leaving = Some(Leaving { grouping, groups, at: 0 }),
+                        Some(Part::Groups(grouping, groups)) => leaving = Some(Leaving { grouping, groups, at: 0 }),
+                        Some(Part::Values(arrays)) => {
+                            let batch = batch_of(&self.schema, arrays)?;
+                            metrics.record_output(batch.num_rows());
+                            return Ok(Some(batch));
+                        }
                         None => return Ok(None),
                     }
                     continue;

@@ -15,7 +15,7 @@ use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::aggregates::AggregateExec;
 use plinth_core::sync::lock;
 use plinth_exec::ExecError;
-use plinth_exec::grouping::{Division, Grouping, Merge, Top};
+use plinth_exec::grouping::{Division, Firsts, Grouping, Merge, Top};
 use plinth_io::{MemoryBudget, Reservation};
 use tokio::sync::watch;
 
@@ -66,8 +66,26 @@ enum Kept {
     /// Of one thread.
     Sole(Mutex<Option<Box<Grouping>>>),
     /// Of several.
-    Several(Merge),
+    Several(Box<Merge>, Mutex<Gathering>),
 }
+
+/// The first groups of the parts that were merged, until it is known which are the first of all.
+struct Gathering {
+    firsts: Option<Box<Firsts>>,
+    /// Parts that are not merged yet.
+    parts: usize,
+}
+
+/// What a partition of the output takes.
+pub(super) enum Part {
+    /// Groups, and those that are wanted.
+    Groups(Box<Grouping>, Vec<u32>),
+    /// Keys and results, one array a column.
+    Values(Vec<ArrayRef>),
+}
+
+/// More first groups than this of a part leave at once.
+const FIRSTS: usize = 1024;
 
 /// Where the result is.
 pub(super) enum Outcome {
@@ -253,7 +271,9 @@ impl Shared {
         let kept = if groupings.len() == 1 {
             Kept::Sole(Mutex::new(groupings.pop().map(Box::new)))
         } else {
-            Kept::Several(divided(groupings).await?)
+            let merge = divided(groupings).await?;
+            let gathering = Gathering { firsts: None, parts: merge.parts() };
+            Kept::Several(Box::new(merge), Mutex::new(gathering))
         };
         self.phase.send_replace(Phase::Grouped(Arc::new(Groups { kept, next: AtomicUsize::new(0) })));
         Ok(())
@@ -267,20 +287,49 @@ impl Shared {
 }
 
 impl Groups {
-    /// The next part and those of its groups that can be among the first. None if all are taken.
-    pub(super) fn next(&self, top: Option<&Top>) -> Result<Option<(Grouping, Vec<u32>)>> {
-        let part = self.next.fetch_add(1, Ordering::Relaxed);
-        let grouping = match &self.kept {
-            Kept::Sole(grouping) => lock(grouping).take().map(|grouping| *grouping),
-            Kept::Several(merge) if part < merge.parts() => Some(merge.merged(part).map_err(from_exec)?),
-            Kept::Several(_) => None,
-        };
-        let Some(mut grouping) = grouping else { return Ok(None) };
-        let groups = match top {
-            Some(top) => grouping.top(top).map_err(from_exec)?,
-            None => grouping.all(),
-        };
-        Ok(Some((grouping, groups)))
+    /// The next part, of which those groups are wanted that can be among the first. None if all are taken.
+    pub(super) fn next(&self, top: Option<&Top>) -> Result<Option<Part>> {
+        loop {
+            let part = self.next.fetch_add(1, Ordering::Relaxed);
+            let (mut grouping, gathering) = match &self.kept {
+                Kept::Sole(grouping) => match lock(grouping).take() {
+                    Some(grouping) => (grouping, None),
+                    None => return Ok(None),
+                },
+                Kept::Several(merge, gathering) if part < merge.parts() => {
+                    let merged = merge.merged(part).map_err(from_exec)?;
+                    (Box::new(merged), (merge.parts() > 1).then_some((merge, gathering)))
+                }
+                Kept::Several(_, gathering) => return lock(gathering).first(top),
+            };
+            let Some(top) = top else {
+                let all = grouping.all();
+                return Ok(Some(Part::Groups(grouping, all)));
+            };
+            let groups = grouping.top(top).map_err(from_exec)?;
+            // Where there is no order, any groups will do.
+            let Some((merge, gathering)) = gathering.filter(|_| !top.by.is_empty()) else {
+                return Ok(Some(Part::Groups(grouping, groups)));
+            };
+            let mut gathering = lock(gathering);
+            if groups.len() <= FIRSTS {
+                let firsts = gathering.firsts.get_or_insert_with(|| Box::new(merge.firsts()));
+                firsts.take(*grouping, &groups).map_err(from_exec)?;
+                gathering.parts -= 1;
+            } else {
+                gathering.parts -= 1;
+                return Ok(Some(Part::Groups(grouping, groups)));
+            }
+        }
+    }
+}
+
+impl Gathering {
+    /// The first of all parts, once the last of these is merged: the partition that did it comes back for them.
+    fn first(&mut self, top: Option<&Top>) -> Result<Option<Part>> {
+        let firsts = if self.parts == 0 { self.firsts.take() } else { None };
+        let values = firsts.zip(top).map(|(firsts, top)| firsts.values(top).map(Part::Values));
+        values.transpose().map_err(from_exec)
     }
 }
 

@@ -198,6 +198,44 @@ proptest! {
     }
 
     #[test]
+    fn the_first_of_all_parts_are_those_of_one_thread(
+        rows in prop::collection::vec(row(), 1..300),
+        count in 0..12_usize,
+        descending in any::<bool>(),
+        nulls_first in any::<bool>(),
+        column in prop_oneof![Just(Column::Key(0)), (0..7_usize).prop_map(Column::Aggregate)],
+    ) {
+        let budget = budget();
+        {
+            let meanings = meanings(&budget);
+            let groupings = rows.chunks(rows.len().div_ceil(3)).map(|rows| grouped(rows, 64, &meanings, &budget)).collect();
+            let merge = merge(groupings);
+            let top = Top { by: vec![(column, Order { descending, nulls_first })], whole: true, count };
+            let mut firsts = merge.firsts();
+            for part in 0..merge.parts() {
+                let mut merged = merge.merged(part).unwrap();
+                let groups = merged.top(&top).unwrap();
+                firsts.take(merged, &groups).unwrap();
+            }
+            let first = firsts.values(&top).unwrap();
+            let mut alone = grouped(&rows, 64, &meanings, &budget);
+            let all = alone.all();
+            let at = match column { Column::Key(at) => at, Column::Aggregate(at) => at + 2 };
+            let ordered = |values: &ArrayRef| {
+                let mut order = arrow_ord(values, descending, nulls_first);
+                order.truncate(count);
+                let order = arrow_array::UInt32Array::from(order);
+                arrow_select::take::take(values, &order, None).unwrap()
+            };
+            prop_assert_eq!(first[at].len(), count.min(all.len()));
+            prop_assert_eq!(&ordered(&first[at]), &ordered(&alone.values(&all).unwrap()[at]));
+            // Each is a group with what belongs to it.
+            compare(&first, &mut expected(&rows));
+        }
+        prop_assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
     fn states_that_were_passed_on_are_those_of_their_rows(rows in prop::collection::vec(row(), 1..100)) {
         let budget = budget();
         let mut grouping = grouped(&rows, 16, &meanings(&budget), &budget);

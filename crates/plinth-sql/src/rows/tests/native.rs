@@ -263,6 +263,13 @@ fn many_groups_of_own_operators_are_those_of_the_engine() {
             }
         }
     }
+    // The names of the first of all parts leave, not of the first of each: those of a far file are read for it.
+    for file in [&plinth, &parquet] {
+        let top = format!("SELECT s, count(*) AS n FROM '{file}' GROUP BY s ORDER BY n DESC LIMIT 10");
+        let plan = db.run(&format!("EXPLAIN ANALYZE {top}")).unwrap().join("\n");
+        let groups = plan.lines().find(|line| line.contains("GroupExec")).unwrap_or_default();
+        assert!(groups.contains("output_rows=10,"), "{plan}");
+    }
 }
 
 #[test]
