@@ -56,6 +56,7 @@ mod runtime;
 mod schemas;
 mod sequences;
 mod session;
+mod shared;
 mod show;
 mod source;
 mod spread;

@@ -16,6 +16,7 @@ mod expressions;
 mod extremes;
 mod finer;
 mod fractions;
+mod functions;
 mod grouping_sets;
 mod intervals;
 mod list_order;
@@ -75,8 +76,8 @@ pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 }
 
 /// A rule for plans before types are made to meet.
-pub(crate) fn first_rule() -> Arc<dyn AnalyzerRule + Send + Sync> {
-    Arc::new(by_length::ByLength)
+pub(crate) fn first_rules() -> [Arc<dyn AnalyzerRule + Send + Sync>; 2] {
+    [Arc::new(functions::CallsApart), Arc::new(by_length::ByLength)]
 }
 
 /// Planners of expressions, before those of the engine.

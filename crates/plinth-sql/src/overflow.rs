@@ -15,6 +15,9 @@ use futures::future::BoxFuture;
 use plinth_datafusion::{CheckedPart, bounded_concatenation, checked_arithmetic};
 use plinth_io::MemoryBudget;
 
+use crate::shared;
+use crate::spread::Spreads;
+
 /// Plans operators of what the optimizer has left, with all integers looked at and joined text held to a budget.
 #[derive(Debug)]
 pub(crate) struct CheckedPlanner(pub(crate) Arc<MemoryBudget>);
@@ -31,7 +34,13 @@ impl QueryPlanner for CheckedPlanner {
         Box::pin(async move {
             let plan = checked_arithmetic(plan.clone(), CheckedPart::All)?.data;
             let plan = bounded_concatenation(plan, &self.0)?;
-            DefaultPhysicalPlanner::default().create_physical_plan(&plan, state).await
+            // Several processes have no memory in common.
+            if state.config().get_extension::<Spreads>().is_some() {
+                return DefaultPhysicalPlanner::default().create_physical_plan(&plan, state).await;
+            }
+            let (plan, shared) = shared::marked(plan, &self.0)?;
+            let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(shared)]);
+            planner.create_physical_plan(&plan, state).await
         })
     }
 }

@@ -45,6 +45,11 @@ enum Function {
     Csv,
 }
 
+/// Whether a scan of files that are named as arguments has such a name.
+pub(crate) fn is_function(table: &str) -> bool {
+    [Function::Json, Function::Csv].iter().any(|function| function.name() == table)
+}
+
 impl Function {
     fn of(name: &ObjectName) -> Option<Self> {
         let [name] = name.0.as_slice() else { return None };

@@ -111,6 +111,7 @@ fn name(operator: &str) -> String {
         "WorkTableExec" => "recursive rows",
         "PlaceholderRowExec" => "one row",
         "EmptyExec" => "no rows",
+        "SharedExec" => "computed once",
         _ => return operator.strip_suffix("Exec").unwrap_or(operator).to_owned(),
     };
     known.to_owned()

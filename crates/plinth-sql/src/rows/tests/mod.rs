@@ -31,6 +31,7 @@ mod random;
 mod returning;
 mod rules;
 mod sequences;
+mod shared;
 mod sorts;
 mod subqueries;
 mod windows;
