@@ -75,9 +75,9 @@ pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     ]
 }
 
-/// A rule for plans before types are made to meet.
-pub(crate) fn first_rules() -> [Arc<dyn AnalyzerRule + Send + Sync>; 2] {
-    [Arc::new(functions::CallsApart), Arc::new(by_length::ByLength)]
+/// Rules for plans before types are made to meet, given which names of scans are those of functions.
+pub(crate) fn first_rules(is_function: fn(&str) -> bool) -> [Arc<dyn AnalyzerRule + Send + Sync>; 2] {
+    [Arc::new(functions::CallsApart(is_function)), Arc::new(by_length::ByLength)]
 }
 
 /// Planners of expressions, before those of the engine.

@@ -282,7 +282,7 @@ impl Session {
         // Before types are made to meet: a DECIMAL beside a double would become one.
         analysis.insert(0, Arc::new(numbers::DecimalsBesideFloats));
         analysis.insert(0, Arc::new(numbers::ExactNumbers));
-        analysis.splice(0..0, meaning::first_rules());
+        analysis.splice(0..0, meaning::first_rules(read::is_function));
         let builder = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)

@@ -11,18 +11,16 @@ use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, TableSource};
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::read::is_function;
-
-/// Gives the scans of each call a name of its own, below the function's name.
+/// Gives the scans of each call a name of its own, below the function's name. Which scans of ours are calls, it is told.
 #[derive(Debug)]
-pub(super) struct CallsApart;
+pub(super) struct CallsApart(pub(super) fn(&str) -> bool);
 
 impl AnalyzerRule for CallsApart {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         let mut calls: Vec<(TableReference, Arc<dyn TableSource>)> = Vec::new();
         plan.transform_up_with_subqueries(|node| {
             let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
-            if !is_call(&scan.table_name) || !scan.filters.is_empty() {
+            if !self.is_call(&scan.table_name) || !scan.filters.is_empty() {
                 return Ok(Transformed::no(node));
             }
             let place = calls.iter().position(|(name, of)| *name == scan.table_name && Arc::ptr_eq(of, &scan.source));
@@ -51,8 +49,10 @@ impl AnalyzerRule for CallsApart {
     }
 }
 
-/// Whether a scan has such a name.
-fn is_call(table: &TableReference) -> bool {
-    let TableReference::Bare { table } = table else { return false };
-    table.ends_with("()") || is_function(table) || matches!(table.as_ref(), "range" | "generate_series")
+impl CallsApart {
+    /// Whether a scan has such a name.
+    fn is_call(&self, table: &TableReference) -> bool {
+        let TableReference::Bare { table } = table else { return false };
+        table.ends_with("()") || self.0(table) || matches!(table.as_ref(), "range" | "generate_series")
+    }
 }
