@@ -16,7 +16,7 @@ use datafusion_physical_expr::{EquivalenceProperties, Partitioning};
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use datafusion_physical_plan::execution_plan::{Boundedness, EmissionType, reset_plan_states};
 use datafusion_physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion_physical_plan::statistics::StatisticsArgs;
+use datafusion_physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, Statistics,
@@ -28,8 +28,8 @@ use tokio::sync::OnceCell;
 
 use crate::error::from_join;
 
-/// Of the memory, the share that the rows of one part may take.
-const SHARE: u64 = 4;
+/// Of the memory, the share that the rows of all parts may take: they can't give way to operators that need it.
+const SHARE: u64 = 32;
 
 /// The occurrences of one part, and their runs.
 #[derive(Debug)]
@@ -72,9 +72,9 @@ impl fmt::Debug for Run {
 }
 
 impl Occurrences {
-    /// So many occurrences of a part.
-    pub fn new(count: usize, budget: &MemoryBudget) -> Self {
-        Self { count, limit: budget.limit() / SHARE, runs: Mutex::default() }
+    /// So many occurrences of a part, one of so many parts.
+    pub fn new(count: usize, parts: usize, budget: &MemoryBudget) -> Self {
+        Self { count, limit: budget.limit() / SHARE / parts.max(1) as u64, runs: Mutex::default() }
     }
 
     /// The run of a context.
@@ -152,7 +152,12 @@ async fn collected(input: &Arc<dyn ExecutionPlan>, context: &Arc<TaskContext>, l
     }
     let (mut parts, mut memory) = (vec![Vec::new(); partitions], Vec::new());
     while let Some(part) = tasks.join_next().await {
-        let Some((partition, rows, reserved)) = part.map_err(from_join)?? else {
+        let part = match part.map_err(from_join)? {
+            // What is kept may be what operators below lack.
+            Err(error) if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) => None,
+            part => part?,
+        };
+        let Some((partition, rows, reserved)) = part else {
             let (tried, anew) = (Arc::clone(input), reset_plan_states(Arc::clone(input))?);
             return Ok(Outcome::Refused { tried, anew });
         };
@@ -259,6 +264,10 @@ impl ExecutionPlan for SharedExec {
         _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn child_stats_requests(&self, _: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(None)]
     }
 
     fn statistics_from_inputs(&self, inputs: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {

@@ -25,7 +25,8 @@ pub(crate) fn marked(plan: LogicalPlan, budget: &MemoryBudget) -> Result<(Logica
     parts.count(&plan)?;
     parts.kept.retain(|part| part.occurrences > 1);
     let plan = if parts.kept.is_empty() { plan } else { parts.mark(plan)?.data };
-    let occurrences = parts.kept.iter().map(|part| Arc::new(Occurrences::new(part.occurrences, budget)));
+    let of = |part: &Part| Arc::new(Occurrences::new(part.occurrences, parts.kept.len(), budget));
+    let occurrences = parts.kept.iter().map(of);
     Ok((plan, SharedPlanner { occurrences: occurrences.collect() }))
 }
 
