@@ -62,17 +62,26 @@ fn what_looks_the_same_and_is_not_is_computed_apart() {
     let db = filled(folder.path(), 8 << 30);
     let both = "SELECT (SELECT count(*) FROM range(3)), (SELECT count(*) FROM range(5))";
     assert_eq!(db.rows(both), ["3 5"]);
+    let file = |name: &str, lines: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, lines).unwrap();
+        path.display().to_string()
+    };
+    let (one, two) = (file("one.csv", "a\n1\n"), file("two.csv", "a\n1\n2\n"));
+    let read = format!("SELECT (SELECT count(*) FROM read_csv('{one}')), (SELECT count(*) FROM read_csv('{two}'))");
+    assert_eq!(db.rows(&read), ["1 2"]);
+    let joined = format!("SELECT count(*) FROM read_csv('{one}') AS x JOIN read_csv('{two}') AS y USING (a)");
+    assert_eq!(db.rows(&joined), ["1"]);
     let drawn =
         "SELECT count(DISTINCT x) FROM (SELECT max(random()) AS x FROM t UNION ALL SELECT max(random()) AS x FROM t)";
     assert_eq!(db.rows(drawn), ["2"]);
     let united = "SELECT count(*) AS n FROM range(4) UNION ALL SELECT count(*) AS n FROM range(6) ORDER BY n";
     assert_eq!(db.rows(united), ["4", "6"]);
-    // Each step of a recursion has other rows.
-    let steps = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT (SELECT max(n) FROM r) + (SELECT max(n) FROM r) FROM r WHERE n < 20) \
-                 SELECT n FROM r ORDER BY n";
-    if let Ok(rows) = db.run(steps) {
-        assert_eq!(rows, ["1", "2", "4", "8", "16", "32"]);
-    }
+    let distinct = "(SELECT count(*) FROM (SELECT DISTINCT value % 2 FROM range(5)))";
+    let steps = format!(
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + {distinct} + {distinct} FROM r WHERE n < 12) SELECT n FROM r ORDER BY n"
+    );
+    assert_eq!(db.rows(&steps), ["1", "5", "9", "13"]);
 }
 
 #[test]
@@ -113,4 +122,21 @@ fn a_prepared_statement_computes_its_part_anew() {
     assert_eq!(db.rows("EXECUTE p(2)"), ["2 93"]);
     db.rows("INSERT INTO t VALUES (0, 1000000, 7)");
     assert_eq!(db.rows("EXECUTE p(2)"), ["3 100"]);
+}
+
+#[test]
+fn a_join_over_a_shared_part_knows_how_many_rows_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plenty, db) =
+        (Db::open(folder.path()), Db::open_within(folder.path(), plinth_format::Access::default(), 16 << 20));
+    let file = folder.path().join("many.plinth").display().to_string();
+    plenty.rows(&format!("COPY (SELECT value AS k, value % 7 AS v FROM range(300000)) TO '{file}' STORED AS PLINTH"));
+    let part = format!("SELECT k, sum(v) AS s FROM '{file}' GROUP BY k");
+    let of = |condition: &str| {
+        format!("WITH w AS ({part}) SELECT count(*), sum(a.s + b.s) FROM w AS a JOIN w AS b ON {condition}")
+    };
+    // More than a quarter of the memory: a join that spills.
+    let plan = db.explain(&of("a.k = b.k + 1"));
+    assert!(plan.contains("SharedExec") && plan.contains("SortMergeJoinExec"), "{plan}");
+    assert_eq!(db.rows(&of("a.k = b.k + 1"))[0].split(' ').next(), Some("299999"));
 }
