@@ -189,7 +189,9 @@ impl VisitorMut for Habits<'_> {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Box<Stop>> {
         let Some(open) = self.selects.pop() else { return ControlFlow::Continue(()) };
-        stop(self.select(select, open))
+        let rewritten = self.select(select, open);
+        self.scope.rewritten(select);
+        stop(rewritten)
     }
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Box<Stop>> {

@@ -72,6 +72,7 @@ pub(crate) fn rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
         Arc::new(by_length::ByLength),
         Arc::new(quantified::Quantified),
         Arc::new(alone::Alone),
+        Arc::new(recursion::OnceInFrom),
     ]
 }
 

@@ -1,11 +1,39 @@
 //! Which names of WITH can be used where.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
-use datafusion::sql::sqlparser::ast::{Cte, Query, TableWithJoins, With};
+use datafusion::sql::sqlparser::ast::{Cte, Query, Select, SetExpr, TableWithJoins, With};
 
 use super::known::{Column, Known, Stop};
 use super::templates;
 use std::sync::Arc;
+
+impl Frame {
+    /// What a name stands for within this query, which is that of the name, if it may refer to itself.
+    fn step_of(&self, name: &Cte) -> Option<Cte> {
+        let beginning = self.beginning.as_ref().filter(|_| !self.begins)?;
+        let mut name = name.clone();
+        let names = self.names.iter().take(self.done).cloned().collect::<Vec<_>>();
+        let with = With { with_token: AttachedToken::empty(), recursive: self.recursive, cte_tables: names };
+        *name.query = Query {
+            with: (!with.cte_tables.is_empty()).then_some(with),
+            body: Box::new(beginning.clone()),
+            order_by: None,
+            limit_clause: None,
+            ..*name.query
+        };
+        Some(name)
+    }
+}
+
+/// The first of several parts of a query.
+fn beginning(body: &SetExpr) -> Option<&SetExpr> {
+    let SetExpr::SetOperation { left, .. } = body else { return None };
+    let mut first = left.as_ref();
+    while let SetExpr::SetOperation { left, .. } = first {
+        first = left;
+    }
+    Some(first)
+}
 
 /// The queries that are open, from the outermost.
 #[derive(Debug, Default)]
@@ -21,17 +49,32 @@ struct Frame {
     done: usize,
     /// Whether it is itself what a name of the query around it stands for.
     is_named: bool,
+    /// Of a recursion, the rows that it begins with. Its steps see a table of their columns.
+    beginning: Option<SetExpr>,
+    /// Whether the beginning is a SELECT that is still to be rewritten.
+    begins: bool,
 }
 
 impl Scope {
     /// A query is about to be visited.
     pub(super) fn enter(&mut self, query: &Query) {
-        let is_named = self.frames.last().is_some_and(|frame| frame.done < frame.names.len());
+        let around = self.frames.last().filter(|frame| frame.done < frame.names.len());
+        let beginning = around.filter(|frame| frame.recursive).and_then(|_| beginning(&query.body)).cloned();
+        let begins = matches!(beginning, Some(SetExpr::Select(_)));
+        let is_named = around.is_some();
         let (recursive, names) = match &query.with {
             Some(with) => (with.recursive, with.cte_tables.clone()),
             None => (false, Vec::new()),
         };
-        self.frames.push(Frame { recursive, names, done: 0, is_named });
+        self.frames.push(Frame { recursive, names, done: 0, is_named, beginning, begins });
+    }
+
+    /// A SELECT of the innermost query has been rewritten.
+    pub(super) fn rewritten(&mut self, select: &Select) {
+        if let Some(frame) = self.frames.last_mut().filter(|frame| frame.begins) {
+            frame.beginning = Some(SetExpr::Select(Box::new(select.clone())));
+            frame.begins = false;
+        }
     }
 
     /// A query has been rewritten.
@@ -49,18 +92,19 @@ impl Scope {
     pub(super) fn with(&self, further: Option<&With>) -> Option<With> {
         let mut cte_tables: Vec<Cte> = Vec::new();
         let mut recursive = further.is_some_and(|with| with.recursive);
-        for frame in &self.frames {
+        // The inner one of a name is meant.
+        let mut add = |name: Cte| {
+            cte_tables.retain(|other| other.alias.name != name.alias.name);
+            cte_tables.push(name);
+        };
+        for (frame, within) in self.frames.iter().zip(self.frames.iter().skip(1).map(Some).chain([None])) {
             recursive |= frame.recursive;
-            for name in frame.names.iter().take(frame.done) {
-                // The inner one of a name is meant.
-                cte_tables.retain(|other| other.alias.name != name.alias.name);
-                cte_tables.push(name.clone());
+            frame.names.iter().take(frame.done).cloned().for_each(&mut add);
+            if let (Some(name), Some(within)) = (frame.names.get(frame.done), within) {
+                within.step_of(name).into_iter().for_each(&mut add);
             }
         }
-        for name in further.iter().flat_map(|with| &with.cte_tables) {
-            cte_tables.retain(|other| other.alias.name != name.alias.name);
-            cte_tables.push(name.clone());
-        }
+        further.iter().flat_map(|with| &with.cte_tables).cloned().for_each(&mut add);
         (!cte_tables.is_empty()).then(|| With { with_token: AttachedToken::empty(), recursive, cte_tables })
     }
 

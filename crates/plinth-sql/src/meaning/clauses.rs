@@ -6,7 +6,7 @@ use datafusion::common::{DataFusionError, Result, plan_datafusion_err, plan_err}
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
     Cte, Expr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, ObjectNamePart, OrderByExpr, Query,
-    Select, SetExpr, TableFactor, VisitMut, VisitorMut, visit_relations,
+    Select, SetExpr, TableFactor, Visit, VisitMut, VisitorMut, With, visit_relations,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -41,7 +41,7 @@ impl VisitorMut for Clauses {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         if let Some(with) = query.with.as_mut().filter(|with| with.recursive)
-            && let Err(error) = with.cte_tables.iter_mut().try_for_each(keep_order)
+            && let Err(error) = with.cte_tables.iter_mut().try_for_each(keep_around_union)
         {
             return refused(error);
         }
@@ -82,21 +82,24 @@ impl VisitorMut for Clauses {
     }
 }
 
-/// Of what is behind WITH RECURSIVE the engine plans the sides of a UNION alone: what orders and limits them goes one query
-/// further out, unless it is that of a recursion.
-fn keep_order(table: &mut Cte) -> Result<()> {
+/// Of what is behind WITH RECURSIVE the engine plans the sides of a UNION alone: its own WITH, and what orders and limits it,
+/// goes one query further out. Of a recursion, WITH goes into the sides.
+fn keep_around_union(table: &mut Cte) -> Result<()> {
     let query = table.query.as_mut();
-    let is_union = matches!(query.body.as_ref(), SetExpr::SetOperation { .. });
-    if !is_union || (query.order_by.is_none() && query.limit_clause.is_none()) {
+    let is_ordered = query.order_by.is_some() || query.limit_clause.is_some();
+    if !matches!(query.body.as_ref(), SetExpr::SetOperation { .. }) || (query.with.is_none() && !is_ordered) {
         return Ok(());
     }
     if names(query, &table.alias.name) {
-        return plan_err!(
-            "WITH RECURSIVE {}: ORDER BY and LIMIT of a recursive query are not supported; write them where it is selected from",
-            table.alias.name
-        );
+        if is_ordered {
+            return plan_err!(
+                "WITH RECURSIVE {}: ORDER BY and LIMIT of a recursive query are not supported; write them where it is selected from",
+                table.alias.name
+            );
+        }
+        return with_in_sides(query);
     }
-    let mut outer = Parser::new(&PlinthDialect).try_with_sql("SELECT * FROM (SELECT 1) AS t")?.parse_query()?;
+    let mut outer = any_query()?;
     if let SetExpr::Select(select) = outer.body.as_mut()
         && let Some(TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|from| &mut from.relation)
     {
@@ -106,8 +109,35 @@ fn keep_order(table: &mut Cte) -> Result<()> {
     Ok(())
 }
 
-/// Whether a query names a table.
-fn names(query: &Query, table: &Ident) -> bool {
+fn any_query() -> Result<Box<Query>> {
+    Ok(Parser::new(&PlinthDialect).try_with_sql("SELECT * FROM (SELECT 1) AS t")?.parse_query()?)
+}
+
+/// Gives each side of a UNION the names of the query's WITH that it uses.
+fn with_in_sides(query: &mut Query) -> Result<()> {
+    let (Some(with), SetExpr::SetOperation { left, right, .. }) = (query.with.take(), query.body.as_mut()) else {
+        return Ok(());
+    };
+    for side in [left, right] {
+        let mut used: Vec<Cte> = Vec::new();
+        for name in with.cte_tables.iter().rev() {
+            let name_of = &name.alias.name;
+            if names(&**side, name_of) || used.iter().any(|user| names(user, name_of)) {
+                used.insert(0, name.clone());
+            }
+        }
+        if !used.is_empty() {
+            let mut inner = any_query()?;
+            std::mem::swap(&mut inner.body, side);
+            inner.with = Some(With { cte_tables: used, ..with.clone() });
+            **side = SetExpr::Query(inner);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a part of a query names a table.
+fn names(query: &impl Visit, table: &Ident) -> bool {
     let found = visit_relations(query, |name| match name.0.as_slice() {
         [ObjectNamePart::Identifier(name)] if normal(name) == normal(table) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
