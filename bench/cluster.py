@@ -68,8 +68,8 @@ def scale_of(tables: Path) -> float:
 class Worker:
     """A worker of this machine."""
 
-    def __init__(self, program: Path, root: Path, threads: int, token: str, temporary: Path) -> None:
-        command = [program, "worker", "--listen", "127.0.0.1:0", "--root", root, "--threads", str(threads), "--memory", "2GB"]
+    def __init__(self, program: Path, root: Path, threads: int, token: str, temporary: Path, memory: str = "2GB") -> None:
+        command = [program, "worker", "--listen", "127.0.0.1:0", "--root", root, "--threads", str(threads), "--memory", memory]
         environment = os.environ | {"PLINTH_TOKEN": token, "TMPDIR": str(temporary)}
         self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.PIPE, text=True, env=environment)
         assert self.process.stderr is not None
@@ -214,11 +214,11 @@ def moved(text: str) -> tuple[str, int, bool]:
 class Cluster:
     """Workers, and the sessions that ask them."""
 
-    def __init__(self, options, many: int, threads: int) -> None:
+    def __init__(self, options, many: int, threads: int, memory: str = "2GB") -> None:
         self.token = secrets.token_hex(32)
         self.temporary = tempfile.TemporaryDirectory()
         root = options.tables.resolve()
-        self.workers = [Worker(options.plinth, root, threads, self.token, Path(self.temporary.name)) for _ in range(many)]
+        self.workers = [Worker(options.plinth, root, threads, self.token, Path(self.temporary.name), memory) for _ in range(many)]
         self.session = Session(options.plinth, root, options.threads, [worker.address for worker in self.workers], self.token)
 
     def __enter__(self) -> "Cluster":
@@ -256,7 +256,8 @@ def answers(options) -> int:
 def times(options) -> int:
     asked = {key: text for key, text in queries(options.tables).items() if not options.only or key in options.only}
     alone = Session(options.plinth, options.tables.resolve(), 2, [], "")
-    with Cluster(options, 1, 2) as one, Cluster(options, 4, 1) as four:
+    # One worker has the memory of one process, which joins are planned by.
+    with Cluster(options, 1, 2, "4GB") as one, Cluster(options, 4, 1) as four:
         sums = [0.0, 0.0, 0.0]
         for key, text in asked.items():
             best = [session.best(text, options.runs) for session in (alone, one.session, four.session)]
@@ -322,9 +323,12 @@ def fault(options, how: str, key: str, text: str, moment: float, expected: list[
         # Those that are left have nothing to do with the query any more.
         others = [worker for worker in cluster.workers if worker is not victim]
         until = time.monotonic() + PROMISED
+        # Workers keep one connection each way for the next query. One that is cut off still has those that it made itself; those that a
+        # frozen one made are given up after a minute, in which its system has answered nothing.
+        kept = 2 if how == "kill" else 3
         while time.monotonic() < until:
             left = [worker.connections() - before for worker, before in zip(cluster.workers, idle) if worker in others]
-            if max(left) <= 2:
+            if max(left) <= kept:
                 break
             time.sleep(0.2)
         else:

@@ -1,9 +1,12 @@
-"""Point reads of many sessions at once through `plinth serve`: times of each, and the memory of the server at the start and at the end.
+"""Point reads of many sessions at once through `plinth serve`: times of each, and the memory of the server at the start and at the end. And many writers.
 
-    python -m bench.serving --plinth target/release/plinth --folder bench-data/serving --sessions 200 --seconds 120
+    python -m bench.serving reads  --plinth target/release/plinth --folder bench-data/serving --sessions 200 --seconds 120
+    python -m bench.serving writes --plinth target/release/plinth --folder bench-data/serving --sessions 32 --seconds 20 --rounds 3
 
-needs adbc-driver-flightsql and pyarrow. Each session is a connection of the driver of ADBC, which reads one row by its key after the other, with `--pause`
-milliseconds between them. The server, the driver and Python share the machine: what is measured is all three.
+needs adbc-driver-flightsql and pyarrow; `writes` the package plinth, too. Each session is a connection of the driver of ADBC. Those of `reads` read one row
+by its key after the other, with `--pause` milliseconds between them. Those of `writes` insert a row, commit, and go on, in turns with as many threads of one
+process that has the folder open itself; all rows that were acknowledged are counted at the end. The server, the driver and Python share the machine: what is
+measured is all three.
 """
 
 from __future__ import annotations
@@ -13,10 +16,15 @@ import os
 import random
 import re
 import secrets
+import statistics
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from adbc_driver_flightsql import dbapi as flightsql
 
 
 class Server:
@@ -51,8 +59,6 @@ class Server:
 
 def reads(server: Server, rows: int, pause: float, until: float, seed: int, times: list[float], ready: threading.Barrier) -> None:
     """One session: reads by key until the time is over."""
-    import adbc_driver_flightsql.dbapi as flightsql
-
     numbers = random.Random(seed)
     connection = flightsql.connect(server.uri, db_kwargs={"username": "owner", "password": server.token}, autocommit=True)
     cursor = connection.cursor()
@@ -71,17 +77,7 @@ def reads(server: Server, rows: int, pause: float, until: float, seed: int, time
     connection.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plinth", type=Path, required=True)
-    parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--sessions", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--pause", type=float, default=1000, help="milliseconds between the reads of a session")
-    parser.add_argument("--memory", default="1GB")
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
+def measure_reads(given: argparse.Namespace) -> None:
     table = (
         "CREATE TABLE IF NOT EXISTS t (id BIGINT PRIMARY KEY, name TEXT); DELETE FROM t; "
         f"INSERT INTO t SELECT value, 'name ' || value FROM generate_series(0, {given.rows - 1})"
@@ -111,6 +107,74 @@ def main() -> None:
     time.sleep(1)
     print(f"memory once all have gone: {server.resident() >> 20} MiB")
     server.close()
+
+
+def writes(connect: Callable[[], Any], table: str, at: int, until: float, counts: list[int], ready: threading.Barrier) -> None:
+    """One session: a row for each transaction until the time is over."""
+    connection = connect()
+    cursor = connection.cursor()
+    ready.wait()
+    end = time.monotonic() + until
+    while time.monotonic() < end:
+        cursor.execute(f"INSERT INTO {table} VALUES (?, ?)", (at * 1_000_000_000 + counts[at], f"name {at}"))
+        counts[at] += 1
+    cursor.close()
+    connection.close()
+
+
+def committed(connect: Callable[[], Any], table: str, given: argparse.Namespace) -> float:
+    """Commits a second of all sessions; an error if a row is missing or twice."""
+    counts = [0] * given.sessions
+    owner = connect()
+    owner.cursor().execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, name TEXT)")
+    ready = threading.Barrier(given.sessions + 1)
+    arguments = (given.seconds, counts, ready)
+    threads = [threading.Thread(target=writes, args=(connect, table, at, *arguments)) for at in range(given.sessions)]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    begun = time.monotonic()
+    for thread in threads:
+        thread.join()
+    seconds = time.monotonic() - begun
+    cursor = owner.cursor()
+    cursor.execute(f"SELECT count(*) FROM {table}")
+    found = cursor.fetchall()
+    assert found == [(sum(counts),)], (found, sum(counts))
+    cursor.execute(f"DROP TABLE {table}")
+    owner.close()
+    return sum(counts) / seconds
+
+
+def measure_writes(given: argparse.Namespace) -> None:
+    from plinth import dbapi
+
+    ratios = []
+    for at in range(given.rounds):
+        server = Server(given.plinth, given.folder, given.memory)
+        key = {"username": "owner", "password": server.token}
+        remote = committed(lambda: flightsql.connect(server.uri, db_kwargs=key, autocommit=True), f"remote_{at}", given)
+        server.close()
+        local = committed(lambda: dbapi.connect(given.folder, autocommit=True), f"local_{at}", given)
+        print(f"{given.sessions} writers: {remote:.0f} commits a second by the server, {local:.0f} of one process ({remote / local:.2f})", flush=True)
+        ratios.append(remote / local)
+    print(f"ratio: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["reads", "writes"])
+    parser.add_argument("--plinth", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--sessions", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--pause", type=float, default=1000, help="milliseconds between the reads of a session")
+    parser.add_argument("--memory", default="1GB")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    {"reads": measure_reads, "writes": measure_writes}[given.what](given)
 
 
 if __name__ == "__main__":

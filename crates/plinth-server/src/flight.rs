@@ -5,6 +5,7 @@ mod catalog;
 mod ingest;
 mod kinds;
 mod queries;
+mod service;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ use crate::door::Door;
 use crate::entry::Caller;
 use crate::failure::internal;
 use crate::session::Session;
+
+pub(crate) use service::WholeFlight;
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send + 'static>>;
 type DataStream<T> = Response<<T as FlightService>::DoGetStream>;

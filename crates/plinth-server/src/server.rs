@@ -16,7 +16,7 @@ use crate::connection::Connection;
 use crate::door::Door;
 use crate::entry;
 use crate::failure::ServerError;
-use crate::flight::Flight;
+use crate::flight::{Flight, WholeFlight};
 use crate::options::ServerOptions;
 use crate::port::{Answers, Port, is_grpc};
 use crate::postgres::Listener;
@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub struct Server {
     door: Arc<Door>,
     port: Port,
-    flight: FlightServiceServer<Flight>,
+    flight: FlightServiceServer<WholeFlight>,
     postgres: Option<Listener>,
 }
 
@@ -57,7 +57,7 @@ impl Server {
         let port = Port::bind(address, options.tls.clone(), options.plaintext_anywhere, limits, log).await?;
         let door = Arc::new(Door::open(options)?);
         door.host.open_tables().await?;
-        let flight = FlightServiceServer::new(Flight::new(Arc::clone(&door))?)
+        let flight = FlightServiceServer::new(WholeFlight(Flight::new(Arc::clone(&door))?))
             .max_decoding_message_size(door.limits.message_bytes);
         Ok(Self { door, port, flight, postgres })
     }
@@ -108,7 +108,7 @@ impl Server {
 #[derive(Clone)]
 struct Calls {
     door: Arc<Door>,
-    flight: FlightServiceServer<Flight>,
+    flight: FlightServiceServer<WholeFlight>,
 }
 
 impl Answers for Calls {

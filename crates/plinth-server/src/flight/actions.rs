@@ -126,7 +126,7 @@ impl Flight {
     }
 
     /// Stops the statement whose rows were to be fetched by an endpoint: whether there was one.
-    fn cancel(&self, user: &User, info: &FlightInfo) -> Result<bool, Status> {
+    pub(super) fn cancel(&self, user: &User, info: &FlightInfo) -> Result<bool, Status> {
         let tickets = info.endpoint.iter().filter_map(|endpoint| endpoint.ticket.as_ref());
         let mut any = false;
         for ticket in tickets {

@@ -11,6 +11,7 @@ use arrow_flight::sql::{
     CommandStatementUpdate, ProstMessageExt, TicketStatementQuery,
 };
 use arrow_flight::{FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, Ticket};
+use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt};
 use plinth_adbc::{changed, is_query, nulls, number_places, params_of};
@@ -297,21 +298,54 @@ impl Flight {
         query: ActionCreatePreparedStatementRequest,
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         let (engine, session) = self.engine(session, query.transaction_id.as_ref())?;
-        let mut texts = self.texts(&query.query)?;
-        let (Some((statement, places)), true) = (texts.pop(), texts.is_empty()) else {
-            return Err(Status::invalid_argument("one statement can be prepared at a time"));
-        };
-        let (mut running, _turn) = self.door.enter(&session, &engine, &query.query).await?;
-        let looked =
-            running.statement.unless_stopped(looked(&engine, &statement, places, &[], is_query(&statement))).await;
-        running.ended(&looked);
-        let (columns, parameters) = looked?;
+        let (statement, places) = self.one(&query.query)?;
         let prepared = Prepared { statement, places, text: query.query, engine, bound: Default::default() };
+        let (columns, parameters) = self.look(&session, &prepared).await?;
         Ok(ActionCreatePreparedStatementResult {
             prepared_statement_handle: self.door.handles.keep(&session, Held::Prepared(Arc::new(prepared)))?,
             dataset_schema: encode::schema_bytes(&encode::plain_schema(&columns))?,
             parameter_schema: encode::schema_bytes(&encode::plain_schema(&parameters))?,
         })
+    }
+
+    /// The only statement of a text.
+    fn one(&self, text: &str) -> Result<(Parsed, usize), Status> {
+        let mut texts = self.texts(text)?;
+        match (texts.pop(), texts.is_empty()) {
+            (Some(one), true) => Ok(one),
+            _ => Err(Status::invalid_argument("one statement can be prepared at a time")),
+        }
+    }
+
+    /// The columns of a statement, and those of its places.
+    async fn look(&self, session: &Arc<Session>, prepared: &Prepared) -> Result<(SchemaRef, SchemaRef), Status> {
+        let Prepared { statement, places, text, engine, .. } = prepared;
+        let (mut running, _turn) = self.door.enter(session, engine, text).await?;
+        let looked = looked(engine, statement, *places, &[], is_query(statement));
+        let looked = running.statement.unless_stopped(looked).await;
+        running.ended(&looked);
+        looked
+    }
+
+    /// The columns that a statement would give, which is not run: the bytes of a message of IPC.
+    pub(super) async fn columns_of(
+        &self,
+        session: &Arc<Session>,
+        query: CommandStatementQuery,
+    ) -> Result<Bytes, Status> {
+        let (engine, session) = self.engine(session, query.transaction_id.as_ref())?;
+        let (statement, places) = self.one(&query.query)?;
+        let prepared = Prepared { statement, places, text: query.query, engine, bound: Default::default() };
+        let (columns, _) = self.look(&session, &prepared).await?;
+        encode::schema_bytes(&encode::plain_schema(&columns))
+    }
+
+    /// The same of a prepared statement.
+    pub(super) async fn columns_of_prepared(&self, user: &User, handle: &[u8]) -> Result<Bytes, Status> {
+        let (prepared, session) = self.door.handles.prepared(handle, user)?;
+        session.touch();
+        let (columns, _) = self.look(&session, &prepared).await?;
+        encode::schema_bytes(&encode::plain_schema(&columns))
     }
 
     /// Keeps values for a prepared statement.

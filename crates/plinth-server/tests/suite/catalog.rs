@@ -2,15 +2,18 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
-use arrow_flight::FlightInfo;
 use arrow_flight::sql::{
-    CommandGetDbSchemas, CommandGetExportedKeys, CommandGetPrimaryKeys, CommandGetTables, CommandGetXdbcTypeInfo,
-    SqlInfo,
+    ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, Any, CommandGetDbSchemas,
+    CommandGetExportedKeys, CommandGetPrimaryKeys, CommandGetTables, CommandGetXdbcTypeInfo,
+    CommandPreparedStatementQuery, CommandStatementQuery, ProstMessageExt, SqlInfo,
 };
-use arrow_schema::Schema;
-use tonic::Code;
+use arrow_flight::{Action, FlightDescriptor, FlightInfo};
+use arrow_schema::{DataType, Schema};
+use bytes::Bytes;
+use prost::Message;
+use tonic::{Code, Status};
 
-use crate::harness::{Client, Place, READER, change, fetch, rows, run, status, texts};
+use crate::harness::{Client, Place, READER, ask, change, fetch, number, request, rows, run, status, texts};
 
 async fn told(client: &mut Client, info: FlightInfo) -> Vec<arrow_array::RecordBatch> {
     // The columns are those that were told before.
@@ -84,5 +87,64 @@ fn what_there_is_is_told() {
             let info = client.get_xdbc_type_info(CommandGetXdbcTypeInfo { data_type: Some(12) }).await.unwrap();
             assert_eq!(texts(&told(&mut client, info).await, "type_name"), ["VARCHAR"]);
         }
+    });
+}
+
+async fn columns(client: &mut Client, command: impl ProstMessageExt) -> Result<Schema, Status> {
+    let descriptor = FlightDescriptor::new_cmd(command.as_any().encode_to_vec());
+    let told = client.inner_mut().get_schema(request(descriptor)).await?;
+    Ok((&told.into_inner()).try_into().unwrap())
+}
+
+#[test]
+fn columns_are_told_of_what_does_not_run() {
+    run(async {
+        let place = Place::new().await;
+        let mut client = place.fill(3).await;
+        let query = |sql: &str| CommandStatementQuery { query: sql.to_owned(), transaction_id: None };
+        let prepared = |handle: &Bytes| CommandPreparedStatementQuery { prepared_statement_handle: handle.clone() };
+
+        let schema = columns(&mut client, query("SELECT id, name AS n FROM t WHERE id = ?")).await.unwrap();
+        assert_eq!(schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>(), ["id", "n"]);
+        assert_eq!(schema.field(1).data_type(), &DataType::Utf8);
+
+        // What changes rows is looked at alone.
+        columns(&mut client, query("DELETE FROM t")).await.unwrap();
+        columns(&mut client, query("CREATE TABLE u (a INT)")).await.unwrap();
+        assert_eq!(number(&mut client, "SELECT count(*) FROM t").await, 3);
+        assert!(ask(&mut client, "FROM u").await.is_err());
+
+        let asked = ActionCreatePreparedStatementRequest {
+            query: "SELECT max(id) AS m FROM t".to_owned(),
+            transaction_id: None,
+        };
+        let action =
+            Action { r#type: "CreatePreparedStatement".to_owned(), body: asked.as_any().encode_to_vec().into() };
+        let mut answers = client.inner_mut().do_action(request(action)).await.unwrap().into_inner();
+        let answer = Any::decode(answers.message().await.unwrap().unwrap().body).unwrap();
+        let handle = answer.unpack::<ActionCreatePreparedStatementResult>().unwrap().unwrap().prepared_statement_handle;
+        assert_eq!(columns(&mut client, prepared(&handle)).await.unwrap().field(0).name(), "m");
+
+        // Of calls of the catalog, and without a ticket that waits to be fetched.
+        let of_tables = columns(&mut client, tables(None, &[], true)).await.unwrap();
+        assert_eq!(of_tables.field(4).name(), "table_schema");
+
+        for (sql, what) in
+            [("SELECT nope FROM t", "nope"), ("SELECT 1; SELECT 2", "one statement"), ("", "no statement")]
+        {
+            let refused = columns(&mut client, query(sql)).await.unwrap_err();
+            assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+            assert!(refused.message().contains(what), "{refused}");
+        }
+        let refused = columns(&mut client, prepared(&Bytes::from_static(b"other"))).await.unwrap_err();
+        assert_eq!(refused.code(), Code::NotFound, "{refused}");
+        let nothing = client.inner_mut().get_schema(request(FlightDescriptor::new_path(vec!["t".to_owned()]))).await;
+        assert_eq!(nothing.unwrap_err().code(), Code::Unimplemented);
+        let mut stranger = place.stranger().await;
+        let unknown = stranger
+            .inner_mut()
+            .get_schema(FlightDescriptor::new_cmd(query("SELECT 1").as_any().encode_to_vec()))
+            .await;
+        assert_eq!(unknown.unwrap_err().code(), Code::Unauthenticated);
     });
 }

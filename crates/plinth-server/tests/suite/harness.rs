@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::transport::Channel;
-use tonic::{Code, Status};
+use tonic::{Code, Request, Status};
 
 pub(crate) type Client = FlightSqlServiceClient<Channel>;
 
@@ -144,6 +144,13 @@ pub(crate) fn status(error: arrow_flight::error::FlightError) -> Status {
         arrow_flight::error::FlightError::Tonic(status) => *status,
         other => panic!("no status: {other}"),
     }
+}
+
+/// A request of one who may write, as the calls beneath Flight SQL's take it.
+pub(crate) fn request<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.metadata_mut().insert("authorization", format!("Bearer {WRITER}").parse().unwrap());
+    request
 }
 
 /// The rows of what was planned.

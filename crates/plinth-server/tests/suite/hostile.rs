@@ -9,9 +9,9 @@ use plinth_core::random::Random;
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tonic::{Code, Request};
+use tonic::Code;
 
-use crate::harness::{Place, fetch, number, run, status};
+use crate::harness::{Place, fetch, number, request, run, status};
 
 fn bytes(random: &mut Random, most: u64) -> Vec<u8> {
     let len = random.below(most);
@@ -81,6 +81,7 @@ fn bytes_that_are_no_messages_are_refused() {
             };
             let inner = client.inner_mut();
             let _ = inner.get_flight_info(request(FlightDescriptor::new_cmd(command.clone()))).await;
+            let _ = inner.get_schema(request(FlightDescriptor::new_cmd(command.clone()))).await;
             let _ = inner.do_get(request(Ticket { ticket: command.clone().into() })).await;
             for kind in [
                 "CreatePreparedStatement",
@@ -107,12 +108,6 @@ fn bytes_that_are_no_messages_are_refused() {
 }
 
 /// With the token, as these calls go past the client that adds it.
-fn request<T>(message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    request.metadata_mut().insert("authorization", format!("Bearer {}", crate::harness::WRITER).parse().unwrap());
-    request
-}
-
 #[test]
 fn data_that_is_bent_adds_no_rows() {
     run(async {
