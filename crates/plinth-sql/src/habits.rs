@@ -7,6 +7,7 @@ mod about;
 mod chance;
 mod clauses;
 mod columns;
+mod equivalents;
 mod files;
 mod forms;
 mod functions;

@@ -8,185 +8,10 @@ use datafusion::sql::sqlparser::ast::{
 
 use plinth_datafusion::unescaped_bytes;
 
+use super::equivalents::{NAMES, QUANTILE, TEMPLATES};
 use super::{forms, simple_name, templates, text_of};
 use crate::meaning::{MAP, function_of_any, whole_interval};
 use crate::names::normal;
-
-/// NULL in a list is none of its items.
-const HAS_ANY: &str =
-    "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN array_has_any(array_compact($1), array_compact($2)) END";
-const HAS_ALL: &str =
-    "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN array_has_all(array_compact($1), array_compact($2)) END";
-const SPLIT: &str = "CASE WHEN $1 IS NULL THEN NULL WHEN $2 IS NULL THEN make_array($1) WHEN $2 = '' THEN string_to_array($1, NULL) \
-                     ELSE string_to_array($1, $2) END";
-
-const MAP_EXTRACT: &str =
-    "CASE WHEN array_has(map_keys($1), $2) THEN map_extract($1, $2) ELSE array_pop_back(map_extract($1, $2)) END";
-
-/// The first value that so many are not greater than.
-const QUANTILE: &str = "array_element(array_agg($1 ORDER BY $1) FILTER (WHERE $1 IS NOT NULL), CAST(greatest(ceil(count($1) * $2), 1) AS BIGINT))";
-
-/// Functions with another name.
-const NAMES: [(&str, &str); 19] = [
-    ("approx_count_distinct", "approx_distinct"),
-    ("approx_quantile", "approx_percentile_cont"),
-    ("first", "first_value"),
-    ("sign", "signum"),
-    ("last", "last_value"),
-    ("list", "array_agg"),
-    ("quantile_cont", "percentile_cont"),
-    ("regexp_matches", "regexp_like"),
-    ("gen_random_uuid", "uuid"),
-    ("list_filter", "array_filter"),
-    ("filter", "array_filter"),
-    ("list_transform", "array_transform"),
-    ("list_apply", "array_transform"),
-    ("apply", "array_transform"),
-    ("list_value", "make_array"),
-    ("list_pack", "make_array"),
-    ("ucase", "upper"),
-    ("lcase", "lower"),
-    ("variance", "var_samp"),
-];
-
-/// Functions by their name and the number of their arguments, and what they mean.
-const TEMPLATES: &[(&str, usize, &str)] = &[
-    ("mod", 2, "$1 % $2"),
-    // The engine has a list of NULL for a key that is not there.
-    ("map_extract", 2, MAP_EXTRACT),
-    ("element_at", 2, MAP_EXTRACT),
-    ("if", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
-    ("iff", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
-    ("count_if", 1, "count(CASE WHEN $1 THEN 1 END)"),
-    ("countif", 1, "count(CASE WHEN $1 THEN 1 END)"),
-    ("year", 1, "date_part('year', $1)"),
-    ("quarter", 1, "date_part('quarter', $1)"),
-    ("month", 1, "date_part('month', $1)"),
-    ("week", 1, "date_part('week', $1)"),
-    ("day", 1, "date_part('day', $1)"),
-    ("dayofmonth", 1, "date_part('day', $1)"),
-    ("dayofweek", 1, "date_part('dow', $1)"),
-    ("dayofyear", 1, "date_part('doy', $1)"),
-    ("hour", 1, "date_part('hour', $1)"),
-    ("minute", 1, "date_part('minute', $1)"),
-    ("epoch", 1, "date_part('epoch', $1)"),
-    ("isodow", 1, "date_part('isodow', $1)"),
-    ("weekday", 1, "date_part('dow', $1)"),
-    ("weekofyear", 1, "date_part('week', $1)"),
-    ("millisecond", 1, "date_part('millisecond', $1)"),
-    ("microsecond", 1, "date_part('microsecond', $1)"),
-    ("second", 1, "CAST(floor(date_part('second', $1)) AS BIGINT)"),
-    (
-        "epoch_ms",
-        1,
-        "CAST(arrow_cast(arrow_cast($1, 'Timestamp(Microsecond, None)'), 'Timestamp(Millisecond, None)') AS BIGINT)",
-    ),
-    ("epoch_us", 1, "CAST(arrow_cast($1, 'Timestamp(Microsecond, None)') AS BIGINT)"),
-    ("epoch_ns", 1, "CAST(arrow_cast($1, 'Timestamp(Nanosecond, None)') AS BIGINT)"),
-    (
-        "make_timestamp",
-        6,
-        "CAST(make_date($1, $2, $3) AS TIMESTAMP) + arrow_cast(CAST(round(($4 * 3600 + $5 * 60 + $6) * 1000000.0) AS BIGINT), 'Duration(Microsecond)')",
-    ),
-    (
-        "age",
-        2,
-        "plinth_age(arrow_cast($1, 'Timestamp(Microsecond, None)'), arrow_cast($2, 'Timestamp(Microsecond, None)'))",
-    ),
-    (
-        "age",
-        1,
-        "plinth_age(arrow_cast(current_date(), 'Timestamp(Microsecond, None)'), arrow_cast($1, 'Timestamp(Microsecond, None)'))",
-    ),
-    ("list_has_any", 2, HAS_ANY),
-    ("array_has_any", 2, HAS_ANY),
-    ("list_has_all", 2, HAS_ALL),
-    ("array_has_all", 2, HAS_ALL),
-    // Without a separator letters, and with NULL for one the whole: the engine's have it the other way round.
-    ("string_split", 2, SPLIT),
-    ("str_split", 2, SPLIT),
-    ("split", 2, SPLIT),
-    ("list_count", 1, "len(array_compact($1))"),
-    ("list_distinct", 1, "array_compact(array_distinct($1))"),
-    ("array_distinct", 1, "array_compact(array_distinct($1))"),
-    ("list_unique", 1, "len(array_compact(array_distinct($1)))"),
-    ("list_first", 1, "$1[1]"),
-    ("list_last", 1, "$1[-1]"),
-    ("list_reverse_sort", 1, "array_sort($1, 'DESC', 'NULLS LAST')"),
-    ("regexp_full_match", 2, "regexp_like($1, concat('^(?:', $2, ')$'))"),
-    ("prefix", 2, "starts_with($1, $2)"),
-    ("suffix", 2, "ends_with($1, $2)"),
-    ("position", 2, "strpos($2, $1)"),
-    ("xor", 2, "($1 | $2) - ($1 & $2)"),
-    ("getvariable", 1, "plinth_variable($1)"),
-    ("dayname", 1, "to_char($1, '%A')"),
-    ("monthname", 1, "to_char($1, '%B')"),
-    ("last_day", 1, "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)"),
-    ("to_years", 1, "INTERVAL '1 year' * $1"),
-    ("to_months", 1, "INTERVAL '1 month' * $1"),
-    ("to_weeks", 1, "INTERVAL '7 days' * $1"),
-    ("to_days", 1, "INTERVAL '1 day' * $1"),
-    ("to_hours", 1, "INTERVAL '1 hour' * $1"),
-    ("to_minutes", 1, "INTERVAL '1 minute' * $1"),
-    ("to_seconds", 1, "INTERVAL '1 second' * $1"),
-    ("to_milliseconds", 1, "INTERVAL '1 millisecond' * $1"),
-    ("to_microseconds", 1, "INTERVAL '1 microsecond' * $1"),
-    ("quantile_disc", 2, QUANTILE),
-    ("struct_extract", 2, "get_field($1, $2)"),
-    ("isinf", 1, "abs(CAST($1 AS DOUBLE)) = CAST('inf' AS DOUBLE)"),
-    ("isfinite", 1, "CAST($1 AS DOUBLE) < CAST('inf' AS DOUBLE) AND CAST($1 AS DOUBLE) > CAST('-inf' AS DOUBLE)"),
-    ("date_add", 2, "$1 + $2"),
-    ("date_sub", 2, "$1 - $2"),
-    ("arg_max", 2, "first_value($1 ORDER BY $2 DESC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
-    ("max_by", 2, "first_value($1 ORDER BY $2 DESC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
-    ("arg_min", 2, "first_value($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
-    ("min_by", 2, "first_value($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
-    (
-        "regexp_extract",
-        2,
-        "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN coalesce(regexp_match($1, concat('(', $2, ')'))[1], '') END",
-    ),
-    (
-        "regexp_extract",
-        3,
-        "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN coalesce(regexp_match($1, concat('(', $2, ')'))[$3 + 1], '') END",
-    ),
-    ("date_diff day", 2, "CAST($2 AS DATE) - CAST($1 AS DATE)"),
-    (
-        "date_diff week",
-        2,
-        "CAST((date_part('epoch', date_trunc('week', $2)) - date_part('epoch', date_trunc('week', $1))) / 604800 AS BIGINT)",
-    ),
-    (
-        "date_diff quarter",
-        2,
-        "(date_part('year', $2) - date_part('year', $1)) * 4 + date_part('quarter', $2) - date_part('quarter', $1)",
-    ),
-    ("date_diff year", 2, "date_part('year', $2) - date_part('year', $1)"),
-    (
-        "date_diff month",
-        2,
-        "(date_part('year', $2) - date_part('year', $1)) * 12 + date_part('month', $2) - date_part('month', $1)",
-    ),
-    (
-        "date_diff hour",
-        2,
-        "CAST((date_part('epoch', date_trunc('hour', $2)) - date_part('epoch', date_trunc('hour', $1))) / 3600 AS BIGINT)",
-    ),
-    (
-        "date_diff minute",
-        2,
-        "CAST((date_part('epoch', date_trunc('minute', $2)) - date_part('epoch', date_trunc('minute', $1))) / 60 AS BIGINT)",
-    ),
-    (
-        "date_diff second",
-        2,
-        "CAST(date_part('epoch', date_trunc('second', $2)) - date_part('epoch', date_trunc('second', $1)) AS BIGINT)",
-    ),
-    ("time_bucket days", 2, "date_bin($1, $2, TIMESTAMP '2000-01-03 00:00:00')"),
-    ("time_bucket months", 2, "date_bin($1, $2, TIMESTAMP '2000-01-01 00:00:00')"),
-    ("strlen", 1, "octet_length($1)"),
-];
 
 /// Rewrites an expression whose parts have been.
 pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
@@ -475,6 +300,13 @@ fn discrete(function: &Function) -> Result<Option<Expr>> {
 
 fn of_function(function: &mut Function) -> Result<Option<Expr>> {
     let Some(name) = simple_name(&function.name) else { return Ok(None) };
+    if matches!(name.as_str(), "string_agg" | "group_concat" | "listagg")
+        && let FunctionArguments::List(list) = &mut function.args
+        && list.args.len() == 1
+    {
+        let comma = Expr::Value(Value::SingleQuotedString(",".to_owned()).into());
+        list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(comma)));
+    }
     if let Some((_, known)) = NAMES.iter().find(|(habit, _)| *habit == name) {
         function.name = datafusion::sql::sqlparser::ast::ObjectName::from(vec![(*known).into()]);
         return Ok(None);
@@ -499,6 +331,9 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
     }
     if name == "percentile_disc" {
         return discrete(function);
+    }
+    if matches!(name.as_str(), "json_object" | "json_array") {
+        return json(&name, &list.args);
     }
     if name == "struct_pack" {
         return fields(&list.args);
@@ -550,6 +385,24 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
         return plan_err!("{name}: takes no DISTINCT, ORDER BY, FILTER or OVER here; write {template} instead");
     }
     templates::expression(template, &args).map(Some)
+}
+
+/// `json_object('a', 1, 'b', 2)` and `json_array(1, 'b')`.
+fn json(name: &str, args: &[FunctionArg]) -> Result<Option<Expr>> {
+    let Some(values) = args.iter().map(unnamed).collect::<Option<Vec<_>>>() else {
+        return plan_err!("{name}: its arguments have no names");
+    };
+    let places = |place: fn(usize) -> String| (1..=values.len()).map(place).collect::<Vec<_>>();
+    let template = match name {
+        "json_array" => {
+            let items = places(|at| format!("coalesce(CAST(to_json(${at}) AS TEXT), 'null')"));
+            format!("concat('[', {} ']')", items.join(", ',', ") + if items.is_empty() { "" } else { "," })
+        }
+        _ if values.is_empty() => "'{}'".to_owned(),
+        _ if values.len() % 2 == 1 => return plan_err!("json_object: a key has no value"),
+        _ => format!("to_json(named_struct({}))", places(|at| format!("${at}")).join(", ")),
+    };
+    templates::expression(&template, &values).map(Some)
 }
 
 /// `struct_pack(a := 1)`.

@@ -84,6 +84,10 @@ impl<'a> Lift<'a> {
                 let rows = unnest_with_options(input, lists.exec_columns.clone(), lists.options.clone())?;
                 Lifted { plan: rows, keys }.projected(columns_of(plan))
             }
+            LogicalPlan::RecursiveQuery(query) => plan_err!(
+                "a subquery that depends on the row around it with the recursive query {}: not supported; write a join",
+                query.name
+            ),
             other => plan_err!(
                 "a subquery that depends on the row around it with {}: not supported; write a join",
                 other.display()
