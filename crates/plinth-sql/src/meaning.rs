@@ -53,7 +53,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 
 pub(crate) use any::function_of as function_of_any;
-pub(crate) use clauses::keep_clauses;
+pub(crate) use clauses::{keep_clauses, of_aggregates};
 pub(crate) use dialect::PlinthDialect;
 pub(crate) use fractions::whole as whole_interval;
 pub(crate) use maps::MAP;

@@ -84,7 +84,7 @@ impl Rewriter {
     pub(crate) async fn plan(&self, statement: Statement, lenient: bool) -> Result<(SessionState, LogicalPlan)> {
         let Rewritten { mut statement, in_order } = self.rewritten(statement, lenient).await?;
         keep_digits(&mut statement);
-        keep_clauses(&mut statement)?;
+        self.keep_clauses(&mut statement)?;
         resolve_windows(&mut statement)?;
         let mut state = self.state_in(in_order);
         let plan = match &self.search {
@@ -93,6 +93,14 @@ impl Rewriter {
             Some(_) => state.statement_to_plan(statement).await?,
         };
         Ok((state, plan))
+    }
+
+    /// See [`keep_clauses`].
+    pub(crate) fn keep_clauses(&self, statement: &mut Statement) -> Result<()> {
+        let state = self.state.read();
+        let has_more =
+            |name: &str| state.aggregate_functions().contains_key(name) || state.window_functions().contains_key(name);
+        keep_clauses(statement, &|name| state.scalar_functions().contains_key(name) && !has_more(name))
     }
 
     /// A statement without habits; with `lenient`, its names are looked up among aliases and without regard to case, too.

@@ -27,7 +27,7 @@ use plinth_io::regular;
 use super::catalog::Catalog;
 use super::database::{Database, Entry, PUBLIC, file_of};
 use super::ddl::{Defined, refuse_constraints, secret};
-use super::meaning::{keep_clauses, resolve_windows};
+use super::meaning::resolve_windows;
 use super::names::normal;
 use super::numbers::keep_digits;
 use super::params::types_of;
@@ -182,7 +182,7 @@ impl Session {
         settings(&mut statement)?;
         keep_digits(&mut statement);
         refuse_options(&statement)?;
-        keep_clauses(&mut statement)?;
+        rewriter.keep_clauses(&mut statement)?;
         resolve_windows(&mut statement)?;
         match self.change_rows(&statement, params).await.map_err(|e| self.explain_missing(e))? {
             Some(Done::Rows(rows)) => return Ok(Planned::Done(count_stream(Some(rows))?)),

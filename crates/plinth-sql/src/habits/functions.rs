@@ -10,7 +10,7 @@ use plinth_datafusion::unescaped_bytes;
 
 use super::equivalents::{NAMES, QUANTILE, TEMPLATES};
 use super::{forms, simple_name, templates, text_of};
-use crate::meaning::{MAP, function_of_any, whole_interval};
+use crate::meaning::{MAP, function_of_any, of_aggregates, whole_interval};
 use crate::names::normal;
 
 /// Rewrites an expression whose parts have been.
@@ -323,6 +323,12 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
         function.name = datafusion::sql::sqlparser::ast::ObjectName::from(vec![MAP.into()]);
         return Ok(None);
     }
+    // What takes the place of these has no such clauses.
+    if matches!(name.as_str(), "to_char" | "regexp_replace" | "struct_pack" | "json_object" | "json_array")
+        && let Some(clause) = of_aggregates(function)
+    {
+        return plan_err!("{name}: takes no {clause}: it is no aggregate");
+    }
     if name == "to_char" {
         return forms::of_time(&list.args);
     }
@@ -376,12 +382,7 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
             Ok(None)
         };
     };
-    let special = list.duplicate_treatment.is_some()
-        || !list.clauses.is_empty()
-        || function.filter.is_some()
-        || function.over.is_some()
-        || !function.within_group.is_empty();
-    if special {
+    if of_aggregates(function).is_some() {
         return plan_err!("{name}: takes no DISTINCT, ORDER BY, FILTER or OVER here; write {template} instead");
     }
     templates::expression(template, &args).map(Some)

@@ -5,23 +5,26 @@ use std::ops::ControlFlow;
 use datafusion::common::{DataFusionError, Result, plan_datafusion_err, plan_err};
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    Cte, Expr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, ObjectNamePart, OrderByExpr, Query,
-    Select, SetExpr, TableFactor, Visit, VisitMut, VisitorMut, With, visit_relations,
+    Cte, DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident,
+    ObjectNamePart, OrderByExpr, Query, Select, SetExpr, TableFactor, Visit, VisitMut, VisitorMut, With,
+    visit_relations,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::PlinthDialect;
 use crate::names::normal;
 
-/// `GROUP BY (a, b)` groups by both, an aggregate's order has each key once; `SELECT INTO` and locks are refused.
-pub(crate) fn keep_clauses(statement: &mut Statement) -> Result<()> {
+/// `GROUP BY (a, b)` groups by both, an aggregate's order has each key once; `SELECT INTO`, locks, and what only aggregates and windows
+/// have at functions of one row are refused.
+pub(crate) fn keep_clauses(statement: &mut Statement, is_scalar: &dyn Fn(&str) -> bool) -> Result<()> {
+    let mut clauses = Clauses { is_scalar };
     let kept = match statement {
-        Statement::Statement(statement) => statement.visit(&mut Clauses),
+        Statement::Statement(statement) => statement.visit(&mut clauses),
         Statement::CopyTo(copy) => match &mut copy.source {
-            CopyToSource::Query(query) => query.visit(&mut Clauses),
+            CopyToSource::Query(query) => query.visit(&mut clauses),
             CopyToSource::Relation(_) => ControlFlow::Continue(()),
         },
-        Statement::Explain(explain) => return keep_clauses(&mut explain.statement),
+        Statement::Explain(explain) => return keep_clauses(&mut explain.statement, is_scalar),
         Statement::CreateExternalTable(_) | Statement::Reset(_) => ControlFlow::Continue(()),
     };
     match kept {
@@ -30,13 +33,36 @@ pub(crate) fn keep_clauses(statement: &mut Statement) -> Result<()> {
     }
 }
 
-struct Clauses;
+struct Clauses<'a> {
+    is_scalar: &'a dyn Fn(&str) -> bool,
+}
+
+/// The clause of a call that only aggregates and windows have: `FILTER` of `upper(x) FILTER (WHERE y)`.
+pub(crate) fn of_aggregates(function: &Function) -> Option<&'static str> {
+    let within = match &function.args {
+        FunctionArguments::List(list) if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) => {
+            Some("DISTINCT")
+        }
+        FunctionArguments::List(list) => list.clauses.first().map(|clause| match clause {
+            FunctionArgumentClause::OrderBy(_) => "ORDER BY",
+            _ => "clause behind its arguments",
+        }),
+        _ => None,
+    };
+    let behind = [
+        (function.filter.is_some(), "FILTER"),
+        (function.over.is_some(), "OVER"),
+        (!function.within_group.is_empty(), "WITHIN GROUP"),
+        (function.null_treatment.is_some(), "IGNORE NULLS"),
+    ];
+    within.or_else(|| behind.into_iter().find(|(is_there, _)| *is_there).map(|(_, name)| name))
+}
 
 fn refused(error: DataFusionError) -> ControlFlow<Box<DataFusionError>> {
     ControlFlow::Break(Box::new(error))
 }
 
-impl VisitorMut for Clauses {
+impl VisitorMut for Clauses<'_> {
     type Break = Box<DataFusionError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
@@ -54,9 +80,14 @@ impl VisitorMut for Clauses {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
-        if let Expr::Function(function) = expr
-            && let FunctionArguments::List(list) = &mut function.args
+        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        if let Some(clause) = of_aggregates(function)
+            && let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice()
+            && (self.is_scalar)(&normal(name))
         {
+            return refused(plan_datafusion_err!("{name}: takes no {clause}: it is no aggregate"));
+        }
+        if let FunctionArguments::List(list) = &mut function.args {
             for clause in &mut list.clauses {
                 if let FunctionArgumentClause::OrderBy(order) = clause {
                     once(order);
