@@ -322,10 +322,10 @@ def fault(options, how: str, key: str, text: str, moment: float, expected: list[
             wrong = f"{what} after {seconds:.1f} s"
         # Those that are left have nothing to do with the query any more.
         others = [worker for worker in cluster.workers if worker is not victim]
-        until = time.monotonic() + PROMISED
         # Workers keep one connection each way for the next query. One that is cut off still has those that it made itself; those that a
-        # frozen one made are given up after a minute, in which its system has answered nothing.
-        kept = 2 if how == "kill" else 3
+        # frozen one made are given up once its system has answered nothing for a minute.
+        until = time.monotonic() + (90 if how == "freeze" else PROMISED)
+        kept = 3 if how == "cut" else 2
         while time.monotonic() < until:
             left = [worker.connections() - before for worker, before in zip(cluster.workers, idle) if worker in others]
             if max(left) <= kept:

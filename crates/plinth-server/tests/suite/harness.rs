@@ -146,7 +146,7 @@ pub(crate) fn status(error: arrow_flight::error::FlightError) -> Status {
     }
 }
 
-/// A request of one who may write, as the calls beneath Flight SQL's take it.
+/// A request with a writer's token, for calls that go past the client, which adds it.
 pub(crate) fn request<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.metadata_mut().insert("authorization", format!("Bearer {WRITER}").parse().unwrap());

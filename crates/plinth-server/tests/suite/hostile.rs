@@ -107,7 +107,6 @@ fn bytes_that_are_no_messages_are_refused() {
     });
 }
 
-/// With the token, as these calls go past the client that adds it.
 #[test]
 fn data_that_is_bent_adds_no_rows() {
     run(async {

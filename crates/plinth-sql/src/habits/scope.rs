@@ -7,6 +7,26 @@ use super::known::{Column, Known, Stop};
 use super::templates;
 use std::sync::Arc;
 
+/// The queries that are open, from the outermost.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    frames: Vec<Frame>,
+}
+
+#[derive(Debug)]
+struct Frame {
+    recursive: bool,
+    names: Vec<Cte>,
+    /// How many of the names have been rewritten, which are those before the query that is visited.
+    done: usize,
+    /// Whether it is itself what a name of the query around it stands for.
+    is_named: bool,
+    /// Of a recursion, the rows that it begins with. Its steps see a table of their columns.
+    beginning: Option<SetExpr>,
+    /// Whether the beginning is a SELECT that is still to be rewritten.
+    begins: bool,
+}
+
 impl Frame {
     /// What a name stands for within this query, which is that of the name, if it may refer to itself.
     fn step_of(&self, name: &Cte) -> Option<Cte> {
@@ -33,26 +53,6 @@ fn beginning(body: &SetExpr) -> Option<&SetExpr> {
         first = left;
     }
     Some(first)
-}
-
-/// The queries that are open, from the outermost.
-#[derive(Debug, Default)]
-pub(super) struct Scope {
-    frames: Vec<Frame>,
-}
-
-#[derive(Debug)]
-struct Frame {
-    recursive: bool,
-    names: Vec<Cte>,
-    /// How many of the names have been rewritten, which are those before the query that is visited.
-    done: usize,
-    /// Whether it is itself what a name of the query around it stands for.
-    is_named: bool,
-    /// Of a recursion, the rows that it begins with. Its steps see a table of their columns.
-    beginning: Option<SetExpr>,
-    /// Whether the beginning is a SELECT that is still to be rewritten.
-    begins: bool,
 }
 
 impl Scope {
