@@ -90,10 +90,10 @@ mod system {
     pub(super) use tikv_jemallocator::Jemalloc as Allocator;
 
     /// Freed memory goes back to the system over a second, not over ten: within a memory limit, what one operator has freed is what
-    /// the next one needs.
+    /// the next one needs. That of large allocations, too: they would go back at once, and each that follows would come cleared anew.
     // SAFETY: jemalloc looks for this name, and finds a pointer to a string that ends with a zero.
     #[unsafe(export_name = "_rjem_malloc_conf")]
-    pub(crate) static CONFIGURATION: &std::ffi::CStr = c"dirty_decay_ms:1000,muzzy_decay_ms:0";
+    pub(crate) static CONFIGURATION: &std::ffi::CStr = c"dirty_decay_ms:1000,muzzy_decay_ms:0,oversize_threshold:0";
 
     /// Within so little memory what is freed goes back at once, which costs time. What a query frees and takes again within a second
     /// is otherwise held twice: a GROUP BY of text within 256 MB then holds 300 MB, with this 180.
