@@ -8,6 +8,7 @@ import io
 import re
 from dataclasses import dataclass, field
 
+MOMENT = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)Z$")
 NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
 
@@ -50,8 +51,9 @@ def cell(value):
 
 
 def rows_of_csv(text):
-    """The rows of CSV beneath its header. A line of nothing is a row whose one value is NULL."""
-    return [row or [""] for row in csv.reader(io.StringIO(text))][1:]
+    """The rows of CSV beneath its header. A line of nothing is a row whose one value is NULL. Moments are in UTC, as all engines' are."""
+    rows = [row or [""] for row in csv.reader(io.StringIO(text))][1:]
+    return [[MOMENT.sub(r"\1", value) for value in row] for row in rows]
 
 
 def rows_of(table):

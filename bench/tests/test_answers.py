@@ -15,6 +15,11 @@ def test_a_line_of_nothing_is_a_row_of_null():
     assert rows_of_csv("x\n\n") == [[""]] and rows_of_csv("x,y\n1,\n") == [["1", ""]] and rows_of_csv("x\n") == []
 
 
+def test_moments_are_in_utc():
+    rows = rows_of_csv("m,t\n2013-07-14T12:40:00Z,Z\n2013-07-14T12:40:00.5Z,12:40:00Z\n")
+    assert rows == [["2013-07-14T12:40:00", "Z"], ["2013-07-14T12:40:00.5", "12:40:00Z"]]
+
+
 def test_rows_in_any_order():
     assert agree([["a", "1"], ["b", "2"]], [["b", "2"], ["a", "1"]])
     assert not agree([["a", "1"]], [["a", "2"]]) and not agree([["a"]], [["a"], ["a"]])
