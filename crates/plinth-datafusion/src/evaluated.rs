@@ -43,6 +43,8 @@ pub(crate) enum Evaluated {
         of_one: Option<DataType>,
         /// The same as arithmetic of decimals, if it is that.
         arithmetic: Option<Arithmetic>,
+        /// Whether nothing of the columns is kept in the results: these are of fixed width.
+        is_fixed: bool,
     },
 }
 
@@ -64,9 +66,11 @@ impl Evaluated {
         let expr = Arc::clone(expr).transform_down(renumber).data()?;
         let schema = Arc::new(schema.project(&columns)?);
         let of_one = columns.len() == 1 && !is_volatile(&expr);
-        let of_one = if of_one { Some(expr.data_type(&schema)?) } else { None };
+        let data_type = expr.data_type(&schema)?;
+        let is_fixed = data_type.is_primitive() || data_type == DataType::Boolean;
+        let of_one = of_one.then_some(data_type);
         let arithmetic = Arithmetic::of(&expr, &schema)?;
-        Ok(Self::Computed { expr, columns, schema, of_one, arithmetic })
+        Ok(Self::Computed { expr, columns, schema, of_one, arithmetic, is_fixed })
     }
 
     /// The expression's values for some rows.
@@ -78,7 +82,7 @@ impl Evaluated {
         };
         match self {
             Self::Column(column) => vector(*column).cloned(),
-            Self::Computed { expr, columns, schema, of_one, arithmetic } => {
+            Self::Computed { expr, columns, schema, of_one, arithmetic, is_fixed } => {
                 let values = |arrays: Vec<ArrayRef>, rows: usize| {
                     let options = RecordBatchOptions::new().with_row_count(Some(rows));
                     let batch = RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?;
@@ -102,7 +106,10 @@ impl Evaluated {
                         return Ok(found);
                     }
                 }
-                let array = |&column: &usize| vector(column)?.array().map_err(from_exec);
+                let array = |&column: &usize| {
+                    let vector = vector(column)?;
+                    if *is_fixed { vector.lent() } else { vector.array() }.map_err(from_exec)
+                };
                 let arrays = columns.iter().map(array).collect::<Result<Vec<ArrayRef>>>()?;
                 if let Some(arithmetic) = arithmetic
                     && let Some(found) = arithmetic.evaluate(&arrays, rows)?

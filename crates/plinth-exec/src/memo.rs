@@ -97,7 +97,7 @@ impl Memo {
             }
             let nulls: NullBuffer = unknown.iter().map(|&id| id != null).collect();
             let nulls = Some(nulls).filter(|nulls| nulls.null_count() > 0);
-            let results = function(self.dictionary.values(&unknown, nulls.as_ref())?)?;
+            let results = function(self.dictionary.lent(&unknown, nulls.as_ref())?)?;
             if !self.keep(&unknown, &results)? {
                 return Ok(None);
             }

@@ -28,6 +28,14 @@ pub trait Coded: Debug + Send + Sync {
     /// # Errors
     /// If a code is no value's, or the values can't be had.
     fn values(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> Result<ArrayRef>;
+
+    /// The same for a moment: what is kept of the array may keep all values there are.
+    ///
+    /// # Errors
+    /// As [`Coded::values`].
+    fn lent(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
+        self.values(codes, nulls)
+    }
 }
 
 /// One column of some rows.
@@ -77,6 +85,17 @@ impl Vector {
         match self {
             Self::Array(array) => Ok(Arc::clone(array)),
             Self::Codes { ids, nulls, dictionary } => dictionary.values(ids, nulls.as_ref()),
+        }
+    }
+
+    /// The values, of which nothing is kept.
+    ///
+    /// # Errors
+    /// If a code has none.
+    pub fn lent(&self) -> Result<ArrayRef> {
+        match self {
+            Self::Array(array) => Ok(Arc::clone(array)),
+            Self::Codes { ids, nulls, dictionary } => dictionary.lent(ids, nulls.as_ref()),
         }
     }
 }

@@ -37,8 +37,21 @@ impl Dictionary {
     /// # Errors
     /// If a code is no value's (as corrupt data), a block cannot be had or is damaged, or text is not UTF-8.
     pub fn gather(&self, codes: &[u32]) -> Result<Values> {
+        self.gather_as(codes, false)
+    }
+
+    /// The same values for a moment: once all are decoded, views point into the dictionary's own buffers, however large these are. Nothing is copied, but
+    /// what is kept of the result keeps all of the dictionary's values.
+    ///
+    /// # Errors
+    /// As [`Dictionary::gather`].
+    pub fn gather_lent(&self, codes: &[u32]) -> Result<Values> {
+        self.gather_as(codes, true)
+    }
+
+    fn gather_as(&self, codes: &[u32], lent: bool) -> Result<Values> {
         if let Some(decoded) = self.cache.decoded() {
-            return self.gather_decoded(&decoded, codes);
+            return self.gather_decoded(&decoded, codes, lent);
         }
         if let Some(&code) = codes.iter().find(|&&code| code as usize >= self.len()) {
             return Err(self.no_such(code));
@@ -48,7 +61,7 @@ impl Dictionary {
             && many
             && let Some(decoded) = self.values_within()?
         {
-            return self.gather_decoded(&decoded, codes);
+            return self.gather_decoded(&decoded, codes, lent);
         }
         self.gather_blocks(codes)
     }
@@ -65,7 +78,7 @@ impl Dictionary {
         Ok(Column { len: codes.len(), values: self.gather_blocks(&codes)?, nulls: None })
     }
 
-    fn gather_decoded(&self, decoded: &Decoded, codes: &[u32]) -> Result<Values> {
+    fn gather_decoded(&self, decoded: &Decoded, codes: &[u32], lent: bool) -> Result<Values> {
         match &decoded.values {
             Values::Fixed(table) => {
                 let width = keys::key_width(self.physical).unwrap_or(0);
@@ -102,7 +115,7 @@ impl Dictionary {
                     return Ok(Values::Views { views: views.into(), buffers: Vec::new() });
                 }
                 // A copy of each repeat of a long value could be any number of times the heap.
-                if decoded.heap <= SHARED_HEAP.max(long) {
+                if lent || decoded.heap <= SHARED_HEAP.max(long) {
                     return Ok(Values::Views { views: views.into(), buffers: buffers.clone() });
                 }
                 copy_long(views, buffers, long)

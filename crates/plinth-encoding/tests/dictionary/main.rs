@@ -265,7 +265,9 @@ fn check(physical: Physical, rows: &[Option<Vec<u8>>], every: usize) {
         let gathered = rows_of(physical, &dictionary.gather(&codes).unwrap());
         let expected = codes.iter().map(|&code| values[code as usize]);
         assert!(physical.fixed_width() == Some(0) || gathered.iter().eq(expected), "{physical:?} {count}");
+        assert_eq!(rows_of(physical, &dictionary.gather_lent(&codes).unwrap()), gathered);
         codes.push(len);
+        assert!(matches!(dictionary.gather_lent(&codes), Err(EncodingError::Corrupt(_))));
         assert!(matches!(dictionary.gather(&codes), Err(EncodingError::Corrupt(_))));
     }
     let decoded = dictionary.values().unwrap();
@@ -469,6 +471,9 @@ fn long_values_leave_in_buffers_of_their_own() {
         let Values::Views { buffers, .. } = dictionary.gather(&[8999, 5, 4097]).unwrap() else { unreachable!() };
         assert_eq!(buffers.iter().map(Buffer::len).sum::<usize>(), 600, "{decoded}");
     }
+    // For a moment nothing is copied.
+    let Values::Views { buffers, .. } = dictionary.gather_lent(&[8999, 5, 4097]).unwrap() else { unreachable!() };
+    assert_eq!(buffers.iter().map(Buffer::len).sum::<usize>(), 9000 * 200);
 }
 
 #[test]

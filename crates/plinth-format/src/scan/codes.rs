@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, new_null_array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
-use plinth_encoding::Column;
 use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::Path;
+use plinth_encoding::{Column, EncodingError, Values};
 use plinth_profile::{Stage, scope};
 
 use crate::assemble::leaf as leaf_array;
@@ -41,8 +41,20 @@ impl CodeValues {
     /// # Errors
     /// If a code is no value's, or the dictionary can't be read or is damaged.
     pub fn values(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
-        from_codes(&self.node, codes, nulls.cloned(), &self.dictionary)
-            .map_err(|error| FormatError::at(&self.file, format!("column {:?}: dictionary", self.column), error))
+        from_codes(&self.node, codes, nulls.cloned(), |codes| self.dictionary.gather(codes)).map_err(|e| self.at(e))
+    }
+
+    /// The same for a moment: text lies in the dictionary's own buffers where all of it is decoded, and what is kept of the array keeps all of them.
+    ///
+    /// # Errors
+    /// As [`CodeValues::values`].
+    pub fn lent(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
+        from_codes(&self.node, codes, nulls.cloned(), |codes| self.dictionary.gather_lent(codes))
+            .map_err(|e| self.at(e))
+    }
+
+    fn at(&self, error: EncodingError) -> FormatError {
+        FormatError::at(&self.file, format!("column {:?}: dictionary", self.column), error)
     }
 }
 
@@ -63,6 +75,19 @@ impl File {
         let dictionary = Arc::clone(self.0.dictionary(node.stream, 0)?);
         Ok(Some(CodeValues::new(self.name(), &self.0.stream(node.stream).name, node, dictionary)))
     }
+
+    /// Whether all rows of a column are codes of dictionaries, of which there are several.
+    ///
+    /// # Errors
+    /// If there is no such column, or its metadata can't be read.
+    pub fn has_several_dictionaries(&self, column: &Path) -> Result<bool> {
+        let (node, _) = self.0.node(column)?;
+        if !node.is_leaf() {
+            return Ok(false);
+        }
+        let meta = self.0.stream_meta(node.stream)?;
+        Ok(meta.dictionaries.len() > 1 && meta.chunks.iter().all(|chunk| chunk.dictionary.is_some()))
+    }
 }
 
 /// The values codes stand for. Null rows may hold any code, so they must not reach the dictionary.
@@ -70,7 +95,7 @@ pub(super) fn from_codes(
     node: &Node,
     ids: &[u32],
     nulls: Option<NullBuffer>,
-    dictionary: &Dictionary,
+    gathered: impl FnOnce(&[u32]) -> plinth_encoding::Result<Values>,
 ) -> plinth_encoding::Result<ArrayRef> {
     let len = ids.len();
     let gather = scope(Stage::Gather);
@@ -81,9 +106,9 @@ pub(super) fn from_codes(
         Some(nulls) => {
             let ids: ScalarBuffer<u32> =
                 ids.iter().zip(nulls.iter()).map(|(&id, valid)| if valid { id } else { 0 }).collect();
-            dictionary.gather(&ids)?
+            gathered(&ids)?
         }
-        None => dictionary.gather(ids)?,
+        None => gathered(ids)?,
     };
     leaf_array(node, Column { len, values, nulls })
 }

@@ -441,7 +441,7 @@ impl ColumnSource for FileColumns {
             ScanColumn::Codes { ids, nulls, dictionary } => {
                 let node = &self.nodes[column];
                 let place = format!("column {:?}: dictionary", self.blocks.file.stream(node.stream).name);
-                from_codes(node, &ids, nulls, &dictionary)
+                from_codes(node, &ids, nulls, |codes| dictionary.gather(codes))
                     .map_err(|e| FormatError::at(self.blocks.file.source.name(), place, e))
             }
         }
@@ -483,7 +483,7 @@ impl DecodeStream for BlockStreams<'_> {
         };
         let ids = ScalarBuffer::new(codes, 0, column.len);
         let dictionary = self.blocks.file.dictionary(node.stream, dictionary).map_err(wrap)?;
-        from_codes(node, &ids, column.nulls, dictionary)
+        from_codes(node, &ids, column.nulls, |codes| dictionary.gather(codes))
     }
 }
 
