@@ -178,6 +178,23 @@ impl PlinthSource {
         }
     }
 
+    /// A name of an output column, if all rows of some parts are codes of dictionaries of it, of which there are several: the files it is in, and where.
+    pub(crate) fn coded_column(&self, parts: &[PartitionedFile], output: usize) -> Result<Option<String>> {
+        use std::fmt::Write;
+        let Some(stored) = self.stored(parts, self.output(output).as_ref(), ASKED)? else { return Ok(None) };
+        let (mut name, several) = (String::new(), stored.len() > 1);
+        for (file, path) in stored {
+            let is_coded = file.has_several_dictionaries(&path).map_err(from_format)?
+                || (several && file.sole_dictionary(&path).map_err(from_format)?.is_some());
+            if !is_coded {
+                return Ok(None);
+            }
+            // Text takes whatever is written.
+            let _ = write!(name, "{}\n{path:?}\n", file.name());
+        }
+        Ok(Some(name))
+    }
+
     /// How small, or how large, the values of an output column are in each row group of a part's file; `None` if the file is not open or does not
     /// store them in the type that the table has them in.
     pub(crate) fn row_group_bounds(

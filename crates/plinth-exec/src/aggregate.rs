@@ -41,6 +41,11 @@ pub trait Aggregate: Debug + Send {
     /// Words of a group's row.
     fn words(&self) -> usize;
 
+    /// The aggregate of the same groups whose words it reads, by its place among these: it has none of its own then.
+    fn reads(&self) -> Option<usize> {
+        None
+    }
+
     /// Whether it keeps sets: rows that were taken may be taken again, and only such an aggregate may be refused memory.
     fn is_set(&self) -> bool {
         false
@@ -79,6 +84,11 @@ pub trait Aggregate: Debug + Send {
     /// If they can't be had.
     fn partial(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<Vec<ArrayRef>>;
 
+    /// Values kept beside the rows, which take time to merge as groups do.
+    fn kept(&self) -> usize {
+        0
+    }
+
     /// Bytes kept beside the rows that are not reserved yet.
     fn uncounted(&self) -> u64 {
         0
@@ -89,6 +99,50 @@ pub trait Aggregate: Debug + Send {
     /// # Errors
     /// If the engine can't make one.
     fn fresh(&self) -> Result<Box<dyn Aggregate>>;
+}
+
+/// An aggregate whose state is that of another one, which takes the same rows: a mean beside the sum of the same values.
+#[derive(Debug)]
+pub struct Reading {
+    of: usize,
+    aggregate: Box<dyn Aggregate>,
+}
+
+impl Reading {
+    /// What an aggregate makes of the state of another, whose place among the aggregates is given.
+    pub fn new(of: usize, aggregate: Box<dyn Aggregate>) -> Self {
+        Self { of, aggregate }
+    }
+}
+
+impl Aggregate for Reading {
+    fn words(&self) -> usize {
+        0
+    }
+
+    fn reads(&self) -> Option<usize> {
+        Some(self.of)
+    }
+
+    fn update(&mut self, _: &mut States<'_>, _: &Input<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn merge(&mut self, _: &mut States<'_>, _: &Merged<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn values(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<ArrayRef> {
+        self.aggregate.values(states, groups)
+    }
+
+    fn partial(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<Vec<ArrayRef>> {
+        self.aggregate.partial(states, groups)
+    }
+
+    fn fresh(&self) -> Result<Box<dyn Aggregate>> {
+        Ok(Box::new(Self { of: self.of, aggregate: self.aggregate.fresh()? }))
+    }
 }
 
 /// Groups of another thread that are added.

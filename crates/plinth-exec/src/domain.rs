@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::hint::black_box;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, RwLock};
@@ -33,6 +34,12 @@ const BITS: u32 = 25;
 /// Slots of a part at first.
 const FEWEST: usize = 64;
 
+/// Slots of a part from which on all parts do not lie in a core's cache.
+const CACHED: usize = 1 << 10;
+
+/// Values of a part that are looked for together.
+const TOGETHER: usize = 64;
+
 /// Bytes of values that lie together.
 const CHUNK: usize = 64 << 10;
 
@@ -56,7 +63,7 @@ struct Known {
     dictionary: Arc<dyn Coded>,
     /// Of each code the number plus one, once it is known.
     numbers: Vec<AtomicU32>,
-    _memory: Reservation,
+    memory: Reservation,
 }
 
 /// Values of some hashes.
@@ -99,6 +106,39 @@ impl Domain {
         })
     }
 
+    /// The type of its values.
+    pub fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    /// Values that were met.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|part| lock(part).values.len()).sum()
+    }
+
+    /// Dictionaries whose codes were met.
+    pub fn dictionaries(&self) -> usize {
+        self.dictionaries.read().map_or(0, |all| all.len())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What it takes of the budget. Of a domain that another thread is adding to, what can be told without waiting.
+    pub fn bytes(&self) -> u64 {
+        let parts = self.parts.iter().filter_map(|part| part.try_lock().ok()).map(|part| part.memory.bytes());
+        let known = self.dictionaries.try_read().map_or(0, |all| all.values().map(|known| known.memory.bytes()).sum());
+        parts.sum::<u64>() + known
+    }
+
+    /// Where the numbers of about so many values lie: the parts have nearly as many each.
+    pub fn range_of(values: usize) -> (i64, i64) {
+        let values = values.saturating_add(values / 4).saturating_add(16 << PARTS);
+        (0, i64::try_from(values).unwrap_or(i64::MAX).min(Self::RANGE.1))
+    }
+
     /// The numbers of some values; of null rows any.
     ///
     /// # Errors
@@ -136,7 +176,7 @@ impl Domain {
         }
         unknown.sort_unstable();
         unknown.dedup();
-        let values = dictionary.values(&unknown, None)?;
+        let values = dictionary.lent(&unknown, None)?;
         let mut numbers = vec![0; unknown.len()];
         self.of_values(values.as_ref(), None, &mut numbers)?;
         for (&code, number) in unknown.iter().zip(numbers) {
@@ -164,7 +204,7 @@ impl Domain {
         }
         let memory = lock(&self.parts[0]).memory.budget().reserve(CONSUMER, 4 * dictionary.len() as u64)?;
         let numbers = (0..dictionary.len()).map(|_| AtomicU32::new(0)).collect();
-        let known = Arc::new(Known { dictionary: Arc::clone(dictionary), numbers, _memory: memory });
+        let known = Arc::new(Known { dictionary: Arc::clone(dictionary), numbers, memory });
         all.insert(known.dictionary.identity(), Arc::clone(&known));
         Ok(known)
     }
@@ -190,16 +230,33 @@ impl Domain {
     ) -> Result<()> {
         // The rows of each part together, so that each lock is taken once.
         let rows = (0..into.len()).filter(|&row| nulls.is_none_or(|nulls| nulls.is_valid(row)));
-        let mut rows: Vec<(u64, usize)> = rows.map(|row| (self.hasher.hash_one(value(row)), row)).collect();
+        let rows: Vec<(u64, usize)> = rows.map(|row| (self.hasher.hash_one(value(row)), row)).collect();
         let part_of = |hash: u64| (hash & ((1 << PARTS) - 1)) as usize;
-        rows.sort_unstable_by_key(|(hash, _)| part_of(*hash));
-        for rows in rows.chunk_by(|(one, _), (two, _)| part_of(*one) == part_of(*two)) {
-            let Some((first, _)) = rows.first() else { continue };
-            let at = part_of(*first);
+        let mut starts = [0; (1 << PARTS) + 1];
+        for (hash, _) in &rows {
+            starts[part_of(*hash) + 1] += 1;
+        }
+        for part in 0..1 << PARTS {
+            starts[part + 1] += starts[part];
+        }
+        let (mut by_part, mut next) = (vec![(0, 0); rows.len()], starts);
+        for row in rows {
+            let at = &mut next[part_of(row.0)];
+            by_part[*at] = row;
+            *at += 1;
+        }
+        for (at, range) in starts.windows(2).enumerate() {
+            let rows = &by_part[range[0]..range[1]];
+            if rows.is_empty() {
+                continue;
+            }
             let mut part = lock(&self.parts[at]);
-            for &(hash, row) in rows {
-                let number = u64::from(part.find(hash, value(row))?) << PARTS | at as u64;
-                into[row] = i64::try_from(number).unwrap_or(i64::MAX);
+            for rows in rows.chunks(TOGETHER) {
+                part.touch(rows);
+                for &(hash, row) in rows {
+                    let number = u64::from(part.find(hash, value(row))?) << PARTS | at as u64;
+                    into[row] = i64::try_from(number).unwrap_or(i64::MAX);
+                }
             }
         }
         Ok(())
@@ -270,6 +327,22 @@ impl Part {
     fn bytes(&self, place: Place) -> &[u8] {
         let start = place.start as usize;
         &self.chunks[place.chunk as usize][start..start + place.len as usize]
+    }
+
+    /// Has the cache misses of looking for some hashes overlap: of their slots, of the values that these name, and of the bytes of those.
+    fn touch(&self, rows: &[(u64, usize)]) {
+        if self.slots.len() < CACHED {
+            return;
+        }
+        let slot = |hash: u64| self.slots[self.address((hash >> 32) as u32)];
+        black_box(rows.iter().fold(0, |all, row| all ^ slot(row.0)));
+        let named = |&(hash, _): &(u64, usize)| {
+            let slot = slot(hash);
+            if slot >> 32 == hash >> 32 { self.values.get((slot as u32 as usize).wrapping_sub(1)) } else { None }
+        };
+        black_box(rows.iter().filter_map(named).fold(0, |all, place| all ^ place.start));
+        let first = |place: &Place| self.bytes(*place).first().copied().unwrap_or_default();
+        black_box(rows.iter().filter_map(named).fold(0, |all, place| all ^ first(place)));
     }
 
     /// The place of a value, which gets one if it has none.

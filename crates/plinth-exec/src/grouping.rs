@@ -71,6 +71,12 @@ impl Grouping {
             offsets.push(words);
             words += aggregate.words();
         }
+        for (at, aggregate) in aggregates.iter().enumerate() {
+            if let Some(of) = aggregate.reads() {
+                let none = || ExecError::internal(format!("an aggregate reads the words of a {of}th that is none"));
+                offsets[at] = offsets.get(of).copied().ok_or_else(none)?;
+            }
+        }
         let rows = keys.rows(words, budget);
         let (uncounted, budget) = (budget.open(CONSUMER), Arc::clone(budget));
         let mut grouping = Self { keys, rows, aggregates, offsets, uncounted, budget, scratch: Vec::new() };
@@ -164,6 +170,12 @@ impl Grouping {
         each.map(|(aggregate, &offset)| aggregate.values(&self.rows.states_from(offset), groups)).collect()
     }
 
+    /// What takes time to merge: groups, and values that are kept of these. One group is of one part, whatever is kept of it.
+    fn merged(&self) -> usize {
+        let kept = self.aggregates.iter().map(|aggregate| aggregate.kept()).sum::<usize>();
+        if self.len() > 1 { self.len() + kept } else { self.len() }
+    }
+
     /// How its keys are packed.
     pub fn layout(&self) -> &Layout {
         &self.keys.layout
@@ -212,8 +224,9 @@ impl Division {
         let aggregates = first.aggregates.iter().map(|aggregate| aggregate.fresh()).collect::<Result<_>>()?;
         let mut keys = first.keys.clone();
         keys.layout = groupings.iter().fold(keys.layout, |layout, grouping| layout.of_both(grouping.layout()));
-        let groups: usize = groupings.iter().map(Grouping::len).sum();
-        let parts = if groups <= FEW { 1 } else { 1 << PARTS };
+        // A part has few of the groups.
+        keys = keys.expecting_groups(0);
+        let parts = if groupings.iter().map(Grouping::merged).sum::<usize>() <= FEW { 1 } else { 1 << PARTS };
         Ok(Self { keys, parts, aggregates: Mutex::new(aggregates), budget: Arc::clone(&first.budget) })
     }
 

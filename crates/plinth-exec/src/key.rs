@@ -103,6 +103,8 @@ pub struct Keys {
     packed: Vec<Vec<u64>>,
     /// Of rows that are looked up, which can have no group.
     outside: Vec<bool>,
+    /// Different keys that a thread will meet, as far as that is known: zero if not.
+    expected: usize,
 }
 
 impl Keys {
@@ -116,7 +118,7 @@ impl Keys {
         }
         let layout = Layout::new(&nulls);
         let numbers = vec![Vec::new(); layout.fields()];
-        Self { meanings, layout, numbers, packed: Vec::new(), outside: Vec::new() }
+        Self { meanings, layout, numbers, packed: Vec::new(), outside: Vec::new(), expected: 0 }
     }
 
     /// Makes room for the numbers that columns are expected to have, one range a column: what comes to be known only by and by makes groups move
@@ -133,6 +135,12 @@ impl Keys {
         self
     }
 
+    /// Expects about so many different keys: their tables may then have an address for each number, if there are not many more of these.
+    #[must_use]
+    pub fn expecting_groups(self, groups: usize) -> Self {
+        Self { expected: groups, ..self }
+    }
+
     /// The meanings of its columns.
     pub fn meanings(&self) -> &[Meaning] {
         &self.meanings
@@ -140,12 +148,12 @@ impl Keys {
 
     /// No groups of such keys, whose states take so many words.
     pub fn rows(&self, states: usize, budget: &Arc<MemoryBudget>) -> Rows {
-        Rows::new(&self.layout, states, budget)
+        Rows::new(&self.layout, states, self.expected, budget)
     }
 
-    /// The same where about so many rows will come.
+    /// The same without states, where about so many rows will come.
     pub fn rows_for(&self, rows: usize, budget: &Arc<MemoryBudget>) -> Rows {
-        Rows::for_rows(&self.layout, 0, rows, budget)
+        Rows::new(&self.layout, 0, rows, budget)
     }
 
     /// The group of each row.

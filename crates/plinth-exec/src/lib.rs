@@ -1,7 +1,7 @@
 //! Execution on encoded values: how rows are grouped, joined and ordered without undoing their encoding.
 //!
 //! - [`vector`]: what operators exchange, columns of which some are still codes.
-//! - [`numbers`], [`domain`]: values as integers; byte strings by numbering them as they come.
+//! - [`numbers`], [`domain`], [`domains`]: values as integers; byte strings by numbering them as they come, and that kept for the next query.
 //! - [`decimal`]: sums and products of decimals in 64 bits.
 //! - [`memo`]: functions of a text column, computed once for each of its values.
 //! - [`layout`], [`key`]: several integers packed into one or two words, in as many bits as their ranges take.
@@ -17,6 +17,7 @@
 pub mod aggregate;
 pub mod decimal;
 pub mod domain;
+pub mod domains;
 pub mod error;
 pub mod grouping;
 pub mod join;

@@ -92,14 +92,10 @@ fn mixed(word: u64) -> u64 {
 }
 
 impl Rows {
-    /// No groups, whose keys are of a layout and whose states take so many words.
-    pub fn new(layout: &Layout, states: usize, budget: &Arc<MemoryBudget>) -> Self {
-        Self::with_direct(layout, states, DIRECT_BITS, budget)
-    }
-
-    /// The same where about so many rows will come: keys are addresses as long as a table of all addresses takes about what one of hashes would.
-    pub fn for_rows(layout: &Layout, states: usize, rows: usize, budget: &Arc<MemoryBudget>) -> Self {
-        let bits = rows.saturating_mul(SPARSE).checked_ilog2().unwrap_or(0).min(MOST_DIRECT_BITS);
+    /// No groups, whose keys are of a layout and whose states take so many words. About so many will come, or none if that is not known: keys are
+    /// addresses as long as a table of all addresses takes about what one of hashes would.
+    pub fn new(layout: &Layout, states: usize, expected: usize, budget: &Arc<MemoryBudget>) -> Self {
+        let bits = expected.saturating_mul(SPARSE).checked_ilog2().unwrap_or(0).min(MOST_DIRECT_BITS);
         Self::with_direct(layout, states, bits.max(DIRECT_BITS), budget)
     }
 
@@ -215,14 +211,23 @@ impl Rows {
 
     fn by_address(&mut self, keys: &[u64], into: &mut Vec<u32>) {
         let Index::Direct(slots) = &mut self.index else { return };
-        for &key in keys {
-            let slot = &mut slots[key as usize];
-            if *slot == 0 {
-                write(&mut self.rows.all_mut()[self.len * self.stride], key);
-                self.len += 1;
-                *slot = self.len as u32;
+        let (rows, stride) = (self.rows.all_mut(), self.stride);
+        for keys in keys.chunks(TOGETHER) {
+            if slots.len() > CACHED {
+                let slot = |&key: &u64| slots[key as usize] as usize;
+                black_box(keys.iter().map(slot).fold(0, usize::wrapping_add));
+                let row = |key: &u64| rows.get(slot(key).wrapping_sub(1).wrapping_mul(stride)).map_or(0, read);
+                black_box(keys.iter().map(row).fold(0, u64::wrapping_add));
             }
-            into.push(*slot - 1);
+            for &key in keys {
+                let slot = &mut slots[key as usize];
+                if *slot == 0 {
+                    write(&mut rows[self.len * stride], key);
+                    self.len += 1;
+                    *slot = self.len as u32;
+                }
+                into.push(*slot - 1);
+            }
         }
     }
 

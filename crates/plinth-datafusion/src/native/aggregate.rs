@@ -19,8 +19,8 @@ use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::stream::{self, StreamExt};
 use plinth_core::sync::lock;
+use plinth_exec::domains::Domains;
 use plinth_exec::grouping::{Column, Grouping, Top};
-use plinth_io::MemoryBudget;
 
 use super::input::Input;
 use super::plan::Plan;
@@ -37,7 +37,7 @@ pub(super) struct GroupExec {
     input: Arc<dyn ExecutionPlan>,
     /// The groups that are wanted, if not all.
     top: Option<Top>,
-    budget: Arc<MemoryBudget>,
+    domains: Arc<Domains>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     running: Mutex<Run>,
@@ -70,11 +70,11 @@ impl OnFirstUse {
 }
 
 impl GroupExec {
-    pub(super) fn new(plan: Plan, last: AggregateExec, partial: AggregateExec, budget: Arc<MemoryBudget>) -> Self {
+    pub(super) fn new(plan: Plan, last: AggregateExec, partial: AggregateExec, domains: Arc<Domains>) -> Self {
         let input = Arc::clone(partial.input());
         let properties = properties(&last, &partial, &input);
         let (metrics, running) = (ExecutionPlanMetricsSet::new(), Mutex::default());
-        Self { plan, last, partial, input, top: None, budget, properties, metrics, running }
+        Self { plan, last, partial, input, top: None, domains, properties, metrics, running }
     }
 
     /// The same groups, of which only the first of an order are wanted.
@@ -91,7 +91,7 @@ impl GroupExec {
             properties: properties(&self.last, &self.partial, &input),
             input,
             top: self.top.clone(),
-            budget: Arc::clone(&self.budget),
+            domains: Arc::clone(&self.domains),
             metrics: self.metrics.clone(),
             running: Mutex::default(),
         }
@@ -116,14 +116,15 @@ impl GroupExec {
         let running = match &run.running {
             Some(running) if !again => Arc::clone(running),
             _ => {
-                let memos = Arc::new(Memos::new(&self.budget));
+                let memos = Arc::new(Memos::new(self.domains.budget()));
                 let work = Work {
                     plan: self.plan.clone(),
                     input: Input::new(&self.input, &memos)?,
                     memos,
                     last: self.last.clone(),
                     context: Arc::clone(context),
-                    budget: Arc::clone(&self.budget),
+                    budget: Arc::clone(self.domains.budget()),
+                    domains: Arc::clone(&self.domains),
                     partitions,
                 };
                 run.taken = vec![false; partitions];

@@ -17,6 +17,7 @@ use datafusion_physical_expr::Partitioning;
 use datafusion_physical_plan::coop::CooperativeExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::repartition::RepartitionExec;
+use datafusion_physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use plinth_core::sync::lock;
@@ -110,6 +111,14 @@ impl Input {
         }
     }
 
+    /// A name of a column whose rows are all codes of dictionaries, of which there are several.
+    pub(super) fn coded_column(&self, column: usize) -> Result<Option<String>> {
+        match &self.kind {
+            Kind::Scan(_, parts) => self.scan().map_or(Ok(None), |(_, source)| source.coded_column(parts, column)),
+            _ => Ok(None),
+        }
+    }
+
     /// The bounds of a column's integers, as far as they are known.
     pub(super) fn integers(&self, column: usize) -> Result<Option<(i128, i128)>> {
         match &self.kind {
@@ -127,6 +136,18 @@ impl Input {
             },
             Kind::Batches => Ok(None),
         }
+    }
+
+    /// How many different values columns of a scan have, as far as statistics tell, and how many rows there are.
+    pub(super) fn distinct(&self, columns: &[Option<usize>]) -> (Vec<Option<usize>>, Option<usize>) {
+        let statistics = match &self.kind {
+            Kind::Scan(..) => StatisticsContext::new().compute(self.plan.as_ref(), &StatisticsArgs::new()).ok(),
+            _ => None,
+        };
+        let Some(statistics) = statistics else { return (vec![None; columns.len()], None) };
+        let of = |column: usize| statistics.column_statistics.get(column)?.distinct_count.get_value().copied();
+        let columns = columns.iter().map(|column| column.and_then(of));
+        (columns.collect(), statistics.num_rows.get_value().copied())
     }
 
     /// The rows of a partition.
@@ -390,5 +411,9 @@ impl Coded for Codes {
 
     fn values(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> ExecResult<ArrayRef> {
         self.0.values(codes, nulls).map_err(ExecError::source)
+    }
+
+    fn lent(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> ExecResult<ArrayRef> {
+        self.0.lent(codes, nulls).map_err(ExecError::source)
     }
 }

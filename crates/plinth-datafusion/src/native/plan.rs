@@ -11,8 +11,9 @@ use datafusion_physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion_physical_expr::expressions::{CastExpr, Literal};
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode};
-use plinth_exec::aggregate::{Aggregate, Count, CountDistinct, DecimalMean, Extreme, Mean, Sum, Which};
+use plinth_exec::aggregate::{Aggregate, Count, CountDistinct, DecimalMean, Extreme, Mean, Reading, Sum, Which};
 use plinth_exec::domain::Domain;
+use plinth_exec::domains::Domains;
 use plinth_exec::grouping::{Chunk, Grouping};
 use plinth_exec::key::{Bounds, Keys, Meaning};
 use plinth_exec::numbers::Numbers;
@@ -23,6 +24,12 @@ use super::engine::EngineAggregate;
 use super::input::{Input, Rows};
 use crate::error::from_exec;
 use crate::evaluated::{Evaluated, Memos};
+
+/// Bytes that all threads' tables of addresses take at most for a group that is expected.
+const BYTES: u64 = 64;
+
+/// Of the memory, what such tables may take.
+const ROOM: u64 = 16;
 
 /// How an aggregate is computed.
 #[derive(Clone, Debug)]
@@ -66,6 +73,8 @@ struct Measure {
     /// Of the arguments.
     types: Vec<DataType>,
     filter: Option<Evaluated>,
+    /// The measure that adds up the same values, of which it makes a mean.
+    sum: Option<usize>,
 }
 
 /// What is computed of an input's rows.
@@ -113,12 +122,35 @@ impl Plan {
             let keyed = !plan.keys.is_empty();
             plan.measures.push(Measure::of(function, filter.as_ref(), &schema, keyed)?);
         }
+        plan.share_sums();
         let distinct = plan.measures.iter().any(|measure| matches!(measure.kind, Kind::CountDistinct { .. }));
         // The engine adds up whole arrays where there is one group.
         if plan.keys.is_empty() && !distinct {
             return Ok(Err("one group"));
         }
         Ok(Ok(plan))
+    }
+
+    /// Has means take the sums and counts of sums of the same column.
+    fn share_sums(&mut self) {
+        let column = |measure: &Measure| match (measure.arguments.as_slice(), &measure.filter) {
+            ([Evaluated::Column(column)], None) => Some(*column),
+            _ => None,
+        };
+        for at in 0..self.measures.len() {
+            let (Kind::Mean { of } | Kind::DecimalMean { of, .. }) = &self.measures[at].kind else { continue };
+            let Some(of_mean) = column(&self.measures[at]) else { continue };
+            let is_sum = |measure: &Measure| {
+                matches!(&measure.kind, Kind::Sum { of: added, .. } if added == of) && column(measure) == Some(of_mean)
+            };
+            if let Some(sum) = self.measures.iter().position(is_sum) {
+                self.measures[at].sum = Some(sum);
+                if let Kind::Sum { each_has_some, .. } = &mut self.measures[sum].kind {
+                    // Then it counts.
+                    *each_has_some = false;
+                }
+            }
+        }
     }
 
     /// The column that is its only key, if nothing else is computed.
@@ -129,13 +161,26 @@ impl Plan {
         }
     }
 
-    /// What the numbers of keys and of distinct values mean, for all threads of a query.
-    pub(super) fn meanings(&self, input: &Input, budget: &Arc<MemoryBudget>) -> Result<Meanings> {
+    /// What the numbers of keys and of distinct values mean, for all threads of a query: as they were in queries before, of domains that are kept.
+    pub(super) fn meanings(
+        &self,
+        input: &Input,
+        budget: &Arc<MemoryBudget>,
+        domains: Option<&Domains>,
+    ) -> Result<Meanings> {
         let meaning = |expr: &Evaluated, data_type: &DataType| {
-            if let Evaluated::Column(column) = expr
-                && let Some(dictionary) = input.sole_dictionary(*column)?
-            {
-                return Ok(Meaning::Codes(dictionary));
+            if let Evaluated::Column(column) = expr {
+                if let Some(dictionary) = input.sole_dictionary(*column)? {
+                    return Ok(Meaning::Codes(dictionary));
+                }
+                if let Some(domains) = domains
+                    && let (distinct, _) = input.distinct(&[Some(*column)])
+                    && let Some(Some(distinct)) = distinct.first()
+                    && let Some(name) = input.coded_column(*column)?
+                    && let Some(domain) = domains.of(&name, data_type, *distinct)
+                {
+                    return Ok(Meaning::Domain(domain));
+                }
             }
             Meaning::of(data_type, budget)
                 .ok_or_else(|| datafusion_common::internal_datafusion_err!("values of {data_type} are no keys"))
@@ -153,9 +198,17 @@ impl Plan {
             _ => Ok(None),
         });
         let keys = keys.collect::<Result<Vec<_>>>()?;
-        let ranges = self.keys.iter().zip(&keys).map(|(expr, meaning)| range(expr, meaning, input));
+        let column = |expr: &Evaluated| if let Evaluated::Column(column) = expr { Some(*column) } else { None };
+        let (distinct, rows) = input.distinct(&self.keys.iter().map(column).collect::<Vec<_>>());
+        let ranges = self.keys.iter().zip(&keys).zip(&distinct).map(|((expr, meaning), distinct)| match meaning {
+            Meaning::Domain(_) => Ok(Some(distinct.map_or(Domain::RANGE, Domain::range_of))),
+            _ => range(expr, meaning, input),
+        });
         let ranges = ranges.collect::<Result<Vec<_>>>()?;
-        Ok(Meanings { keys: Keys::new(keys).expecting(&ranges), measures: measures.collect::<Result<_>>()? })
+        let groups = distinct.into_iter().try_fold(1_usize, |groups, of| Some(groups.saturating_mul(of?)));
+        let groups = groups.zip(rows).map_or(0, |(groups, rows)| groups.min(rows));
+        let keys = Keys::new(keys).expecting(&ranges).expecting_groups(of_thread(groups, input.partitions(), budget));
+        Ok(Meanings { keys, measures: measures.collect::<Result<_>>()? })
     }
 
     /// No groups yet.
@@ -178,6 +231,13 @@ impl Plan {
             filters: self.measures.iter().map(filter).collect::<Result<_>>()?,
         })
     }
+}
+
+/// Of so many groups those that a thread is to have room for from the start: each may meet half as many again as would be its share. None if that is much
+/// of the memory.
+fn of_thread(groups: usize, threads: usize, budget: &MemoryBudget) -> usize {
+    let each = groups.saturating_mul(2) / threads.max(1);
+    if (groups as u64).saturating_mul(BYTES) < budget.limit() / ROOM { each } else { 0 }
 }
 
 /// What the numbers of keys and of the values of some aggregates mean.
@@ -219,6 +279,7 @@ impl Measure {
             types,
             arguments: arguments.iter().map(evaluated).collect::<Result<_>>()?,
             filter: filter.map(evaluated).transpose()?,
+            sum: None,
         })
     }
 
@@ -247,7 +308,12 @@ impl Measure {
             }
             Kind::Engine(function) => Some(Box::new(EngineAggregate::new(function, self.types.clone())?)),
         };
-        own.ok_or_else(|| datafusion_common::internal_datafusion_err!("{:?} can't be computed", self.kind))
+        let own =
+            own.ok_or_else(|| datafusion_common::internal_datafusion_err!("{:?} can't be computed", self.kind))?;
+        Ok(match self.sum {
+            Some(sum) => Box::new(Reading::new(sum, own)),
+            None => own,
+        })
     }
 }
 

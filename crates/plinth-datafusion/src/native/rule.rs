@@ -15,6 +15,7 @@ use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_session::PhysicalOptimizerRule;
+use plinth_exec::domains::Domains;
 use plinth_exec::grouping::{Column, Order, Top};
 use plinth_io::MemoryBudget;
 
@@ -29,18 +30,18 @@ use crate::config::{is_native, joins_natively};
 /// operators need none.
 #[derive(Debug)]
 pub struct NativeOperators {
-    budget: Arc<MemoryBudget>,
+    domains: Arc<Domains>,
 }
 
 impl NativeOperators {
     /// Operators that take their memory of a budget.
     pub fn new(budget: Arc<MemoryBudget>) -> Self {
-        Self { budget }
+        Self { domains: Domains::new(budget) }
     }
 
     fn replace(&self, plan: Arc<dyn ExecutionPlan>, joins: bool) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
         if let Some(join) = plan.downcast_ref::<HashJoinExec>().filter(|_| joins) {
-            let own = JoinExec::of(join, &self.budget)?;
+            let own = JoinExec::of(join, self.domains.budget())?;
             return Ok(own.map_or_else(|| Transformed::no(Arc::clone(&plan)), |own| Transformed::yes(Arc::new(own))));
         }
         if let Some(last) = plan.downcast_ref::<AggregateExec>()
@@ -50,7 +51,7 @@ impl NativeOperators {
                 return Ok(Transformed::yes(row));
             }
             let Ok(found) = Plan::of(last, partial)? else { return Ok(Transformed::no(plan)) };
-            let group = GroupExec::new(found, last.clone(), partial.clone(), Arc::clone(&self.budget));
+            let group = GroupExec::new(found, last.clone(), partial.clone(), Arc::clone(&self.domains));
             return Ok(Transformed::yes(Arc::new(group)));
         }
         Ok(match first_groups(&plan) {

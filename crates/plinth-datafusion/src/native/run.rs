@@ -15,6 +15,7 @@ use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::aggregates::AggregateExec;
 use plinth_core::sync::lock;
 use plinth_exec::ExecError;
+use plinth_exec::domains::Domains;
 use plinth_exec::grouping::{Division, Firsts, Grouping, Merge, Top};
 use plinth_io::{MemoryBudget, Reservation};
 use tokio::sync::watch;
@@ -40,6 +41,8 @@ pub(super) struct Work {
     pub(super) last: AggregateExec,
     pub(super) context: Arc<TaskContext>,
     pub(super) budget: Arc<MemoryBudget>,
+    /// What numbers of text meant in queries before.
+    pub(super) domains: Arc<Domains>,
     /// Partitions of the output.
     pub(super) partitions: usize,
 }
@@ -133,7 +136,7 @@ struct Shared {
 impl Running {
     /// Starts the tasks.
     pub(super) fn start(work: Work) -> Result<Self> {
-        let meanings = Mutex::new(Some(work.plan.meanings(&work.input, &work.budget)?));
+        let meanings = Mutex::new(Some(work.plan.meanings(&work.input, &work.budget, Some(&work.domains))?));
         let (phase, receiver) = watch::channel(Phase::Reading);
         let sources = (0..work.input.partitions()).map(|partition| work.input.rows(partition, &work.context));
         let sources = sources.collect::<Result<Vec<_>>>()?;
@@ -202,7 +205,7 @@ impl Shared {
                 self.give_way(grouping).await?;
                 // Numbers of text are the thread's own from now on: those that all share would have to be kept.
                 let own = own.get_or_insert_with(|| Own::new(budget, *partitions));
-                grouping = plan.grouping(&plan.meanings(input, &own.budget)?, &own.budget)?;
+                grouping = plan.grouping(&plan.meanings(input, &own.budget, None)?, &own.budget)?;
                 pushed = Some(grouping.push(&chunk));
             }
             pushed.transpose().map_err(from_exec)?;
@@ -211,7 +214,7 @@ impl Shared {
         if let Some(own) = own {
             // What it holds is counted there.
             self.give_way(grouping).await?;
-            grouping = plan.grouping(&plan.meanings(input, budget)?, budget)?;
+            grouping = plan.grouping(&plan.meanings(input, budget, None)?, budget)?;
             drop(own);
         }
         Ok(grouping)
@@ -221,7 +224,7 @@ impl Shared {
     fn meanings(&self) -> Result<Meanings> {
         match lock(&self.meanings).as_ref() {
             Some(meanings) => Ok(meanings.clone()),
-            None => self.work.plan.meanings(&self.work.input, &self.work.budget),
+            None => self.work.plan.meanings(&self.work.input, &self.work.budget, None),
         }
     }
 

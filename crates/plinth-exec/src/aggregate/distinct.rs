@@ -119,6 +119,10 @@ impl Aggregate for CountDistinct {
         true
     }
 
+    fn kept(&self) -> usize {
+        self.pairs.len()
+    }
+
     fn update(&mut self, _: &mut States<'_>, input: &Input<'_>) -> Result<()> {
         let argument = argument(input)?;
         let mut values = vec![Vec::new(); self.meaning.width()];

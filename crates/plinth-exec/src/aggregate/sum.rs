@@ -44,32 +44,66 @@ const SIGN: i64 = i64::MIN;
 /// Groups up to which sums of some rows are made beside the states first.
 const FEW: usize = 64;
 
-/// Sums of few groups. Rows that follow each other mostly belong to the same few groups, and a sum in memory waits for the one before to be
-/// written: here four rows have each a sum of their own.
-struct Few([[(i128, u64); 4]; FEW]);
+/// A sum of some rows.
+trait Partial: Copy + Default + Into<i128> {
+    fn plus(self, value: i128) -> Self;
+}
 
-impl Few {
-    /// Sums of so many rows of so many groups, if that pays.
-    fn new(groups: usize, rows: usize) -> Option<Self> {
-        (groups <= FEW && rows >= 8 * groups).then_some(Self([[(0, 0); 4]; FEW]))
-    }
-
+impl Partial for i128 {
     #[inline]
-    fn add(&mut self, row: usize, group: u32, value: i128) {
-        let (sum, count) = &mut self.0[group as usize % FEW][row % 4];
-        *sum = sum.wrapping_add(value);
-        *count += 1;
+    fn plus(self, value: i128) -> Self {
+        self.wrapping_add(value)
     }
+}
 
-    /// Of each group that has values: its number, their sum and how many there are.
-    fn sums(&self, groups: usize) -> impl Iterator<Item = (u32, i128, u64)> {
-        let group = |(group, four): (usize, &[(i128, u64); 4])| {
-            let (sum, count) =
-                four.iter().fold((0_i128, 0), |(sum, count), (more, rows)| (sum.wrapping_add(*more), count + rows));
-            (u32::try_from(group).unwrap_or(u32::MAX), sum, count)
-        };
-        self.0.iter().take(groups).enumerate().map(group).filter(|(.., count)| *count > 0)
+impl Partial for i64 {
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "what is added fits")]
+    fn plus(self, value: i128) -> Self {
+        self.wrapping_add(value as i64)
     }
+}
+
+/// The sums of rows of few groups: of each group that has values its number, their sum and how many there are. Rows that follow each other mostly
+/// belong to the same few groups, and a sum in memory waits for the one before to be written: here four rows have each a sum of their own.
+fn few<T: Partial>(
+    input: &Input<'_>,
+    counts: Option<&BooleanBuffer>,
+    value: impl Fn(usize) -> i128,
+) -> Vec<(u32, i128, u64)> {
+    let mut sums = [[(T::default(), 0_u64); 4]; FEW];
+    each(input.groups.len(), counts, |row| {
+        let (sum, count) = &mut sums[input.groups[row] as usize % FEW][row % 4];
+        *sum = sum.plus(value(row));
+        *count += 1;
+    });
+    let group = |(group, four): (u32, &[(T, u64); 4])| {
+        let sum = four.iter().fold(0, |sum: i128, (more, _)| sum.wrapping_add((*more).into()));
+        (group, sum, four.iter().map(|(_, count)| count).sum())
+    };
+    (0..).zip(&sums).take(input.total).map(group).filter(|(.., count)| *count > 0).collect()
+}
+
+/// Whether sums of any of some numbers have 64 bits.
+fn are_narrow(numbers: &[i64]) -> bool {
+    let magnitudes = numbers.iter().fold(0, |all, number| all | (number ^ (number >> 63)));
+    have_narrow_sums(magnitudes, numbers.len())
+}
+
+/// The same of numbers of 128 bits.
+#[allow(clippy::cast_possible_truncation, reason = "the halves of a number")]
+fn are_narrow_wide(numbers: &[i128]) -> bool {
+    // Of a number that fits the high half is the low one's sign.
+    let (other, magnitudes) = numbers.iter().fold((0_i64, 0_i64), |(other, magnitudes), number| {
+        let (low, high) = (*number as i64, (*number >> 64) as i64);
+        (other | (high ^ (low >> 63)), magnitudes | (low ^ (low >> 63)))
+    });
+    other == 0 && have_narrow_sums(magnitudes, numbers.len())
+}
+
+fn have_narrow_sums(magnitudes: i64, rows: usize) -> bool {
+    let bits = i64::BITS - magnitudes.leading_zeros();
+    bits + usize::BITS - rows.leading_zeros() < i64::BITS
 }
 
 impl Adder {
@@ -101,19 +135,20 @@ impl Adder {
             each(rows, counts, |row| sums.change(groups[row], 0, |sum| add_float(sum, values[row])));
             return Ok(());
         }
-        let mut few = Few::new(input.total, rows);
-        if few.is_none() {
+        let is_few = input.total <= FEW && rows >= 8 * input.total;
+        if !is_few {
             self.count(states, groups, counts);
         }
         let (kind, at) = (self.kind, self.at());
         let mut sums = states.behind(at);
-        let few_sums = few.as_mut();
+        let mut found = Vec::new();
         match kind {
             Kind::Wide => {
                 let values = array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| other(argument))?.values();
-                match few_sums {
-                    Some(few) => each(rows, counts, |row| few.add(row, groups[row], values[row])),
-                    None => each(rows, counts, |row| add_wide(&mut sums, groups[row], values[row])),
+                match is_few {
+                    true if are_narrow_wide(values) => found = few::<i64>(input, counts, |row| values[row]),
+                    true => found = few::<i128>(input, counts, |row| values[row]),
+                    false => each(rows, counts, |row| add_wide(&mut sums, groups[row], values[row])),
                 }
             }
             _ => {
@@ -125,16 +160,19 @@ impl Adder {
                     true => i128::from((values[row] ^ SIGN).cast_unsigned()),
                     false => i128::from(values[row]),
                 };
-                match few_sums {
-                    Some(few) => each(rows, counts, |row| few.add(row, groups[row], value(row))),
-                    None if kind == Kind::Word => each(rows, counts, |row| {
+                match is_few {
+                    true if !unsigned && are_narrow(values) => {
+                        found = few::<i64>(input, counts, |row| values[row].into());
+                    }
+                    true => found = few::<i128>(input, counts, value),
+                    false if kind == Kind::Word => each(rows, counts, |row| {
                         sums.change(groups[row], 0, |sum| sum.wrapping_add(low(value(row))));
                     }),
-                    None => each(rows, counts, |row| add_wide(&mut sums, groups[row], value(row))),
+                    false => each(rows, counts, |row| add_wide(&mut sums, groups[row], value(row))),
                 }
             }
         }
-        for (group, sum, count) in few.iter().flat_map(|few| few.sums(input.total)) {
+        for (group, sum, count) in found {
             if self.counted {
                 states.change(group, 0, |known| known + count);
             }
@@ -449,3 +487,7 @@ impl Aggregate for DecimalMean {
         Ok(Box::new(self.clone()))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests;

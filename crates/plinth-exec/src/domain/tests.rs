@@ -61,6 +61,35 @@ proptest! {
     }
 }
 
+/// So many values that their misses are made to overlap, of dictionaries that have some in common.
+#[test]
+fn many_values_have_a_number_each() {
+    let budget = MemoryBudget::new(1 << 28);
+    let domain = Domain::new(&DataType::Utf8View, &budget).unwrap();
+    let text =
+        |value: u32| format!("{value:06}{}", if value.is_multiple_of(3) { "" } else { " and what makes it long" });
+    let mut of_value: HashMap<u32, i64> = HashMap::new();
+    for from in [0, 40_000, 100_000] {
+        let texts: Vec<String> = (from..from + 60_000).map(text).collect();
+        let dictionary = listed(texts.iter().map(String::as_str));
+        for codes in (0..60_000).collect::<Vec<u32>>().chunks(8192) {
+            let codes: Vec<Option<u32>> = codes.iter().rev().map(|code| Some(*code)).collect();
+            let found = numbers(&domain, &coded(&codes, &dictionary));
+            for (code, number) in codes.iter().zip(&found) {
+                let (value, number) = (from + code.unwrap(), number.unwrap());
+                assert_eq!(*of_value.entry(value).or_insert(number), number, "{value}");
+                assert!(number <= Domain::range_of(200_000).1, "{number}");
+            }
+        }
+    }
+    let numbers: std::collections::HashSet<i64> = of_value.values().copied().collect();
+    assert_eq!((of_value.len(), numbers.len()), (160_000, 160_000));
+    let (values, numbers): (Vec<u32>, Vec<Option<i64>>) =
+        of_value.into_iter().map(|(value, number)| (value, Some(number))).unzip();
+    let written = domain.values(&numbers).unwrap();
+    assert!(written.as_string_view().iter().zip(values).all(|(found, value)| found == Some(text(value).as_str())));
+}
+
 #[test]
 fn values_of_each_type_come_back() {
     let budget = MemoryBudget::new(1 << 20);

@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field};
 use proptest::prelude::*;
 
 use super::*;
-use crate::aggregate::{Count, CountDistinct, Extreme, Mean, Sum, Which};
+use crate::aggregate::{Count, CountDistinct, Extreme, Mean, Reading, Sum, Which};
 use crate::key::Meaning;
 
 /// Two key columns, an argument and whether a filter leaves the row.
@@ -60,8 +60,8 @@ fn chunk(rows: &[Row]) -> Chunk {
             array(Arc::new(Int32Array::from_iter(rows.iter().map(|row| row.0)))),
             array(Arc::new(StringViewArray::from_iter(rows.iter().map(|row| row.1.as_deref())))),
         ],
-        arguments: vec![vec![], vec![], one(), one(), one(), one(), one()],
-        filters: vec![None, Some(filter), None, None, None, None, None],
+        arguments: vec![vec![], vec![], one(), one(), one(), one(), one(), one()],
+        filters: vec![None, Some(filter), None, None, None, None, None, None],
     }
 }
 
@@ -77,6 +77,7 @@ fn aggregates(budget: &Arc<MemoryBudget>) -> Vec<Box<dyn Aggregate>> {
         Box::new(Extreme::new(Which::Greatest, distinct.clone()).unwrap()),
         Box::new(CountDistinct::new(distinct, None, item, budget)),
         Box::new(Mean::new(&integer).unwrap()),
+        Box::new(Reading::new(2, Box::new(Mean::new(&integer).unwrap()))),
     ]
 }
 
@@ -99,6 +100,7 @@ fn compare(arrays: &[ArrayRef], expected: &mut BTreeMap<Key, Expected>) {
         assert_eq!(integer(7, row), i64::try_from(group.distinct.len()).ok());
         let means = arrays[8].as_primitive::<Float64Type>();
         assert_eq!(means.is_null(row), group.sum.is_none());
+        assert_eq!(&arrays[8].slice(row, 1), &arrays[9].slice(row, 1));
     }
 }
 
@@ -178,7 +180,7 @@ proptest! {
         descending in any::<bool>(),
         nulls_first in any::<bool>(),
         whole in any::<bool>(),
-        column in prop_oneof![Just(Column::Key(0)), (0..7_usize).prop_map(Column::Aggregate)],
+        column in prop_oneof![Just(Column::Key(0)), (0..8_usize).prop_map(Column::Aggregate)],
     ) {
         let budget = budget();
         let mut grouping = grouped(&rows, 64, &meanings(&budget), &budget);
@@ -203,7 +205,7 @@ proptest! {
         count in 0..12_usize,
         descending in any::<bool>(),
         nulls_first in any::<bool>(),
-        column in prop_oneof![Just(Column::Key(0)), (0..7_usize).prop_map(Column::Aggregate)],
+        column in prop_oneof![Just(Column::Key(0)), (0..8_usize).prop_map(Column::Aggregate)],
     ) {
         let budget = budget();
         {
@@ -247,8 +249,8 @@ proptest! {
             arrow_select::concat::concat(&parts).unwrap()
         };
         let arrays: Vec<ArrayRef> = (0..parts[0].len()).map(column).collect();
-        // Keys, five states of one array, the list of distinct values, the mean's two.
-        prop_assert_eq!(arrays.len(), 2 + 5 + 1 + 2);
+        // Keys, five states of one array, the list of distinct values, two of each mean.
+        prop_assert_eq!(arrays.len(), 2 + 5 + 1 + 2 + 2);
         prop_assert!(arrays.iter().all(|array| array.len() == groups));
         let lists = arrays[7].as_list::<i32>();
         let expected = expected(&rows);
@@ -317,12 +319,14 @@ fn many_groups_are_merged_in_parts() {
     let integer = DataType::Int64;
     let meanings = vec![Meaning::of(&integer, &budget).unwrap()];
     let item = Arc::new(Field::new("item", DataType::Int64, true));
-    for range in [None, Some((0, 99_999)), Some((i64::MIN, i64::MAX))] {
+    for (range, expected) in [(None, 0), (Some((0, 99_999)), 100_000), (Some((i64::MIN, i64::MAX)), 100_000)] {
         // Each key has as many values as its last digit says, and one more: some of them of one thread, some of several.
         let one = |from: i64, value: i64| {
             let distinct = CountDistinct::new(meanings[0].clone(), range, Arc::clone(&item), &budget);
             let aggregates: Vec<Box<dyn Aggregate>> = vec![Box::new(Count::rows()), Box::new(distinct)];
-            let mut grouping = Grouping::new(Keys::new(meanings.clone()), aggregates, &budget).unwrap();
+            // Of keys that are expected within a range some lie outside of it.
+            let keys = Keys::new(meanings.clone()).expecting(&[range]).expecting_groups(expected);
+            let mut grouping = Grouping::new(keys, aggregates, &budget).unwrap();
             for start in (from..from + 100_000).step_by(8000) {
                 let numbers = arrow_array::Int64Array::from_iter_values(start..start + 8000);
                 let values = numbers.unary::<_, Int64Type>(|number| value.min(number.rem_euclid(10)));
@@ -349,6 +353,35 @@ fn many_groups_are_merged_in_parts() {
             assert_eq!(rows, 12 * i64::from(many) + i64::from(few), "{key}");
             assert_eq!(distinct, if many { key.rem_euclid(10) + 1 } else { 1 }, "{key}");
         }
+    }
+}
+
+/// Few groups that keep many values are merged in parts, too.
+#[test]
+fn values_that_are_kept_count_as_groups() {
+    let budget = budget();
+    let meanings = vec![Meaning::of(&DataType::Int64, &budget).unwrap()];
+    let item = Arc::new(Field::new("item", DataType::Int64, true));
+    let one = |keys: i64, from: i64| {
+        let distinct = CountDistinct::new(meanings[0].clone(), None, Arc::clone(&item), &budget);
+        let mut grouping = Grouping::new(Keys::new(meanings.clone()), vec![Box::new(distinct)], &budget).unwrap();
+        let values = arrow_array::Int64Array::from_iter_values(from..from + 60);
+        let groups = values.unary::<_, Int64Type>(|value| value % keys);
+        let (keys, arguments) =
+            (vec![Vector::Array(Arc::new(groups) as _)], vec![vec![Vector::Array(Arc::new(values) as _)]]);
+        grouping.push(&Chunk { rows: 60, keys, arguments, filters: vec![None] }).unwrap();
+        grouping
+    };
+    for (keys, parts) in [(1, 1), (3, 64)] {
+        let merge = merge(vec![one(keys, 0), one(keys, 30)]);
+        assert_eq!(merge.parts(), parts);
+        let mut counts = Vec::new();
+        for part in 0..parts {
+            let mut merged = merge.merged(part).unwrap();
+            let all = merged.all();
+            counts.extend(merged.values(&all).unwrap()[1].as_primitive::<Int64Type>().values().iter().copied());
+        }
+        assert_eq!(counts, vec![90 / keys; usize::try_from(keys).unwrap()]);
     }
 }
 
