@@ -72,9 +72,13 @@ impl Layout {
         let (min, max) = changed.range.map_or((least, greatest), |(min, max)| (min.min(least), max.max(greatest)));
         let bits = bits_of(min, max);
         let room = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
-        // Where it grew downwards the spare room is below.
+        // Where it grew downwards the spare room is below. From a multiple of it on, if that has room for all: so the ranges that threads learn become
+        // the same, and what is merged need not move.
         let downwards = changed.range.is_some_and(|(before, _)| min < before);
-        let range = if downwards {
+        let aligned = (bits < 63).then(|| min & !room.cast_signed()).filter(|from| max.abs_diff(*from) <= room);
+        let range = if let Some(from) = aligned {
+            (from, from.saturating_add_unsigned(room))
+        } else if downwards {
             let below = max.saturating_sub_unsigned(room);
             (below, below.saturating_add_unsigned(room))
         } else {

@@ -388,13 +388,21 @@ impl Rows {
         let states = self.stride - self.words;
         let mut wider = Self::with_direct(to, states, self.direct, self.memory.budget());
         wider.reserve(self.len)?;
-        let mut key = vec![0; to.words()];
-        for group in 0..self.len {
-            let row = &self.rows.all()[group * self.stride..(group + 1) * self.stride];
-            to.repack(from, &row[..self.words], &mut key);
-            wider.find(&key);
-            let start = group * wider.stride + wider.words;
-            wider.rows.all_mut()[start..start + states].copy_from_slice(&row[self.words..]);
+        let (mut key, mut found) = (vec![0; to.words()], Vec::new());
+        let mut keys: Vec<Vec<u64>> = vec![Vec::new(); to.words()];
+        for first in (0..self.len).step_by(TOGETHER) {
+            let groups = first..self.len.min(first + TOGETHER);
+            keys.iter_mut().for_each(Vec::clear);
+            for group in groups.clone() {
+                to.repack(from, self.key(group as u32), &mut key);
+                keys.iter_mut().zip(&key).for_each(|(column, word)| column.push(*word));
+            }
+            // All are new, so each has the number that it had.
+            wider.groups(&keys, groups.len(), &mut found);
+            for group in groups {
+                let (from, to) = (group * self.stride + self.words, group * wider.stride + wider.words);
+                wider.rows.all_mut()[to..to + states].copy_from_slice(&self.rows.all()[from..from + states]);
+            }
         }
         *self = wider;
         Ok(())

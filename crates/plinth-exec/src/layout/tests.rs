@@ -85,6 +85,20 @@ fn a_null_is_the_same_key_before_and_after_a_range_grew() {
     assert_eq!(repacked, key(&after, &layout, 0));
 }
 
+/// Threads that met some of the values each have the layout of both.
+#[test]
+fn ranges_of_some_values_become_those_of_others() {
+    let minutes = |least, greatest| Layout::new(&[None]).widened(0, 20, 30).widened(0, least, greatest);
+    let all = minutes(0, 59);
+    assert_eq!(all.bits(), Some(6));
+    for (least, greatest) in [(1, 59), (0, 58), (20, 52), (11, 43)] {
+        assert_eq!(minutes(least, greatest), all);
+        assert_eq!(minutes(least, greatest).of_both(&all), all);
+    }
+    // No more bits are taken for that.
+    assert_eq!(Layout::new(&[None]).widened(0, -1, 1).bits(), Some(2));
+}
+
 #[test]
 fn few_bits_lie_in_one_word() {
     let layout = Layout::new(&[None; 3]).widened(0, 0, 1000).widened(1, -4, 3).widened(2, 7, 7);
