@@ -10,6 +10,7 @@ use futures::StreamExt;
 use crate::runtime::STACK;
 use crate::{Params, Session, SessionOptions, parse};
 
+mod abandoned;
 mod alter;
 mod attach;
 mod by_key;

@@ -327,3 +327,36 @@ fn groups_that_give_way_are_those_of_the_engine() {
         assert_eq!(little.run(&question), plenty.run(&question), "{question}");
     }
 }
+
+/// Numbers of text are kept from query to query, also while the files that it is of are replaced.
+#[test]
+fn text_of_files_that_are_replaced_is_theirs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plenty, little) = (Db::open(folder.path()), Db::open_within(folder.path(), Default::default(), 24 << 20));
+    let path = |name: String| folder.path().join(name).display().to_string();
+    std::fs::create_dir(folder.path().join("t")).unwrap();
+    for version in 0..4 {
+        for part in 0..3 {
+            let (to, new) = (path(format!("t/{part}.plinth")), path(format!("{part}.new.plinth")));
+            let rows = format!(
+                "SELECT concat('a text of some length, ', (value * 31 + {version} * 1000) % 5003) AS s, value % 7 AS v \
+                 FROM generate_series({part}, 20000, 3)"
+            );
+            plenty.rows(&format!("COPY ({rows}) TO '{new}'"));
+            std::fs::rename(new, to).unwrap();
+        }
+        for question in [
+            "SELECT s, count(*), sum(v) FROM t GROUP BY s",
+            "SELECT v, count(DISTINCT s) FROM t GROUP BY v",
+            "SELECT s, v, count(*) AS n FROM t WHERE s LIKE '%1%' GROUP BY s, v ORDER BY n DESC, s, v LIMIT 30",
+        ] {
+            let question = question.replace("FROM t", &format!("FROM '{}/'", path("t".to_owned())));
+            plenty.rows("SET plinth.native = false");
+            let expected = plenty.sorted(&question);
+            plenty.rows("SET plinth.native = true");
+            for db in [&plenty, &plenty, &little, &little] {
+                assert_eq!(db.sorted(&question), expected, "version {version}: {question}");
+            }
+        }
+    }
+}
