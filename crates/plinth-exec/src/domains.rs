@@ -66,7 +66,8 @@ impl Domains {
         let domain = Arc::clone(&one.domain);
         let mut bytes: u64 = kept.iter().map(|one| one.domain.bytes()).sum();
         while kept.len() >= MOST || (bytes > self.budget.limit() / SHARE && !kept.is_empty()) {
-            bytes -= kept.remove(0).domain.bytes();
+            // A thread may have added to it meanwhile.
+            bytes = bytes.saturating_sub(kept.remove(0).domain.bytes());
         }
         kept.push(one);
         Some(domain)
