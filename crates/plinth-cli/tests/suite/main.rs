@@ -20,6 +20,17 @@ mod duckdb;
 mod far;
 mod files;
 mod foreign;
+#[path = "../../../plinth-format/tests/suite/forge.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "that suite's"
+)]
+mod forge;
+mod forged;
 mod habits;
 mod ignored;
 mod lookup;
