@@ -233,8 +233,8 @@ impl Plan {
     }
 }
 
-/// Of so many groups those that a thread is to have room for from the start: each may meet half as many again as would be its share. None if that is much
-/// of the memory.
+/// Of so many groups those that a thread is to have room for from the start: twice its share, for threads may meet the same. None if that is much of the
+/// memory.
 fn of_thread(groups: usize, threads: usize, budget: &MemoryBudget) -> usize {
     let each = groups.saturating_mul(2) / threads.max(1);
     if (groups as u64).saturating_mul(BYTES) < budget.limit() / ROOM { each } else { 0 }
