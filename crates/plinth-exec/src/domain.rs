@@ -43,6 +43,9 @@ const TOGETHER: usize = 64;
 /// Bytes of values that lie together.
 const CHUNK: usize = 64 << 10;
 
+/// Of the memory, what the numbers of one dictionary's codes may take.
+const SHARE: u64 = 8;
+
 /// Who asks for memory.
 const CONSUMER: &str = "text of groups";
 
@@ -159,7 +162,9 @@ impl Domain {
         dictionary: &Arc<dyn Coded>,
         into: &mut [i64],
     ) -> Result<()> {
-        let known = self.known(dictionary)?;
+        let Some(known) = self.known(dictionary)? else {
+            return self.of_values(dictionary.lent(codes, nulls)?.as_ref(), nulls, into);
+        };
         let mut unknown = Vec::new();
         for (row, (&code, number)) in codes.iter().zip(into.iter_mut()).enumerate() {
             if nulls.is_some_and(|nulls| nulls.is_null(row)) {
@@ -191,22 +196,27 @@ impl Domain {
         Ok(())
     }
 
-    /// What is known of a dictionary.
-    fn known(&self, dictionary: &Arc<dyn Coded>) -> Result<Arc<Known>> {
+    /// What is known of a dictionary; `None` if that would be much of the memory, of which values need most.
+    fn known(&self, dictionary: &Arc<dyn Coded>) -> Result<Option<Arc<Known>>> {
         let identity = dictionary.identity();
         let poisoned = || ExecError::internal("a thread ended while it looked for a dictionary");
         if let Some(known) = self.dictionaries.read().map_err(|_| poisoned())?.get(&identity) {
-            return Ok(Arc::clone(known));
+            return Ok(Some(Arc::clone(known)));
+        }
+        let budget = Arc::clone(lock(&self.parts[0]).memory.budget());
+        let bytes = 4 * dictionary.len() as u64;
+        if bytes > budget.limit() / SHARE {
+            return Ok(None);
         }
         let mut all = self.dictionaries.write().map_err(|_| poisoned())?;
         if let Some(known) = all.get(&identity) {
-            return Ok(Arc::clone(known));
+            return Ok(Some(Arc::clone(known)));
         }
-        let memory = lock(&self.parts[0]).memory.budget().reserve(CONSUMER, 4 * dictionary.len() as u64)?;
+        let memory = budget.reserve(CONSUMER, bytes)?;
         let numbers = (0..dictionary.len()).map(|_| AtomicU32::new(0)).collect();
         let known = Arc::new(Known { dictionary: Arc::clone(dictionary), numbers, memory });
         all.insert(known.dictionary.identity(), Arc::clone(&known));
-        Ok(known)
+        Ok(Some(known))
     }
 
     fn of_values(&self, array: &dyn Array, nulls: Option<&NullBuffer>, into: &mut [i64]) -> Result<()> {

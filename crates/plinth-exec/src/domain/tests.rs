@@ -120,6 +120,21 @@ fn a_number_of_no_value_is_an_error() {
     }
 }
 
+/// Within little memory the codes of a large dictionary are numbered by their values.
+#[test]
+fn a_dictionary_that_is_large_for_the_memory_is_asked_for_its_values() {
+    let budget = MemoryBudget::new(256 << 10);
+    let domain = Domain::new(&DataType::Utf8View, &budget).unwrap();
+    let texts: Vec<String> = (0..20_000).map(|value| format!("text {value}")).collect();
+    let dictionary = listed(texts.iter().map(String::as_str));
+    let codes = [Some(3), None, Some(19_999), Some(3), Some(0)];
+    let found = numbers(&domain, &coded(&codes, &dictionary));
+    let values = codes.iter().map(|code| code.map(|code| texts[code as usize].as_str()));
+    let array = Vector::Array(Arc::new(StringViewArray::from_iter(values)));
+    assert_eq!(found, numbers(&domain, &array));
+    assert_eq!((domain.len(), domain.dictionaries()), (3, 0));
+}
+
 #[test]
 fn refused_memory_is_an_error_and_can_be_had_later() {
     let budget = MemoryBudget::new(64 << 10);
