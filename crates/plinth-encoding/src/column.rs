@@ -160,7 +160,7 @@ fn select_fixed(values: &Buffer, len: usize, selection: &BooleanBuffer) -> Buffe
         Buffer::from_vec(bits::filter_values(&ScalarBuffer::<T>::new(values.clone(), 0, len), selection))
     }
     let width = values.len().checked_div(len).unwrap_or(0);
-    let aligned = values.as_ptr().align_offset(width.max(1)) == 0;
+    let aligned = values.as_ptr().addr().is_multiple_of(width.max(1));
     match width {
         1 => typed::<u8>(values, len, selection),
         2 if aligned => typed::<u16>(values, len, selection),

@@ -329,7 +329,7 @@ pub(crate) fn decode_ints(values: &Ints, wanted: Option<&[bool]>, selection: Opt
     }
     let width = values.kind.width;
     if let (Some(plain), None) = (values.as_plain(), selection)
-        && plain.as_ptr().align_offset(usize::from(width)) == 0
+        && plain.as_ptr().addr().is_multiple_of(usize::from(width))
     {
         return Ok(plain.clone());
     }

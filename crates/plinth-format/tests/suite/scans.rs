@@ -10,7 +10,7 @@ use plinth_format::{DynamicFilter, File, OpenOptions, PushdownMode, ScanColumn, 
 use plinth_io::{Io, IoOptions, MemoryBudget};
 use proptest::prelude::*;
 
-use crate::data::{Random, assert_same, read_all, small, words, write};
+use crate::data::{Random, all_types, array, assert_same, read_all, small, words, write};
 
 /// Columns that take every way through the scan: sorted, random, constant, dictionary, direct text, nulls.
 fn table(rows: usize) -> RecordBatch {
@@ -273,6 +273,30 @@ proptest! {
                 let expected = arrow_cast::cast(&expected, column.data_type()).unwrap();
                 prop_assert_eq!(&expected.to_data(), &column.to_data());
             }
+        }
+    }
+}
+
+#[test]
+fn values_of_every_type_that_were_decoded_are_kept_for_the_rows_that_pass() {
+    let dir = tempfile::tempdir().unwrap();
+    for (i, data_type) in all_types().into_iter().enumerate() {
+        let mut random = Random(i as u64);
+        let values = array(&mut random, &data_type, 3_000, 10);
+        let number: ArrayRef = Arc::new(Int32Array::from_iter_values((0..3_000).map(|_| random.below(100) as i32)));
+        let batch = RecordBatch::try_from_iter_with_nullable([("n", number, true), ("x", values, true)]).unwrap();
+        let file = write(&dir.path().join(format!("{i}.plinth")), &batch, small());
+        let passed: BooleanArray = batch["n"].as_primitive::<Int32Type>().iter().map(|n| n.map(|n| n < 30)).collect();
+        let expected = arrow_select::filter::filter_record_batch(&batch, &passed).unwrap();
+        for mode in
+            [PushdownMode::Auto, PushdownMode::AfterDecode, PushdownMode::Interleaved, PushdownMode::FilterFirst]
+        {
+            let scan = file.scan().filter(col("n").lt(30)).pushdown_mode(mode).build().unwrap();
+            let read = read_all(scan);
+            let schema = read.schema();
+            let columns = expected.columns().iter().zip(schema.fields());
+            let columns = columns.map(|(column, field)| arrow_cast::cast(column, field.data_type()).unwrap()).collect();
+            assert_same(&RecordBatch::try_new(Arc::clone(&schema), columns).unwrap(), &read);
         }
     }
 }
