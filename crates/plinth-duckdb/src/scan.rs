@@ -372,6 +372,7 @@ impl Output {
     fn values(&mut self, scan: &Scan, column: Option<&ScanColumn>, rows: usize) -> Result<ArrayRef> {
         let (ids, nulls, dictionary) = match column {
             None => return shape::of_values(None, &self.data_type, rows),
+            Some(ScanColumn::Narrow { .. }) => return Err(of_arrow("decimals in 64 bits, which were not asked for")),
             Some(ScanColumn::Arrow(array)) => return shape::of_values(Some(array), &self.data_type, rows),
             Some(ScanColumn::Codes { ids, nulls, dictionary }) => (ids, nulls, dictionary),
         };

@@ -175,6 +175,9 @@ pub struct Block {
     values: Stored,
 }
 
+/// What [`Block::narrowed`] makes of wide integers.
+const NARROW: Physical = Physical::Int { width: 8, signed: true };
+
 #[derive(Clone, Debug)]
 enum Stored {
     Nothing,
@@ -223,6 +226,11 @@ impl Block {
     /// What a reader must know of the format to read it: [`Encoding::features`] of all its encodings.
     pub fn features(&self) -> u32 {
         self.features
+    }
+
+    /// What its values are.
+    pub fn physical(&self) -> Physical {
+        self.physical
     }
 
     /// The outermost encoding.
@@ -313,6 +321,16 @@ impl Block {
             return Err(EncodingError::invalid(format!("a selection of another length than {} rows", self.len)));
         }
         Ok(())
+    }
+
+    /// The block as one of 64-bit integers, if it is of wider ones that are stored so; else as it is. [`Block::physical`] tells.
+    #[must_use]
+    pub fn narrowed(self) -> Self {
+        let ints = if let Stored::Fixed(values) = &self.values { values.narrowed().cloned() } else { None };
+        match ints {
+            Some(ints) => Self { physical: NARROW, values: Stored::Ints(ints), ..self },
+            None => self,
+        }
     }
 
     /// The most bytes that decoding can take, all rows or some.

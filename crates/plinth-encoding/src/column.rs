@@ -36,6 +36,14 @@ pub struct Column {
 }
 
 impl Column {
+    /// A column of 64-bit integers as one of twice as wide ones.
+    #[must_use]
+    pub fn widened(self) -> Self {
+        let Values::Fixed(values) = &self.values else { return self };
+        let wide = values.as_chunks::<8>().0.iter().map(|value| i128::from(i64::from_le_bytes(*value)));
+        Self { values: Values::Fixed(Buffer::from_vec(wide.collect::<Vec<_>>())), ..self }
+    }
+
     /// The rows at the set positions of `selection`, which must be as long as the column.
     ///
     /// # Errors

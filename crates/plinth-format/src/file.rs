@@ -10,7 +10,6 @@ use arrow_schema::SchemaRef;
 use plinth_encoding::dictionary::{BlockSource, Dictionary};
 use plinth_encoding::expr::{Path, Scalar};
 use plinth_encoding::postings::Postings;
-use plinth_encoding::sketch::Sketch;
 use plinth_encoding::{EncodingError, Physical};
 use plinth_io::{BackingStore, BlockCache, BlockKey, Io, LocalFile, Object, Objects, Prefetch, Source, objects};
 use plinth_profile::{Stage, scope};
@@ -20,8 +19,8 @@ use crate::answers::FunctionCache;
 use crate::error::{FormatError, Result};
 use crate::footer::{Footer, TAIL_LEN, read_tail};
 use crate::groups::Groups;
-use crate::meta::{DictionaryMeta, Extra, Section, Shape, StreamMeta};
-use crate::statistics::{ColumnDetails, ColumnStatistics, Exactness};
+use crate::meta::{DictionaryMeta, Section, Shape, StreamMeta};
+use crate::statistics::{ColumnStatistics, Exactness, KnownDetails};
 use crate::types::{Logical, Node};
 use crate::wire::verify;
 
@@ -89,7 +88,7 @@ pub(crate) struct Stream {
     pub(crate) one_value_a_row: bool,
     meta: OnceLock<Arc<StreamMeta>>,
     dictionaries: OnceLock<Vec<Opened>>,
-    sketch: OnceLock<Option<Sketch>>,
+    pub(crate) details: OnceLock<KnownDetails>,
 }
 
 /// One of a stream's dictionaries, as far as it was opened.
@@ -281,36 +280,6 @@ impl File {
         })
     }
 
-    /// What is told of a column or struct field beside its [statistics](File::statistics). Reads it each time.
-    ///
-    /// # Errors
-    /// If there is no such column, or it can't be read or is damaged.
-    pub fn details(&self, column: &Path) -> Result<ColumnDetails> {
-        self.stream_details(self.0.node(column)?.0.stream)
-    }
-
-    pub(crate) fn stream_details(&self, stream: usize) -> Result<ColumnDetails> {
-        let meta = self.0.stream_meta(stream)?;
-        let details = meta.extras.iter().find(|(kind, _)| *kind == Extra::Details as u64);
-        let Some((_, section)) = details else { return Ok(ColumnDetails::default()) };
-        let place = format!("column {:?}: details", self.0.stream(stream).name);
-        let bytes = self.0.section(section, &place)?;
-        ColumnDetails::read(&bytes, meta).map_err(|e| FormatError::at(self.name(), place, e))
-    }
-
-    /// The sketch of a column's or struct field's distinct values, if it has one. Read when it is first asked for.
-    ///
-    /// # Errors
-    /// As [`File::details`].
-    pub fn sketch(&self, column: &Path) -> Result<Option<&Sketch>> {
-        let known = &self.0.streams[self.0.node(column)?.0.stream].sketch;
-        if let Some(sketch) = known.get() {
-            return Ok(sketch.as_ref());
-        }
-        let sketch = self.details(column)?.sketch;
-        Ok(known.get_or_init(|| sketch).as_ref())
-    }
-
     /// Begins to read the metadata of columns that will be asked for, if the file is far; names of none are passed over.
     pub fn prefetch_metadata<'a>(&self, columns: impl IntoIterator<Item = &'a str>) -> Prefetch {
         if !self.is_far() {
@@ -342,7 +311,7 @@ fn add_streams(node: &Node, name: String, one_value_a_row: bool, streams: &mut V
         one_value_a_row,
         meta: OnceLock::new(),
         dictionaries: OnceLock::new(),
-        sketch: OnceLock::new(),
+        details: OnceLock::new(),
     });
     for child in &node.children {
         let name = if list { format!("{name}[]") } else { format!("{name}.{}", child.name) };

@@ -33,8 +33,8 @@ pub use error::{FormatError, Result};
 pub use file::{File, OpenOptions, RowGroup};
 pub use report::{ColumnReport, EncodingReport, FileReport};
 pub use scan::{
-    AccessPath, AdaptiveStats, Chunk, CodeValues, ConjunctReport, DynamicFilter, PushdownMode, Scan, ScanBuilder,
-    ScanColumn, ScanMetrics,
+    AccessPath, AdaptiveStats, Chunk, CodeValues, ColumnTotal, ConjunctReport, DynamicFilter, PushdownMode, Scan,
+    ScanBuilder, ScanColumn, ScanMetrics, TotalOf, Totals,
 };
 pub use statistics::{ColumnDetails, ColumnStatistics, Exactness};
 pub use writer::{Charge, FileSummary, Writer, WriterOptions};

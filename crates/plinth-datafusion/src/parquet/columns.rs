@@ -498,6 +498,7 @@ impl ColumnSource for ParquetColumns {
         match decoded {
             ScanColumn::Arrow(array) => Ok(array),
             ScanColumn::Codes { .. } => Err(FormatError::internal("codes of a Parquet file")),
+            ScanColumn::Narrow { .. } => Err(FormatError::internal("decimals in 64 bits of a Parquet file")),
         }
     }
 

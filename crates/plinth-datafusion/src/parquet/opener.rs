@@ -144,6 +144,7 @@ impl ParquetOpener {
             row_groups,
             limit: self.limit.map(|rows| u64::try_from(rows).unwrap_or(u64::MAX)),
             mode: self.predicates.mode(),
+            totals: None,
             look_ahead: LOOK_AHEAD,
             budget: Arc::clone(io.budget()),
         };

@@ -89,6 +89,7 @@ fn live(path: &std::path::Path, column: &Path, look_ahead: u64, mode: PushdownMo
         dynamic: Vec::new(),
         row_groups,
         limit: None,
+        totals: None,
         mode,
         look_ahead,
         budget,

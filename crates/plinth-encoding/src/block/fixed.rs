@@ -156,6 +156,11 @@ impl Fixed {
         }
     }
 
+    /// The integers, if all values are stored as such of 64 bits.
+    pub(super) fn narrowed(&self) -> Option<&Ints> {
+        if let Node::Narrowed(ints) = &self.node { Some(ints) } else { None }
+    }
+
     pub(super) fn decode(&self, wanted: Wanted<'_>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
         let count = selection.map_or(self.len, BooleanBuffer::count_set_bits);
         match &self.node {

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 use hashbrown::{HashMap, HashSet};
-use plinth_encoding::{Block, Column, EncodingError, Memory, Physical};
+use plinth_encoding::expr::Scalar;
+use plinth_encoding::{Block, Bounds, Column, EncodingError, Memory, Physical, ValueSet};
 use plinth_io::{Held, Io, Priority, Reading};
 use plinth_profile::{Stage, scope};
 
@@ -31,6 +32,8 @@ pub(super) struct Blocks {
     pub(super) detached: bool,
     /// Whether all is read from storage, also what is kept in memory.
     pub(super) anew: bool,
+    /// Streams of wide integers that come as 64-bit ones where they are stored so.
+    pub(super) narrow: HashSet<usize>,
     loaded: HashMap<BlockId, Loaded>,
 }
 
@@ -54,6 +57,8 @@ impl Loaded {
 #[derive(Debug)]
 pub(super) struct Decoded {
     pub(super) column: Column,
+    /// What the values are.
+    pub(super) physical: Physical,
     /// Which rows they are, all if there is none.
     pub(super) under: Option<BooleanBuffer>,
 }
@@ -150,7 +155,15 @@ fn block_meta(file: &Inner, stream: usize, at: BlockId) -> Result<&BlockMeta> {
 
 impl Blocks {
     pub(super) fn new(file: Arc<Inner>, metrics: Arc<ScanMetrics>, query_bytes: u64) -> Self {
-        Self { file, metrics, query_bytes, detached: false, anew: false, loaded: HashMap::new() }
+        Self {
+            file,
+            metrics,
+            query_bytes,
+            detached: false,
+            anew: false,
+            narrow: HashSet::new(),
+            loaded: HashMap::new(),
+        }
     }
 
     /// Makes a decoder's error say where. Nothing is put into words before there is one.
@@ -165,6 +178,17 @@ impl Blocks {
 
     pub(super) fn meta(&self, stream: usize, at: BlockId) -> Result<&BlockMeta> {
         block_meta(&self.file, stream, at)
+    }
+
+    /// Whether a block may have so many different values that a set of few is likely to be of none of its rows.
+    pub(super) fn is_rare(&self, stream: usize, at: BlockId, set: &ValueSet) -> Result<bool> {
+        let (meta, Some(members)) = (self.meta(stream, at)?, set.members()) else { return Ok(false) };
+        let Some(Bounds { min: Scalar::Int(min), max: Scalar::Int(max) }) = meta.zone.as_ref().map(|zone| &zone.bounds)
+        else {
+            return Ok(false);
+        };
+        let needed = i128::from(meta.values) * members.len() as i128;
+        Ok(max.checked_sub(*min).is_none_or(|range| range > needed))
     }
 
     /// Starts to read what is not here yet, in one batch; `None` if it was asked for ahead and there is no memory for it.
@@ -218,6 +242,7 @@ impl Blocks {
         let physical = if coded { Physical::CODES } else { self.file.stream(stream).physical };
         let rows = self.meta(stream, at)?.values as usize;
         let block = Block::open(physical, &fetched.bytes, rows).map_err(self.fail(stream, at))?;
+        let block = if self.narrow.contains(&stream) { block.narrowed() } else { block };
         Ok(fetched.parsed.get_or_init(|| block))
     }
 
@@ -241,18 +266,27 @@ impl Blocks {
     ) -> Result<&Decoded> {
         if self.decoded(stream, at).is_none() {
             let scope = scope.filter(|scope| scope.count_set_bits() < scope.len());
-            let decoded = Decoded { column: self.decode(stream, at, scope)?, under: scope.cloned() };
+            let physical = self.open(stream, at)?.physical();
+            let decoded = Decoded { column: self.decode(stream, at, scope)?, physical, under: scope.cloned() };
             self.loaded.entry(at).or_default().decoded.insert(stream, decoded);
         }
         let decoded = self.decoded(stream, at);
         decoded.ok_or_else(|| FormatError::internal(format!("{} was lost", Place { file: &self.file, stream, at })))
     }
 
-    /// The selected rows of a stream's block: of what a predicate decoded, or from its bytes.
-    pub(super) fn column(&mut self, stream: usize, at: BlockId, selection: Option<&BooleanBuffer>) -> Result<Column> {
+    /// The selected rows of a stream's block, and what their values are: of what a predicate decoded, or from its bytes.
+    pub(super) fn column(
+        &mut self,
+        stream: usize,
+        at: BlockId,
+        selection: Option<&BooleanBuffer>,
+    ) -> Result<(Column, Physical)> {
         match self.decoded(stream, at) {
-            Some(decoded) => decoded.only(selection).map_err(self.fail(stream, at)),
-            None => self.decode(stream, at, selection),
+            Some(decoded) => Ok((decoded.only(selection).map_err(self.fail(stream, at))?, decoded.physical)),
+            None => {
+                let physical = self.open(stream, at)?.physical();
+                Ok((self.decode(stream, at, selection)?, physical))
+            }
         }
     }
 
@@ -276,7 +310,7 @@ impl Blocks {
         for (&stream, decoded) in &mut loaded.decoded {
             if needed(stream) == Some(Depth::Rows) {
                 let column = decoded.only(some).map_err(self.fail(stream, at))?;
-                *decoded = Decoded { column, under: some.cloned() };
+                *decoded = Decoded { column, physical: decoded.physical, under: some.cloned() };
             }
         }
         let mut memory = Memory::default();

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::ArrayRef;
-use arrow_buffer::{BooleanBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, ScalarBuffer};
 use plinth_encoding::dictionary::Dictionary;
-use plinth_encoding::expr::{Function, Path};
+use plinth_encoding::expr::{Function, Path, Scalar};
 use plinth_encoding::postings::{Codes, Postings};
 use plinth_encoding::{
     Column, DictionaryAnswers, EncodingError, Mask, Needle, Physical, ValueSet, Values, ZoneMapResult, evaluate_column,
@@ -23,10 +23,12 @@ use super::predicate::call_on;
 use super::source::{
     BlockId, ColumnCodes, ColumnId, ColumnPredicate, ColumnSource, Leaf, Located, Ran, Rows, ScanColumn,
 };
+use super::totals::{ColumnTotal, TotalOf};
 use crate::access::Access;
 use crate::answers::SharedAnswers;
 use crate::assemble::{DecodeStream, assemble, leaf as leaf_array};
 use crate::error::{FormatError, Result};
+use crate::meta::Zone;
 use crate::types::{Logical, Node};
 
 /// A file's columns while one scan reads them.
@@ -37,6 +39,8 @@ pub struct FileColumns {
     /// The streams that the output needs.
     needed: HashMap<usize, Depth>,
     access: Access,
+    /// Whether decimals of 128 bits come out in 64 where they are stored so.
+    narrows: bool,
     /// What was begun to be read of the file for these columns.
     _under_way: Prefetch,
 }
@@ -72,7 +76,12 @@ fn depth_of(node: &Node, stream: usize) -> Option<Depth> {
 
 impl FileColumns {
     pub(super) fn new(blocks: Blocks, access: Access, under_way: Prefetch) -> Self {
-        Self { blocks, nodes: Vec::new(), needed: HashMap::new(), access, _under_way: under_way }
+        Self { blocks, nodes: Vec::new(), needed: HashMap::new(), access, narrows: false, _under_way: under_way }
+    }
+
+    /// Has decimals of 128 bits come out in 64 where they are stored so.
+    pub(super) fn narrowing(self) -> Self {
+        Self { narrows: true, ..self }
     }
 
     /// What the codes of a column stand for.
@@ -143,8 +152,9 @@ impl FileColumns {
         let mut scope = Cow::Borrowed(rows.scope);
         if self.blocks.decoded(stream, at).is_none() {
             let opened = self.blocks.open(stream, at)?;
-            let comes_out = self.needed.contains_key(&stream);
-            if !(comes_out && opened.evaluates_by_decoding())
+            // What is likely in no row is asked of a few runs or words; what is found is decoded once more.
+            let decodes = self.needed.contains_key(&stream) && opened.evaluates_by_decoding();
+            if (!decodes || self.blocks.is_rare(stream, at, set)?)
                 && let Some(mask) = opened.evaluate_selected(set, Some(rows.selection)).map_err(&fail)?
             {
                 self.blocks.metrics.blocks_evaluated.fetch_add(1, Relaxed);
@@ -157,10 +167,8 @@ impl FileColumns {
             }
         }
         rows.ran(Ran::Decoded);
-        let coded = self.blocks.chunk(stream, at.group)?.dictionary.is_some();
-        let physical = if coded { Physical::CODES } else { self.blocks.file.stream(stream).physical };
-        let Decoded { column, under } = self.blocks.decode_cached(stream, at, Some(&scope))?;
-        let mask = evaluate_column(physical, column, set).map_err(fail)?;
+        let Decoded { column, physical, under } = self.blocks.decode_cached(stream, at, Some(&scope))?;
+        let mask = evaluate_column(*physical, column, set).map_err(fail)?;
         Ok(match under {
             Some(under) => mask.spread(under),
             None => mask,
@@ -234,12 +242,24 @@ impl FileColumns {
         if node.is_leaf()
             && let Some(dictionary) = streams.blocks.chunk(node.stream, at.group)?.dictionary
         {
-            let Column { len, values, nulls } = streams.column(&node, selection)?;
+            let (Column { len, values, nulls }, _) = streams.column(&node, selection)?;
             let Values::Fixed(codes) = values else {
                 return Err(self.blocks.fail(node.stream, at)(EncodingError::corrupt("codes that are no integers")));
             };
             let dictionary = Arc::clone(self.blocks.file.dictionary(node.stream, dictionary)?);
             return Ok(ScanColumn::Codes { ids: ScalarBuffer::new(codes, 0, len), nulls, dictionary });
+        }
+        if streams.blocks.narrow.contains(&node.stream) {
+            let (column, physical) = streams.column(&node, selection)?;
+            return match (physical, column.values) {
+                (Physical::Int { .. }, Values::Fixed(values)) => {
+                    Ok(ScanColumn::Narrow { values: words(values, column.len), nulls: column.nulls })
+                }
+                (_, values) => {
+                    let array = leaf_array(&node, Column { values, ..column });
+                    Ok(ScanColumn::Arrow(array.map_err(self.blocks.fail(node.stream, at))?))
+                }
+            };
         }
         let array = assemble(&node, selection, &mut streams);
         Ok(ScanColumn::Arrow(array.map_err(self.blocks.fail(node.stream, at))?))
@@ -253,6 +273,14 @@ impl FileColumns {
         };
         Ok(answers.merge(is_true, unknown))
     }
+}
+
+/// Integers of 64 bits, which lie as these must.
+fn words(values: Buffer, len: usize) -> ScalarBuffer<i64> {
+    if values.as_ptr().addr().is_multiple_of(align_of::<i64>()) {
+        return ScalarBuffer::new(values, 0, len);
+    }
+    values.as_chunks::<8>().0.iter().map(|value| i64::from_le_bytes(*value)).collect()
 }
 
 /// The values that a function is true for, if it asks what text contains.
@@ -381,6 +409,34 @@ impl ColumnSource for FileColumns {
         }
     }
 
+    fn total(&self, column: ColumnId, of: &TotalOf, at: BlockId) -> Result<Option<ColumnTotal>> {
+        let node = &self.nodes[column];
+        // What is null because a struct around it is is not counted with the field's blocks.
+        if !node.is_leaf() || of.column.parts().len() != 1 {
+            return Ok(None);
+        }
+        let meta = self.blocks.meta(node.stream, at)?;
+        let values = u64::from(meta.values.saturating_sub(meta.nulls));
+        let mut total = ColumnTotal { values, ..ColumnTotal::default() };
+        if of.sum {
+            match self.blocks.file.block_sum(node.stream, at.group, at.block)? {
+                Some(sum) => total.sum = sum,
+                None => return Ok(None),
+            }
+        }
+        if of.bounds && values > 0 {
+            let coded = self.blocks.chunk(node.stream, at.group)?.dictionary.is_some();
+            total.bounds = match meta.zone.as_ref().filter(|zone| !coded && zone.exact == (true, true)) {
+                Some(Zone { bounds, .. }) => match (&bounds.min, &bounds.max) {
+                    (Scalar::Int(min), Scalar::Int(max)) => Some((*min, *max)),
+                    _ => return Ok(None),
+                },
+                None => return Ok(None),
+            };
+        }
+        Ok(Some(total))
+    }
+
     fn size(&self, column: ColumnId, at: BlockId) -> Result<u64> {
         self.nodes[column].streams().map(|stream| Ok(u64::from(self.blocks.meta(stream, at)?.len))).sum()
     }
@@ -418,6 +474,11 @@ impl ColumnSource for FileColumns {
             node.streams().filter_map(move |stream| Some((stream, depth_of(node, stream)?)))
         });
         self.needed = streams.collect();
+        if self.narrows {
+            let is_wide = |node: &&Node| node.is_leaf() && node.physical() == Physical::Wide { width: 16 };
+            let wide = output.iter().filter_map(|&column| self.nodes.get(column)).filter(is_wide);
+            self.blocks.narrow = wide.map(|node| node.stream).collect();
+        }
     }
 
     fn max_retained_bytes(&self, column: ColumnId, at: BlockId) -> Result<u64> {
@@ -438,6 +499,13 @@ impl ColumnSource for FileColumns {
     fn values(&self, column: ColumnId, decoded: ScanColumn) -> Result<ArrayRef> {
         match decoded {
             ScanColumn::Arrow(array) => Ok(array),
+            ScanColumn::Narrow { values, nulls } => {
+                let node = &self.nodes[column];
+                let narrow = Column { len: values.len(), values: Values::Fixed(values.into_inner()), nulls };
+                let place = || format!("column {:?}", self.blocks.file.stream(node.stream).name);
+                let array = leaf_array(node, narrow.widened());
+                array.map_err(|e| FormatError::at(self.blocks.file.source.name(), place(), e))
+            }
             ScanColumn::Codes { ids, nulls, dictionary } => {
                 let node = &self.nodes[column];
                 let place = format!("column {:?}: dictionary", self.blocks.file.stream(node.stream).name);
@@ -461,7 +529,7 @@ struct BlockStreams<'a> {
 }
 
 impl BlockStreams<'_> {
-    fn column(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> Result<Column> {
+    fn column(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> Result<(Column, Physical)> {
         if self.keep {
             self.blocks.decode_cached(node.stream, self.at, selection)?;
         }
@@ -471,13 +539,17 @@ impl BlockStreams<'_> {
 
 impl DecodeStream for BlockStreams<'_> {
     fn shape(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> plinth_encoding::Result<Column> {
-        self.column(node, selection).map_err(wrap)
+        Ok(self.column(node, selection).map_err(wrap)?.0)
     }
 
     fn leaf(&mut self, node: &Node, selection: Option<&BooleanBuffer>) -> plinth_encoding::Result<ArrayRef> {
         let dictionary = self.blocks.chunk(node.stream, self.at.group).map_err(wrap)?.dictionary;
-        let column = self.column(node, selection).map_err(wrap)?;
-        let Some(dictionary) = dictionary else { return leaf_array(node, column) };
+        let (column, physical) = self.column(node, selection).map_err(wrap)?;
+        let Some(dictionary) = dictionary else {
+            // A field of a struct may come alone, and within it.
+            let is_narrow = physical != node.physical();
+            return leaf_array(node, if is_narrow { column.widened() } else { column });
+        };
         let Values::Fixed(codes) = column.values else {
             return Err(EncodingError::corrupt("codes that are no integers"));
         };

@@ -30,6 +30,7 @@ use super::indexed::{Choice, Indexed, choose};
 use super::predicate::bind_all;
 use super::source::{BlockId, ColumnId, ColumnSource, ScanColumn};
 use super::stages::{Columns, Dynamic, FilteredBlock, Filtering, LookAhead, PrunedBlock, ReadyWindow};
+use super::totals::{TotalOf, Totaling, Totals};
 use super::{AccessPath, Chunk, DynamicFilter, PushdownMode, ScanMetrics};
 use crate::error::{FormatError, Result};
 
@@ -53,6 +54,8 @@ pub struct Plan {
     pub mode: PushdownMode,
     /// What other scans of the query share.
     pub stats: Arc<AdaptiveStats>,
+    /// What is wanted of blocks all of whose rows pass, which do not come out then as far as metadata tells it.
+    pub totals: Option<Vec<TotalOf>>,
     /// Bytes that may be kept of blocks that were filtered ahead.
     pub look_ahead: u64,
     /// What these bytes are part of.
@@ -62,16 +65,18 @@ pub struct Plan {
 /// A running scan over any source.
 #[derive(Debug)]
 pub(super) struct Executor<S: ColumnSource> {
-    source: S,
+    pub(super) source: S,
     output: Vec<ColumnId>,
     conjuncts: Vec<Arc<Conjunct<S::LeafState>>>,
-    dynamic: Vec<Dynamic<S::LeafState>>,
+    pub(super) dynamic: Vec<Dynamic<S::LeafState>>,
     /// Of all dynamic filters, that were seen.
     versions: u64,
     /// What postings say of conjuncts, once they were asked.
     indexed: Option<Option<Indexed<S::LeafState>>>,
     /// The rows that count, one bit a row of the file; all if there is none.
     only: Option<BooleanBuffer>,
+    /// Blocks that are counted and not read, if there may be such.
+    pub(super) totaling: Option<Totaling>,
     groups: Range<usize>,
     /// Blocks of the current row group that zone maps and postings left.
     pruned: VecDeque<PrunedBlock>,
@@ -94,7 +99,7 @@ pub(super) struct Executor<S: ColumnSource> {
     stats: Arc<AdaptiveStats>,
     order: Order,
     look_ahead: LookAhead,
-    metrics: Arc<ScanMetrics>,
+    pub(super) metrics: Arc<ScanMetrics>,
 }
 
 /// How far a scan got.
@@ -119,6 +124,7 @@ impl<S: ColumnSource> Executor<S> {
     pub(super) fn new(mut source: S, plan: Plan, metrics: Arc<ScanMetrics>) -> Result<Self> {
         let output = plan.columns.iter().map(|path| source.resolve(path)).collect::<Result<Vec<_>>>()?;
         source.set_output(&output);
+        let totaling = plan.totals.map(|wanted| Totaling::new(wanted, &mut source)).transpose()?;
         let conjuncts = bind_all(&plan.predicate, &mut source)?;
         let conjunct = |(slot, bound)| Arc::new(Conjunct { slot, bound, anchor: plan.stats.anchor(slot) });
         let conjuncts = conjuncts.into_iter().map(conjunct).collect();
@@ -137,6 +143,7 @@ impl<S: ColumnSource> Executor<S> {
             versions: 0,
             indexed: None,
             only: None,
+            totaling,
             groups: plan.row_groups,
             pruned: VecDeque::new(),
             filtering: VecDeque::new(),
@@ -172,6 +179,11 @@ impl<S: ColumnSource> Executor<S> {
         // At a byte's start, as all others are.
         let here = BooleanBuffer::new(here.sliced(), 0, rows);
         Ok((here.count_set_bits() < rows).then_some(here))
+    }
+
+    /// What was counted of blocks that did not come out, since it was last asked for.
+    pub(super) fn take_totals(&mut self) -> Totals {
+        self.totaling.as_mut().map_or_else(Totals::default, Totaling::take)
     }
 
     /// Starts the first reads, so that they are under way when the first rows are asked for.
@@ -282,6 +294,7 @@ impl<S: ColumnSource> Executor<S> {
                 return Ok(true);
             }
         }
+        let mut any = false;
         for (block, rows) in rows.into_iter().enumerate() {
             let at = BlockId { group, block };
             let selection = match self.indexed.iter_mut().flatten().next() {
@@ -294,20 +307,23 @@ impl<S: ColumnSource> Executor<S> {
                 (passing, counting) => passing.or(counting),
             };
             let live = PrunedBlock { at, rows, selection, answered };
-            if self.may_pass(&live)? {
-                self.pruned.push_back(live);
-            } else {
+            if !self.may_pass(&live)? {
                 self.metrics.blocks_pruned.fetch_add(1, Relaxed);
+                continue;
+            }
+            any = true;
+            if !self.is_counted(&live)? {
+                self.pruned.push_back(live);
             }
         }
-        if self.pruned.is_empty() {
+        if !any {
             self.metrics.row_groups_pruned.fetch_add(1, Relaxed);
         }
         Ok(true)
     }
 
     /// The predicates that a block has not been asked yet.
-    fn open(&self, live: &PrunedBlock) -> impl Iterator<Item = &Arc<Conjunct<S::LeafState>>> {
+    pub(super) fn open(&self, live: &PrunedBlock) -> impl Iterator<Item = &Arc<Conjunct<S::LeafState>>> {
         let indexed = self.indexed.iter().flatten().next().filter(|_| live.answered);
         let dynamic = self.dynamic.iter().flat_map(|dynamic| &dynamic.bound);
         let conjuncts = self.conjuncts.iter().chain(dynamic);

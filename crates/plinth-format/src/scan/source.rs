@@ -13,6 +13,7 @@ use plinth_io::{Priority, Reading, Reservation};
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::totals::{ColumnTotal, TotalOf};
 use crate::error::Result;
 
 /// One output column of some rows.
@@ -28,6 +29,13 @@ pub enum ScanColumn {
         nulls: Option<NullBuffer>,
         /// What the codes mean.
         dictionary: Arc<Dictionary>,
+    },
+    /// Decimals of 128 bits that all fit 64, of scans that were asked for such ([`ScanBuilder::narrow`](crate::ScanBuilder::narrow)).
+    Narrow {
+        /// Unscaled, one a row; anything where the row is null.
+        values: ScalarBuffer<i64>,
+        /// Which rows are null.
+        nulls: Option<NullBuffer>,
     },
 }
 
@@ -245,6 +253,14 @@ pub trait ColumnSource: Debug + Send {
     /// # Errors
     /// If there is no such row group.
     fn block_rows(&self, group: usize) -> Result<Vec<usize>>;
+
+    /// What metadata tells of a block's values of a column, if it is all that is wanted of them.
+    ///
+    /// # Errors
+    /// If the metadata can't be read or is damaged.
+    fn total(&self, _column: ColumnId, _of: &TotalOf, _at: BlockId) -> Result<Option<ColumnTotal>> {
+        Ok(None)
+    }
 
     /// The answers that a block's zone map leaves a predicate.
     ///
