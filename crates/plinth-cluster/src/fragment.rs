@@ -33,9 +33,10 @@ type Rules = Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>;
 
 /// Rules that change operators one by one, in the order in which they run over a part of a plan. All others look at a plan as a whole, and
 /// have run where it was made.
-const OF_PARTS: [&str; 9] = [
+const OF_PARTS: [&str; 10] = [
     "native_operators",
     "native_sorts",
+    "native_covered",
     "FilterPushdown(Post)",
     "cut_batches",
     "windows_by_partition",
@@ -46,9 +47,10 @@ const OF_PARTS: [&str; 9] = [
 ];
 
 /// Rules that put in an operator that no message knows, or that has to do with this process: they are for plans that stay.
-pub(crate) const OF_THE_PROCESS: [&str; 14] = [
+pub(crate) const OF_THE_PROCESS: [&str; 15] = [
     "native_operators",
     "native_sorts",
+    "native_covered",
     "cut_batches",
     "windows_by_partition",
     "windows_of_text",

@@ -153,7 +153,7 @@ impl FileColumns {
     }
 
     /// A column of the table that the file stores.
-    fn whole(&self, index: usize) -> Option<Leaf> {
+    pub(crate) fn whole(&self, index: usize) -> Option<Leaf> {
         let field = self.table.fields().get(index)?;
         let stored = match self.columns.get(index)? {
             FileColumn::Stored => field.data_type().clone(),

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Decimal128Type;
-use arrow_array::{Array, ArrayRef, Decimal128Array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Schema};
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::Operator;
 use datafusion_physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
-use plinth_exec::decimal::{Decimals, Operation, Scratch};
+use plinth_exec::decimal::{Decimals, Numbers, Operation, Scratch};
+use plinth_exec::vector::{Narrow, Vector};
 
 /// An expression of decimals, and the type of its results.
 #[derive(Clone, Debug)]
@@ -32,15 +32,19 @@ impl Arithmetic {
     }
 
     /// The results of so many rows, if they fit.
-    pub(crate) fn evaluate(&self, columns: &[ArrayRef], rows: usize) -> Result<Option<ArrayRef>> {
-        let decimals: Option<Vec<_>> =
-            columns.iter().map(|column| column.as_primitive_opt::<Decimal128Type>()).collect();
-        let Some(decimals) = decimals else { return Ok(None) };
-        let values: Vec<&[i128]> = decimals.iter().map(|column| column.values().as_ref()).collect();
-        let Some(found) = self.numbers.evaluate(&values, rows, &mut Scratch::default()) else { return Ok(None) };
-        let nulls = decimals.iter().fold(None, |all, column| NullBuffer::union(all.as_ref(), column.nulls()));
-        let found = Decimal128Array::try_new(found.into(), nulls)?;
-        Ok(Some(Arc::new(found.with_precision_and_scale(self.precision, self.scale)?)))
+    pub(crate) fn evaluate(&self, columns: &[&Vector], rows: usize) -> Option<Vector> {
+        let numbers = columns.iter().map(|column| numbers_of(column)).collect::<Option<Vec<_>>>()?;
+        let values = self.numbers.evaluate(&numbers, rows, &mut Scratch::default())?;
+        let nulls = columns.iter().fold(None, |all, column| NullBuffer::union(all.as_ref(), column.nulls().as_ref()));
+        Some(Vector::Narrow(Narrow { values: values.into(), nulls, precision: self.precision, scale: self.scale }))
+    }
+}
+
+fn numbers_of(column: &Vector) -> Option<Numbers<'_>> {
+    match column {
+        Vector::Narrow(decimals) => Some(Numbers::Narrow(&decimals.values)),
+        Vector::Array(array) => Some(Numbers::Wide(array.as_primitive_opt::<Decimal128Type>()?.values())),
+        Vector::Codes { .. } => None,
     }
 }
 

@@ -91,7 +91,7 @@ impl Evaluated {
                 let codes = match (of_one, columns.as_slice()) {
                     (Some(result), [column]) => match vector(*column)? {
                         Vector::Codes { ids, nulls, dictionary } => Some((result, ids, nulls.as_ref(), dictionary)),
-                        Vector::Array(_) => None,
+                        Vector::Array(_) | Vector::Narrow(_) => None,
                     },
                     _ => None,
                 };
@@ -110,12 +110,13 @@ impl Evaluated {
                     let vector = vector(column)?;
                     if *is_fixed { vector.lent() } else { vector.array() }.map_err(from_exec)
                 };
-                let arrays = columns.iter().map(array).collect::<Result<Vec<ArrayRef>>>()?;
-                if let Some(arithmetic) = arithmetic
-                    && let Some(found) = arithmetic.evaluate(&arrays, rows)?
-                {
-                    return Ok(Vector::Array(found));
+                if let Some(arithmetic) = arithmetic {
+                    let vectors = columns.iter().map(|&column| vector(column)).collect::<Result<Vec<_>>>()?;
+                    if let Some(found) = arithmetic.evaluate(&vectors, rows) {
+                        return Ok(found);
+                    }
                 }
+                let arrays = columns.iter().map(array).collect::<Result<Vec<ArrayRef>>>()?;
                 let begun = Instant::now();
                 let found = values(arrays, rows)?;
                 if let Some((result, _, _, dictionary)) = codes {

@@ -22,6 +22,7 @@ mod around;
 mod checked;
 mod columns;
 mod config;
+mod counted;
 mod decimals;
 mod dense;
 mod digits;
@@ -85,7 +86,7 @@ pub use functions::{
 pub use gather::RowsInOrder;
 pub use guard::GuardMemory;
 pub use honest::honest_aggregates;
-pub use native::{ExternalSorts, NativeOperators, NativeSorts};
+pub use native::{CoveredBlocks, ExternalSorts, NativeOperators, NativeSorts};
 pub use objects::SessionObjects;
 pub use order::JoinOrder;
 pub use parquet::{ParquetScan, ParquetScans, ParquetTable};

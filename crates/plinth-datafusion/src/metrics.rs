@@ -18,6 +18,7 @@ pub(crate) struct PartitionMetrics {
     blocks_decoded: Count,
     blocks_decoded_again: Count,
     blocks_evaluated: Count,
+    blocks_counted: Count,
     postings_rows: Count,
     postings_bytes: Count,
     index_rows: Count,
@@ -42,6 +43,7 @@ impl PartitionMetrics {
                 .with_type(MetricType::Dev)
                 .counter("blocks_decoded_again", partition),
             blocks_evaluated: builder().counter("blocks_evaluated_encoded", partition),
+            blocks_counted: builder().counter("blocks_counted", partition),
             postings_rows: rows("rows_from_postings"),
             postings_bytes: bytes("postings_bytes"),
             index_rows: rows("rows_from_indexes"),
@@ -65,12 +67,12 @@ pub(crate) struct ScanReporter {
     scan: std::sync::Arc<ScanMetrics>,
     /// The file, if this scan speaks for its metadata: of the scans of one file only the one with its first byte does.
     file: Option<File>,
-    reported: [u64; 8],
+    reported: [u64; 9],
 }
 
 impl ScanReporter {
     pub(crate) fn new(partition: PartitionMetrics, scan: std::sync::Arc<ScanMetrics>, file: Option<File>) -> Self {
-        Self { partition, scan, file, reported: [0; 8] }
+        Self { partition, scan, file, reported: [0; 9] }
     }
 
     pub(crate) fn report(&mut self) {
@@ -82,6 +84,7 @@ impl ScanReporter {
             (&to.blocks_decoded, &from.blocks_decoded),
             (&to.blocks_decoded_again, &from.blocks_decoded_again),
             (&to.blocks_evaluated, &from.blocks_evaluated),
+            (&to.blocks_counted, &from.blocks_counted),
             (&to.postings_rows, &from.postings_rows),
             (&to.postings_bytes, &from.postings_bytes),
         ];

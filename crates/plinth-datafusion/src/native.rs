@@ -4,10 +4,11 @@
 //! at all; all around it sees an ordinary operator with the same schema. Its input is read as chunks if it is a scan of Plinth files,
 //! else as batches. A hash join whose keys are integers becomes one table for all
 //! threads. The rule [`NativeSorts`] replaces a sort with a limit over such a scan,
-//! [`ExternalSorts`] does the work of all others.
+//! [`ExternalSorts`] does the work of all others. The rule [`CoveredBlocks`] has aggregates without keys take what a filter leaves whole from metadata.
 
 mod aggregate;
 mod condition;
+mod covered;
 mod engine;
 mod fallback;
 mod fetch;
@@ -23,6 +24,7 @@ mod run;
 mod sort;
 mod top;
 
+pub use covered::CoveredBlocks;
 pub(crate) use reason::left_to_the_engine;
 pub use rule::{NativeOperators, NativeSorts};
 pub use sort::ExternalSorts;

@@ -19,6 +19,7 @@ use plinth_profile::{Pause, Profiler, Stage, scope};
 use plinth_rowstore::SegmentRows;
 
 use crate::columns::FileColumns;
+use crate::counted::Counted;
 use crate::error::{from_format, from_join, from_table};
 use crate::handles::Handles;
 use crate::location::Remote;
@@ -42,6 +43,10 @@ pub(crate) struct PlinthOpener {
     pub(crate) remote: Remote,
     /// Bytes of all files of the scan.
     pub(crate) table_bytes: u64,
+    /// What is counted and not read, if blocks may be, and of which partition.
+    pub(crate) counted: Option<(Arc<Counted>, usize)>,
+    /// Whether decimals come in 64 bits where they are stored so: for those who take chunks.
+    pub(crate) narrow: bool,
     pub(crate) metrics: PartitionMetrics,
 }
 
@@ -133,13 +138,21 @@ impl PlinthOpener {
         if let Some(rows) = self.batch_size {
             scan = scan.batch_rows(rows);
         }
+        if self.narrow {
+            scan = scan.narrow();
+        }
+        let totals = self.counted.as_ref().and_then(|(counted, _)| counted.of_file(&columns));
+        let counted = self.counted.clone().filter(|_| totals.is_some());
+        if let Some(totals) = totals {
+            scan = scan.totals(totals);
+        }
         if let Some(stats) = self.predicates.stats() {
             scan = scan.adaptive_stats(stats);
         }
         let scan = scan.pushdown_mode(self.predicates.mode()).build().map_err(from_format)?;
         self.predicates.share_stats(scan.adaptive_stats());
         let reporter = ScanReporter::new(self.metrics.clone(), Arc::clone(scan.metrics()), first.then_some(file));
-        Ok(Started { scan, projection, reporter })
+        Ok(Started { scan, projection, reporter, counted })
     }
 }
 
@@ -177,12 +190,13 @@ pub(crate) struct Started {
     pub(crate) scan: Scan,
     pub(crate) projection: FileProjection,
     pub(crate) reporter: ScanReporter,
+    counted: Option<(Arc<Counted>, usize)>,
 }
 
 impl Started {
     /// Its rows as the table has them.
     pub(crate) fn batches(self) -> Batches<impl ColumnSource + use<>> {
-        Batches::new(self.scan, self.projection, self.reporter)
+        Batches { counted: self.counted, ..Batches::new(self.scan, self.projection, self.reporter) }
     }
 }
 
@@ -193,13 +207,15 @@ pub(crate) struct Batches<S: ColumnSource> {
     scan: Option<Scan<S>>,
     projection: FileProjection,
     reporter: ScanReporter,
+    /// Where what was counted goes, if blocks may be.
+    counted: Option<(Arc<Counted>, usize)>,
     /// While it waits for storage.
     pause: Option<Pause>,
 }
 
 impl<S: ColumnSource> Batches<S> {
     pub(crate) fn new(scan: Scan<S>, projection: FileProjection, reporter: ScanReporter) -> Self {
-        Self { scan: Some(scan), projection, reporter, pause: None }
+        Self { scan: Some(scan), projection, reporter, counted: None, pause: None }
     }
 
     pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Option<Result<RecordBatch>>> {
@@ -210,7 +226,10 @@ impl<S: ColumnSource> Batches<S> {
             return Poll::Pending;
         };
         self.reporter.report();
-        let batch = next.map(|batch| self.projection.apply(&batch.map_err(from_format)?));
+        let mut batch = next.map(|batch| self.projection.apply(&batch.map_err(from_format)?));
+        if let (None, Some((counted, partition))) = (&batch, self.counted.take_if(|_| batch.is_none())) {
+            batch = counted.add(partition, &scan.take_totals()).err().map(Err);
+        }
         if !matches!(batch, Some(Ok(_))) {
             self.scan = None;
         }

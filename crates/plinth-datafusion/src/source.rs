@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{DataFusionError, Result, Statistics};
@@ -30,6 +30,7 @@ use plinth_format::{AccessPath, CodeValues, File, RowGroupBound, ScanBuilder};
 use plinth_rowstore::SegmentRows;
 
 use crate::columns::FileColumns;
+use crate::counted::Counted;
 use crate::enlarging::enlarges;
 use crate::error::from_format;
 use crate::handles::Handles;
@@ -62,6 +63,8 @@ pub struct PlinthSource {
     pub(crate) handles: Arc<Handles>,
     /// One of the files, to tell how they will be read.
     pub(crate) example: Option<File>,
+    /// What is counted and not read, if blocks may be.
+    counted: Option<Arc<Counted>>,
 }
 
 impl PlinthSource {
@@ -81,6 +84,7 @@ impl PlinthSource {
             metrics: ExecutionPlanMetricsSet::new(),
             handles,
             example: None,
+            counted: None,
         }
     }
 
@@ -134,6 +138,8 @@ impl PlinthSource {
             handles: Arc::clone(&self.handles),
             remote: location::remote(store, self.handles.options().objects.as_ref()),
             table_bytes: bytes_of(config),
+            counted: self.counted.clone().map(|counted| (counted, partition)),
+            narrow: false,
             metrics: PartitionMetrics::new(&self.metrics, partition),
         })
     }
@@ -218,9 +224,19 @@ impl PlinthSource {
         Self { projection: ProjectionExprs::new(exprs), ..self.clone() }
     }
 
+    /// The same, of which blocks all of whose rows pass are counted and not read, as far as metadata tells what is wanted.
+    pub(crate) fn counting(self, counted: Arc<Counted>) -> Self {
+        Self { counted: Some(counted), ..self }
+    }
+
+    /// The type of a column of the table.
+    pub(crate) fn table_type(&self, column: usize) -> Option<DataType> {
+        self.table.table_schema().fields().get(column).map(|field| field.data_type().clone())
+    }
+
     /// The same columns of all rows, counted elsewhere.
     pub(crate) fn unfiltered(&self, metrics: &ExecutionPlanMetricsSet) -> Self {
-        Self { predicates: Arc::default(), metrics: metrics.clone(), ..self.clone() }
+        Self { predicates: Arc::default(), metrics: metrics.clone(), counted: None, ..self.clone() }
     }
 
     /// The bounds of the integers of an output column, as far as files tell.

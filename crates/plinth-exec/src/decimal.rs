@@ -22,6 +22,28 @@ pub enum Decimals {
     Of(Operation, Box<Decimals>, Box<Decimals>),
 }
 
+/// The numbers of a column.
+#[derive(Clone, Copy, Debug)]
+pub enum Numbers<'a> {
+    /// In 64 bits.
+    Narrow(&'a [i64]),
+    /// In 128.
+    Wide(&'a [i128]),
+}
+
+impl Numbers<'_> {
+    /// Those of some rows in 64 bits, and the bits that their magnitudes take; none if these are too many.
+    fn narrowed(self, from: usize, until: usize, into: &mut Vec<i64>) -> Option<u32> {
+        let numbers = match self {
+            Self::Wide(numbers) => return narrowed(numbers.get(from..until)?, into),
+            Self::Narrow(numbers) => numbers.get(from..until)?,
+        };
+        into.extend_from_slice(numbers);
+        let magnitude = numbers.iter().fold(0, |all, number| all | (number ^ (number >> 63)));
+        Some(i64::BITS - magnitude.leading_zeros()).filter(|bits| *bits <= BITS)
+    }
+}
+
 /// What is done with two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -52,7 +74,7 @@ impl Scratch {
 
 impl Decimals {
     /// The numbers of so many rows, given those of the columns; none if they may not fit 64 bits on the way, or a column is missing or shorter.
-    pub fn evaluate(&self, columns: &[&[i128]], rows: usize, scratch: &mut Scratch) -> Option<Vec<i128>> {
+    pub fn evaluate(&self, columns: &[Numbers<'_>], rows: usize, scratch: &mut Scratch) -> Option<Vec<i64>> {
         let mut all = Vec::with_capacity(rows);
         let mut numbers = scratch.take();
         let mut from = 0;
@@ -60,7 +82,7 @@ impl Decimals {
         while from < rows && fits {
             let until = rows.min(from + ROWS);
             fits = self.compute(columns, from, until, &mut numbers, scratch).is_some();
-            all.extend(numbers.iter().map(|number| i128::from(*number)));
+            all.extend_from_slice(&numbers);
             from = until;
         }
         scratch.give_back(numbers);
@@ -70,7 +92,7 @@ impl Decimals {
     /// The numbers of some rows, and the bits that their magnitudes take at most.
     fn compute(
         &self,
-        columns: &[&[i128]],
+        columns: &[Numbers<'_>],
         from: usize,
         until: usize,
         into: &mut Vec<i64>,
@@ -78,7 +100,7 @@ impl Decimals {
     ) -> Option<u32> {
         into.clear();
         let bits = match self {
-            Self::Column(column) => narrowed(columns.get(*column)?.get(from..until)?, into)?,
+            Self::Column(column) => columns.get(*column)?.narrowed(from, until, into)?,
             Self::Value(value) => {
                 into.resize(until - from, *value);
                 bits(*value)
@@ -189,14 +211,26 @@ mod tests {
             let shift = random.index(64);
             let columns: Vec<Vec<i128>> =
                 (0..3).map(|_| (0..rows).map(|_| number(random) >> shift).collect()).collect();
-            let slices: Vec<&[i128]> = columns.iter().map(Vec::as_slice).collect();
+            let wide: Vec<_> = columns.iter().map(|column| Numbers::Wide(column)).collect();
+            let halves =
+                |column: &Vec<i128>| column.iter().map(|value| i64::try_from(*value)).collect::<Result<Vec<_>, _>>();
+            let halves: Option<Vec<_>> = columns.iter().map(|column| halves(column).ok()).collect();
             let expression = expression(random, 4);
-            let Some(found) = expression.evaluate(&slices, rows, &mut scratch) else { continue };
+            let found = expression.evaluate(&wide, rows, &mut scratch);
+            if let Some(halves) = &halves {
+                let narrow: Vec<_> = halves.iter().map(|column| Numbers::Narrow(column)).collect();
+                assert_eq!(expression.evaluate(&narrow, rows, &mut scratch), found, "seed {seed}: {expression:?}");
+            }
+            let Some(found) = found else { continue };
             fitting += usize::from(rows > 0);
             assert_eq!(found.len(), rows);
             for (row, found) in found.iter().enumerate() {
                 let row: Vec<i128> = columns.iter().map(|column| column[row]).collect();
-                assert_eq!(Some(*found), expected(&expression, &row), "seed {seed}: {expression:?} of {row:?}");
+                assert_eq!(
+                    Some(i128::from(*found)),
+                    expected(&expression, &row),
+                    "seed {seed}: {expression:?} of {row:?}"
+                );
             }
         }
         assert!(fitting > 500, "{fitting} fitted");
@@ -205,21 +239,21 @@ mod tests {
     #[test]
     fn numbers_at_the_bounds_are_left_to_others() {
         let mut scratch = Scratch::default();
-        let mut of_one = |value: i128| Decimals::Column(0).evaluate(&[&[value]], 1, &mut scratch);
+        let mut of_one = |value: i128| Decimals::Column(0).evaluate(&[Numbers::Wide(&[value])], 1, &mut scratch);
         assert_eq!(of_one(1 << 61), Some(vec![1 << 61]));
         assert_eq!(of_one(-(1 << 61)), Some(vec![-(1 << 61)]));
         for value in [1 << 62, i128::from(i64::MAX), i128::from(i64::MIN), 1 << 64, i128::MAX, i128::MIN] {
             assert_eq!(of_one(value), None, "{value}");
         }
         let product = of(Operation::Multiply, Decimals::Column(0), Decimals::Column(0));
-        assert_eq!(product.evaluate(&[&[1 << 30]], 1, &mut scratch), Some(vec![1 << 60]));
-        assert_eq!(product.evaluate(&[&[1 << 31]], 1, &mut scratch), None);
+        assert_eq!(product.evaluate(&[Numbers::Wide(&[1 << 30])], 1, &mut scratch), Some(vec![1 << 60]));
+        assert_eq!(product.evaluate(&[Numbers::Narrow(&[1 << 31])], 1, &mut scratch), None);
     }
 
     #[test]
     fn missing_rows_and_columns_are_no_numbers() {
         let mut scratch = Scratch::default();
-        assert_eq!(Decimals::Column(1).evaluate(&[&[1]], 1, &mut scratch), None);
-        assert_eq!(Decimals::Column(0).evaluate(&[&[1]], 2, &mut scratch), None);
+        assert_eq!(Decimals::Column(1).evaluate(&[Numbers::Wide(&[1])], 1, &mut scratch), None);
+        assert_eq!(Decimals::Column(0).evaluate(&[Numbers::Narrow(&[1])], 2, &mut scratch), None);
     }
 }

@@ -152,6 +152,7 @@ impl Domain {
         match vector {
             Vector::Array(array) => self.of_values(array.as_ref(), vector.nulls().as_ref(), into),
             Vector::Codes { ids, nulls, dictionary } => self.of_codes(ids, nulls.as_ref(), dictionary, into),
+            Vector::Narrow(_) => self.of_values(vector.array()?.as_ref(), vector.nulls().as_ref(), into),
         }
     }
 

@@ -102,7 +102,7 @@ impl Ranking {
             }
         };
         let arrays = columns.iter().map(|column| match column {
-            Vector::Array(array) => Ok(Arc::clone(array)),
+            Vector::Array(_) | Vector::Narrow(_) => column.array(),
             Vector::Codes { ids, nulls, .. } => Ok(Arc::new(UInt32Array::try_new(ids.clone(), nulls.clone())?) as _),
         });
         Ok(converter.convert_columns(&arrays.collect::<Result<Vec<ArrayRef>>>()?)?)
@@ -151,6 +151,7 @@ fn least(rows: &Rows, count: usize, counts: impl Fn(&[u8]) -> bool) -> Vec<u32> 
 fn values_of(column: &Vector, rows: &UInt32Array) -> Result<ArrayRef> {
     match column {
         Vector::Array(array) => Ok(take(array, rows, None)?),
+        Vector::Narrow(decimals) => decimals.rows(rows.values()).array(),
         Vector::Codes { ids, nulls, dictionary } => {
             let ids = UInt32Array::try_new(ids.clone(), nulls.clone())?;
             let chosen = take(&ids, rows, None)?.to_data();

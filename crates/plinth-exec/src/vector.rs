@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef};
-use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_array::{Array, ArrayRef, Decimal128Array};
+use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 
 use crate::error::Result;
 
@@ -52,6 +52,43 @@ pub enum Vector {
         /// What the codes mean.
         dictionary: Arc<dyn Coded>,
     },
+    /// Decimals of 128 bits that all fit 64.
+    Narrow(Narrow),
+}
+
+/// Decimals of 128 bits that all fit 64.
+#[derive(Clone, Debug)]
+pub struct Narrow {
+    /// Unscaled, one a row; anything where the row is null.
+    pub values: ScalarBuffer<i64>,
+    /// Which rows are null.
+    pub nulls: Option<NullBuffer>,
+    /// Digits.
+    pub precision: u8,
+    /// Digits behind the point.
+    pub scale: i8,
+}
+
+impl Narrow {
+    /// The values in 128 bits.
+    ///
+    /// # Errors
+    /// If there are no decimals of such a precision and scale.
+    pub fn array(&self) -> Result<ArrayRef> {
+        let values = self.values.iter().map(|value| i128::from(*value)).collect();
+        let values = Decimal128Array::try_new(values, self.nulls.clone())?;
+        Ok(Arc::new(values.with_precision_and_scale(self.precision, self.scale)?))
+    }
+
+    /// Some rows.
+    #[must_use]
+    pub fn rows(&self, rows: &[u32]) -> Self {
+        let value = |row: &u32| self.values.get(*row as usize).copied().unwrap_or_default();
+        let nulls = self.nulls.as_ref().filter(|nulls| nulls.null_count() > 0).map(|nulls| {
+            NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |at| nulls.is_valid(rows[at] as usize)))
+        });
+        Self { values: rows.iter().map(value).collect(), nulls, ..*self }
+    }
 }
 
 impl Vector {
@@ -60,6 +97,7 @@ impl Vector {
         match self {
             Self::Array(array) => array.len(),
             Self::Codes { ids, .. } => ids.len(),
+            Self::Narrow(decimals) => decimals.values.len(),
         }
     }
 
@@ -73,6 +111,7 @@ impl Vector {
         let nulls = match self {
             Self::Array(array) => array.logical_nulls(),
             Self::Codes { nulls, .. } => nulls.clone(),
+            Self::Narrow(decimals) => decimals.nulls.clone(),
         };
         nulls.filter(|nulls| nulls.null_count() > 0)
     }
@@ -85,6 +124,7 @@ impl Vector {
         match self {
             Self::Array(array) => Ok(Arc::clone(array)),
             Self::Codes { ids, nulls, dictionary } => dictionary.values(ids, nulls.as_ref()),
+            Self::Narrow(decimals) => decimals.array(),
         }
     }
 
@@ -96,6 +136,7 @@ impl Vector {
         match self {
             Self::Array(array) => Ok(Arc::clone(array)),
             Self::Codes { ids, nulls, dictionary } => dictionary.lent(ids, nulls.as_ref()),
+            Self::Narrow(decimals) => decimals.array(),
         }
     }
 }

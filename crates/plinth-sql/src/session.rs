@@ -19,10 +19,10 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
-    BudgetPool, DigitsOfFiles, ExternalSorts, FileOptions, FilledSides, GuardMemory, JoinOrder, NamelessSpills,
-    NativeOperators, NativeSorts, OpenTables, ParquetScans, PlinthConfig, ProfileOperators, RowsInOrder,
-    SessionObjects, Stores, WindowsByPartition, WindowsOfText, bounded_functions, checked_sum, honest_aggregates,
-    profile_tasks,
+    BudgetPool, CoveredBlocks, DigitsOfFiles, ExternalSorts, FileOptions, FilledSides, GuardMemory, JoinOrder,
+    NamelessSpills, NativeOperators, NativeSorts, OpenTables, ParquetScans, PlinthConfig, ProfileOperators,
+    RowsInOrder, SessionObjects, Stores, WindowsByPartition, WindowsOfText, bounded_functions, checked_sum,
+    honest_aggregates, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_io::{Io, IoOptions, MemoryBudget, Objects};
@@ -260,6 +260,7 @@ impl Session {
         }
         // Behind the rules that change what a scan reads.
         if let Some(at) = rules.iter().position(|rule| rule.name() == "EnsureCooperative") {
+            rules.insert(at, Arc::new(CoveredBlocks));
             rules.insert(at, Arc::new(NativeSorts::new(Arc::clone(&budget))));
         }
         // Before filters look for scans that take them.

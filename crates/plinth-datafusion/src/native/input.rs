@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
+use arrow_schema::DataType;
 use datafusion_common::{JoinSide, Result, internal_datafusion_err};
 use datafusion_datasource::PartitionedFile;
 use datafusion_datasource::file_groups::FileGroup;
@@ -21,7 +22,7 @@ use datafusion_physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use plinth_core::sync::lock;
-use plinth_exec::vector::{Coded, Vector};
+use plinth_exec::vector::{Coded, Narrow, Vector};
 use plinth_exec::{ExecError, Result as ExecResult};
 use plinth_format::{Chunk, CodeValues, ScanColumn};
 use plinth_profile::{Pause, Profiler};
@@ -165,7 +166,7 @@ impl Input {
             Kind::Scan(pieces, _) => {
                 let (config, source) = self.scan().ok_or_else(|| internal_datafusion_err!("a scan that is none"))?;
                 let store = context.runtime_env().object_store(&config.object_store_url)?;
-                let opener = source.opener(&store, config, partition)?;
+                let opener = PlinthOpener { narrow: true, ..source.opener(&store, config, partition)? };
                 let (left, memos) = (Arc::clone(pieces), Arc::clone(&self.memos));
                 let partitions = self.partitions();
                 Ok(From::Scan(Box::new(Pieces { opener, left, partitions, memos, begun: VecDeque::new(), now: None })))
@@ -373,6 +374,12 @@ impl Piece {
         let Started { scan, projection, .. } = &self.started;
         let vector = |(at, column): (usize, ScanColumn)| match column {
             ScanColumn::Arrow(array) => Ok(Vector::Array(array)),
+            ScanColumn::Narrow { values, nulls } => match scan.schema().field(at).data_type() {
+                DataType::Decimal128(precision, scale) => {
+                    Ok(Vector::Narrow(Narrow { values, nulls, precision: *precision, scale: *scale }))
+                }
+                other => Err(internal_datafusion_err!("a column of {other} came as decimals")),
+            },
             ScanColumn::Codes { ids, nulls, dictionary } => {
                 let identity = Arc::as_ptr(&dictionary).addr();
                 let known = match self.dictionaries.get(&(at, identity)) {

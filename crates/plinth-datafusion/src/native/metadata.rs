@@ -211,7 +211,7 @@ impl Shifted {
 }
 
 /// What an integer type holds.
-fn integers(data_type: &DataType) -> Option<(i128, i128)> {
+pub(super) fn integers(data_type: &DataType) -> Option<(i128, i128)> {
     Some(match data_type {
         DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
         DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),

@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, DECIMAL128_MAX_PRECISION, DataType};
 use super::{Aggregate, Input, Merged, States, StatesRead, argument, counting, each};
 use crate::error::{ExecError, Result};
 use crate::numbers::Numbers;
-use crate::vector::Vector;
+use crate::vector::{Narrow, Vector};
 
 /// How values are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,8 +127,8 @@ impl Adder {
         let argument = argument(input)?;
         let (counts, groups) = (counting(argument, input.filter), input.groups);
         let (rows, counts) = (groups.len(), counts.as_ref());
-        let array = argument.array()?;
         if self.kind == Kind::Float {
+            let array = argument.array()?;
             let values = array.as_primitive_opt::<Float64Type>().ok_or_else(|| other(argument))?.values();
             self.count(states, groups, counts);
             let mut sums = states.behind(self.at());
@@ -143,7 +143,13 @@ impl Adder {
         let mut sums = states.behind(at);
         let mut found = Vec::new();
         match kind {
+            Kind::Wide if let Vector::Narrow(Narrow { values, .. }) = argument => match is_few {
+                true if are_narrow(values) => found = few::<i64>(input, counts, |row| values[row].into()),
+                true => found = few::<i128>(input, counts, |row| values[row].into()),
+                false => each(rows, counts, |row| add_wide(&mut sums, groups[row], values[row].into())),
+            },
             Kind::Wide => {
+                let array = argument.array()?;
                 let values = array.as_primitive_opt::<Decimal128Type>().ok_or_else(|| other(argument))?.values();
                 match is_few {
                     true if are_narrow_wide(values) => found = few::<i64>(input, counts, |row| values[row]),
@@ -153,6 +159,7 @@ impl Adder {
             }
             _ => {
                 let Self { numbers, scratch, .. } = self;
+                let array = argument.array()?;
                 numbers.read(array.as_ref(), scratch)?;
                 let unsigned = *numbers == Numbers::Unsigned(8);
                 let values = scratch.first().map_or(&[][..], Vec::as_slice);

@@ -284,6 +284,7 @@ fn of_right((count, columns): &Rows, column: usize, rows: &UInt32Array) -> Resul
     match vector {
         _ if every => Ok(vector.clone()),
         Vector::Array(array) => Ok(Vector::Array(take(array, rows, None)?)),
+        Vector::Narrow(decimals) => Ok(Vector::Narrow(decimals.rows(rows.values()))),
         Vector::Codes { ids, nulls, dictionary } => {
             let code = |row: &u32| ids.get(*row as usize).copied().unwrap_or_default();
             let ids = rows.values().iter().map(code).collect();

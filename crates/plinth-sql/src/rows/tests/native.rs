@@ -154,7 +154,7 @@ pub(super) fn tables(db: &Db, folder: &std::path::Path, random: &mut Random) -> 
 }
 
 /// A question, and whether its rows come in an order.
-fn question(random: &mut Random) -> (String, String) {
+pub(super) fn question(random: &mut Random) -> (String, String) {
     let mut some = |values: &[&str], most: u64| {
         let count = random.below(most + 1);
         (0..count).map(|_| values[random.index(values.len())].to_owned()).collect::<Vec<_>>()
