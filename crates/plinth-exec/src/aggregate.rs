@@ -6,6 +6,7 @@ mod extreme;
 mod sum;
 
 use std::any::Any;
+use std::cell::OnceCell;
 use std::fmt::Debug;
 
 use arrow_array::ArrayRef;
@@ -20,6 +21,9 @@ use crate::error::{ExecError, Result};
 pub use crate::rows::{States, StatesRead};
 use crate::vector::Vector;
 
+/// Groups up to which what comes of some rows is made beside the states first.
+const FEW: usize = 64;
+
 /// Rows and the groups they belong to.
 #[derive(Debug)]
 pub struct Input<'a> {
@@ -31,6 +35,34 @@ pub struct Input<'a> {
     pub arguments: &'a [Vector],
     /// The rows that a FILTER leaves; all without one.
     pub filter: Option<&'a BooleanBuffer>,
+    /// Rows of each group, for all aggregates of the same rows.
+    pub sizes: &'a Sizes,
+}
+
+impl Input<'_> {
+    /// How many rows each group has, if there are few groups with many rows.
+    fn sizes(&self) -> Option<&[u64]> {
+        (self.total <= FEW && self.groups.len() >= 8 * self.total).then(|| self.sizes.of(self.groups))
+    }
+}
+
+/// Rows of each of few groups, counted when that is first asked for.
+#[derive(Debug, Default)]
+pub struct Sizes(OnceCell<[u64; FEW]>);
+
+impl Sizes {
+    fn of(&self, groups: &[u32]) -> &[u64] {
+        self.0.get_or_init(|| {
+            // Rows that follow each other mostly belong to the same group, whose number in memory would have to be written before it is read again.
+            let mut counts = [[0_u32; 4]; FEW];
+            for four in groups.chunks(4) {
+                for (at, group) in four.iter().enumerate() {
+                    counts[*group as usize % FEW][at] += 1;
+                }
+            }
+            counts.map(|four| four.into_iter().map(u64::from).sum())
+        })
+    }
 }
 
 /// What is left of an aggregate when its rows have all come, beside the words of its groups: read by the threads that merge.

@@ -12,7 +12,7 @@ use plinth_io::{MemoryBudget, Reservation};
 
 pub use top::{Column, Firsts, Order, Top};
 
-use crate::aggregate::{Aggregate, Frozen, Input, Merged};
+use crate::aggregate::{Aggregate, Frozen, Input, Merged, Sizes};
 use crate::error::{ExecError, Result};
 use crate::key::Keys;
 use crate::layout::Layout;
@@ -123,13 +123,13 @@ impl Grouping {
 
     fn update(&mut self, chunk: &Chunk, groups: &mut Vec<u32>) -> Result<()> {
         self.keys.groups(&chunk.keys, chunk.rows, &mut self.rows, groups)?;
-        let total = self.rows.len();
+        let (total, sizes) = (self.rows.len(), Sizes::default());
         // Sets first: they may need memory, and what was added to them may be added again.
         for sets in [true, false] {
             let each = self.aggregates.iter_mut().zip(&self.offsets).zip(&chunk.arguments).zip(&chunk.filters);
             for (((aggregate, &offset), arguments), filter) in each {
                 if aggregate.is_set() == sets {
-                    let input = Input { groups, total, arguments, filter: filter.as_ref() };
+                    let input = Input { groups, total, arguments, filter: filter.as_ref(), sizes: &sizes };
                     aggregate.update(&mut self.rows.states().behind(offset), &input)?;
                 }
             }

@@ -10,7 +10,7 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use plinth_core::sync::lock;
 use plinth_profile::Profiler;
-use plinth_sql::Statement as Parsed;
+use plinth_sql::{KeptPlan, Statement as Parsed};
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 
@@ -56,6 +56,8 @@ pub(crate) struct Prepared {
     /// What it is part of.
     pub(crate) engine: Arc<Engine>,
     pub(crate) bound: Mutex<Vec<RecordBatch>>,
+    /// From one run to the next.
+    pub(crate) plan: Arc<KeptPlan>,
 }
 
 struct Entry {

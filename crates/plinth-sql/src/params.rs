@@ -1,6 +1,7 @@
 //! Values for the parameters of statements: `$1`, `$name`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use arrow_schema::DataType;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -9,15 +10,19 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan, Statement};
 
+use crate::prepared::KeptPlan;
+
 /// Values by the names of parameters, without the `$`.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     given: BTreeMap<String, Given>,
     /// Whether a program gives them, not a user.
     of_program: bool,
+    /// Where the plan of the statement is kept.
+    kept: Option<Arc<KeptPlan>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Given {
     /// What a user typed, which becomes what its place asks for.
     Text(String),
@@ -29,13 +34,33 @@ impl Params {
     /// The values of `NAME=VALUE`s.
     pub fn new(given: impl IntoIterator<Item = (String, String)>) -> Self {
         let given = given.into_iter().map(|(name, text)| (name, Given::Text(text))).collect();
-        Self { given, of_program: false }
+        Self { given, of_program: false, kept: None }
     }
 
     /// Values that have types, by their names.
     pub fn of_values(given: impl IntoIterator<Item = (String, ScalarValue)>) -> Self {
         let given = given.into_iter().map(|(name, value)| (name, Given::Value(value))).collect();
-        Self { given, of_program: true }
+        Self { given, of_program: true, kept: None }
+    }
+
+    /// The same values for a statement that runs again and again: its plan stays where it is kept, for the next run.
+    #[must_use]
+    pub fn keeping(self, plan: &Arc<KeptPlan>) -> Self {
+        Self { kept: Some(Arc::clone(plan)), ..self }
+    }
+
+    pub(crate) fn kept(&self) -> Option<&Arc<KeptPlan>> {
+        self.kept.as_ref()
+    }
+
+    /// The values, and no place for a plan.
+    pub(crate) fn values_alone(&self) -> Self {
+        Self { kept: None, ..self.clone() }
+    }
+
+    /// Whether others give each parameter the same value.
+    pub(crate) fn gives_the_same(&self, other: &Self) -> bool {
+        self.given == other.given
     }
 
     /// Gives a parameter a value.

@@ -98,8 +98,13 @@ pub(crate) async fn physical(mut state: SessionState, plan: LogicalPlan) -> Resu
         }
     }
     let optimized = optimized(&mut state, plan)?;
-    let plan = state.query_planner().create_physical_plan(&optimized, &state).await?;
-    Ok(Physical { plan, context: state.task_ctx(), spread })
+    Ok(Physical { spread, ..operators(state, &optimized).await? })
+}
+
+/// The operators of a plan that the optimizer has seen, in this process.
+pub(crate) async fn operators(state: SessionState, optimized: &LogicalPlan) -> Result<Physical> {
+    let plan = state.query_planner().create_physical_plan(optimized, &state).await?;
+    Ok(Physical { plan, context: state.task_ctx(), spread: None })
 }
 
 /// A plan as the engine would have it, without the rules that would find nothing to do.

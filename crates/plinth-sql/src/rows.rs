@@ -41,8 +41,9 @@ use datafusion::sql::sqlparser::ast::{
 use plinth_datafusion::StoreTable;
 
 use super::names::{SCRATCH, normal};
+use super::prepared::{Keeping, Prepared};
 use super::{Params, Session};
-pub(crate) use created::refuse_options;
+pub(crate) use created::{refuse_options, take_cluster, take_temporary};
 pub use rules::takes_rows_as_they_are;
 pub(crate) use rules::{CHECK, DEFAULT, sequences_of_default, take as take_rules};
 pub(crate) use tables::{Created, constraints};
@@ -176,7 +177,7 @@ impl Session {
                 // For its errors.
                 let statement = Statement::Statement(Box::new(prepare.clone()));
                 self.context.state().statement_to_plan(statement).await?;
-                self.prepared().insert(normal(name), prepare.clone());
+                self.prepared().insert(normal(name), Prepared::new(prepare));
                 return Ok(Some(Done::Nothing));
             }
             _ => None,
@@ -184,7 +185,7 @@ impl Session {
         if target.is_none() {
             return Ok(None);
         }
-        self.prepared().insert(normal(name), prepare.clone());
+        self.prepared().insert(normal(name), Prepared::new(prepare));
         Ok(Some(Done::Nothing))
     }
 
@@ -195,7 +196,7 @@ impl Session {
             return Ok(None);
         };
         let Some(ast::Statement::Prepare { data_types, mut statement, .. }) =
-            self.prepared().get(&last(name)?.value).cloned()
+            self.prepared().get(&last(name)?.value).map(|prepared| prepared.statement.clone())
         else {
             return Ok(None);
         };
@@ -237,7 +238,15 @@ impl Session {
         }
     }
 
-    fn prepared(&self) -> MutexGuard<'_, HashMap<String, ast::Statement>> {
+    /// Where the plan of an EXECUTE is kept, if it is one of a statement that is kept here.
+    pub(crate) fn kept_of_execute(&self, execute: &Statement) -> Option<Keeping> {
+        let Statement::Statement(execute) = execute else { return None };
+        let ast::Statement::Execute { name: Some(name), parameters, .. } = execute.as_ref() else { return None };
+        let kept = self.prepared().get(&last(name).ok()?.value).map(|prepared| Arc::clone(&prepared.plan))?;
+        Some(Keeping { kept, values: parameters.clone() })
+    }
+
+    fn prepared(&self) -> MutexGuard<'_, HashMap<String, Prepared>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

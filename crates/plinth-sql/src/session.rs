@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, MemorySchemaProvider, UrlTableFactory};
@@ -16,7 +17,6 @@ use datafusion::optimizer::Analyzer;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
     BudgetPool, CoveredBlocks, DigitsOfFiles, ExternalSorts, FileOptions, FilledSides, GuardMemory, JoinOrder,
@@ -35,6 +35,7 @@ use crate::error::Result;
 use crate::grants::Grants;
 use crate::interrupt::Interrupt;
 use crate::kept::{Kept, Variable};
+use crate::prepared::Prepared;
 use crate::profiles::Profiles;
 use crate::rewriter::Rewriter;
 use crate::schemas::{CATALOG, Catalogs, Schemas};
@@ -147,7 +148,9 @@ pub struct Session {
     /// What statements read beside the tables that they name.
     pub(crate) scratch: Arc<MemorySchemaProvider>,
     /// Prepared statements, as they were written.
-    pub(crate) prepared: Mutex<HashMap<String, ast::Statement>>,
+    pub(crate) prepared: Mutex<HashMap<String, Prepared>>,
+    /// Statements that were no queries.
+    pub(crate) changes: AtomicU64,
     /// Macros, variables and sequences.
     pub(crate) kept: Arc<Kept>,
     watch: Arc<Watch>,
@@ -342,6 +345,7 @@ impl Session {
             objects,
             scratch,
             prepared,
+            changes: AtomicU64::new(0),
             kept,
             watch,
             profiles,

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
-use datafusion::sql::sqlparser::ast::{self, Expr};
+use datafusion::sql::sqlparser::ast;
 use plinth_core::text::{nearest, spelled};
 use plinth_format::WriterOptions;
 use plinth_io::regular;
@@ -28,10 +28,9 @@ use super::catalog::Catalog;
 use super::database::{Database, Entry, PUBLIC, file_of};
 use super::ddl::{Defined, refuse_constraints, secret};
 use super::meaning::resolve_windows;
-use super::names::normal;
 use super::numbers::keep_digits;
 use super::params::types_of;
-use super::rows::{Created, Done, constraints, refuse_options, take_rules};
+use super::rows::{Created, Done, constraints, refuse_options, take_cluster, take_rules, take_temporary};
 use super::{Params, Session, depth, engine, planning, show};
 use crate::error::{ErrorKind, Result, SqlError, near_path};
 use crate::interrupt::Interrupt;
@@ -47,32 +46,6 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
         true => SqlError::new(format!("a statement that makes a secret is not understood: {}", secret::FORM)),
         false => error,
     })
-}
-
-/// Takes `CLUSTER BY a, b` out of a CREATE TABLE, which DataFusion does not know: the columns.
-fn take_cluster(statement: &mut Statement) -> Result<Vec<String>, DataFusionError> {
-    let Statement::Statement(statement) = statement else { return Ok(Vec::new()) };
-    let ast::Statement::CreateTable(create) = statement.as_mut() else { return Ok(Vec::new()) };
-    let Some(columns) = create.cluster_by.take() else { return Ok(Vec::new()) };
-    let (ast::WrappedCollection::NoWrapping(columns) | ast::WrappedCollection::Parentheses(columns)) = columns;
-    let mut names = Vec::new();
-    let mut waiting: Vec<Expr> = columns.into_iter().rev().collect();
-    while let Some(column) = waiting.pop() {
-        match column {
-            Expr::Identifier(name) => names.push(normal(&name)),
-            Expr::Nested(inner) => waiting.push(*inner),
-            Expr::Tuple(inner) => waiting.extend(inner.into_iter().rev()),
-            other => return exec_err!("CREATE TABLE {}: CLUSTER BY {other}: is no column", create.name),
-        }
-    }
-    Ok(names)
-}
-
-/// Takes TEMP out of a CREATE TABLE, which DataFusion refuses: whether it was there.
-fn take_temporary(statement: &mut Statement) -> bool {
-    let Statement::Statement(statement) = statement else { return false };
-    let ast::Statement::CreateTable(create) = statement.as_mut() else { return false };
-    std::mem::take(&mut create.temporary)
 }
 
 /// What has become of a statement: nothing yet, or all that it does but for handing over its rows.
@@ -146,10 +119,17 @@ impl Session {
         if let Some(listed) = self.context.runtime_env().cache_manager.get_list_files_cache() {
             listed.clear();
         }
+        let keeping = self.keeping(&statement, params);
         if let Some(prepared) = self.prepared_statement(&statement)? {
             statement = prepared;
             self.kept.grants.statement(&statement)?;
         }
+        if let Some(keeping) = &keeping
+            && let Some(plan) = self.kept_plan(keeping, params).await?
+        {
+            return Ok(Planned::Query(plan));
+        }
+        self.note_changes(&statement);
         if by_key && let Some(rows) = self.row_by_key(&statement, params).await? {
             return Ok(Planned::Found(rows));
         }
@@ -166,6 +146,10 @@ impl Session {
         let temporary = take_temporary(&mut statement);
         let cluster = take_cluster(&mut statement)?;
         let notes = if temporary { BTreeMap::new() } else { self.take_rules(&mut statement)? };
+        let to_be_kept = match &keeping {
+            Some(keeping) => self.to_be_kept(keeping, &statement).await.map(|made_of| (keeping, made_of)),
+            None => None,
+        };
         let rewriter = self.rewriter();
         let written = may_be_lenient(&statement).then(|| statement.clone());
         let rewritten = rewriter.rewritten(statement, false).await;
@@ -206,6 +190,7 @@ impl Session {
         };
         depth::check(&plan)?;
         refuse_changes(&plan, &self.interrupt)?;
+        let unbound = to_be_kept.map(|to_be_kept| (to_be_kept, plan.clone()));
         let plan = params.bind(plan)?;
         self.kept.grants.plan(&plan, self.threads)?;
         match &plan {
@@ -262,7 +247,15 @@ impl Session {
                 None => DataFrame::new(self.state_for_writing(), LogicalPlan::Copy(copy)).execute_stream().await?,
             },
             plan @ LogicalPlan::Dml(_) => DataFrame::new(self.state_for_writing(), plan).execute_stream().await?,
-            plan if is_query(&plan) => return Ok(Planned::Query(planning::physical(state, plan).await?)),
+            plan if is_query(&plan) => {
+                let physical = match unbound {
+                    Some((to_be_kept, unbound)) => {
+                        self.planned_to_keep(to_be_kept, (state, in_order), unbound, plan, params).await?
+                    }
+                    None => planning::physical(state, plan).await?,
+                };
+                return Ok(Planned::Query(physical));
+            }
             plan => {
                 let about = subject(&plan);
                 let run = async { self.context.execute_logical_plan(plan).await?.execute_stream().await };

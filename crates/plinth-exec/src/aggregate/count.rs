@@ -34,6 +34,11 @@ impl Aggregate for Count {
     fn update(&mut self, states: &mut States<'_>, input: &Input<'_>) -> Result<()> {
         let counting = if self.of_argument { counting(argument(input)?, input.filter) } else { input.filter.cloned() };
         match counting {
+            None if let Some(sizes) = input.sizes() => {
+                for (group, size) in (0..).zip(sizes).take(input.total) {
+                    states.change(group, 0, |count| count + size);
+                }
+            }
             None => input.groups.iter().for_each(|&group| states.change(group, 0, |count| count + 1)),
             counting => each(input.groups.len(), counting.as_ref(), |row| {
                 states.change(input.groups[row], 0, |count| count + 1);

@@ -10,7 +10,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DECIMAL128_MAX_PRECISION, DataType};
 
-use super::{Aggregate, Input, Merged, States, StatesRead, argument, counting, each};
+use super::{Aggregate, FEW, Input, Merged, States, StatesRead, argument, counting, each};
 use crate::error::{ExecError, Result};
 use crate::numbers::Numbers;
 use crate::vector::{Narrow, Vector};
@@ -41,9 +41,6 @@ struct Adder {
 
 const SIGN: i64 = i64::MIN;
 
-/// Groups up to which sums of some rows are made beside the states first.
-const FEW: usize = 64;
-
 /// A sum of some rows.
 trait Partial: Copy + Default + Into<i128> {
     fn plus(self, value: i128) -> Self;
@@ -71,6 +68,16 @@ fn few<T: Partial>(
     counts: Option<&BooleanBuffer>,
     value: impl Fn(usize) -> i128,
 ) -> Vec<(u32, i128, u64)> {
+    if let (None, Some(sizes)) = (counts, input.sizes()) {
+        let mut sums = [[T::default(); 4]; FEW];
+        for (row, group) in input.groups.iter().enumerate() {
+            let sum = &mut sums[*group as usize % FEW][row % 4];
+            *sum = sum.plus(value(row));
+        }
+        let sums = sums.iter().map(|four| four.iter().fold(0, |sum: i128, more| sum.wrapping_add((*more).into())));
+        let groups = (0..).zip(sums).zip(sizes).take(input.total);
+        return groups.map(|((group, sum), count)| (group, sum, *count)).filter(|(.., count)| *count > 0).collect();
+    }
     let mut sums = [[(T::default(), 0_u64); 4]; FEW];
     each(input.groups.len(), counts, |row| {
         let (sum, count) = &mut sums[input.groups[row] as usize % FEW][row % 4];

@@ -126,7 +126,13 @@ impl Flight {
         descriptor: FlightDescriptor,
     ) -> Result<FlightInfo, Status> {
         let (prepared, session) = self.door.handles.prepared(handle, user)?;
-        let values = prepared.values()?;
+        let mut values = prepared.values()?;
+        if values.is_empty() && prepared.places == 0 {
+            values.push(Params::of_values([]));
+        }
+        if let [one] = &mut values[..] {
+            *one = std::mem::take(one).keeping(&prepared.plan);
+        }
         let texts = vec![(prepared.statement.clone(), prepared.places)];
         self.plan(&session, &prepared.engine, &prepared.text, texts, values, descriptor).await
     }
@@ -299,7 +305,8 @@ impl Flight {
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         let (engine, session) = self.engine(session, query.transaction_id.as_ref())?;
         let (statement, places) = self.one(&query.query)?;
-        let prepared = Prepared { statement, places, text: query.query, engine, bound: Default::default() };
+        let (bound, plan) = Default::default();
+        let prepared = Prepared { statement, places, text: query.query, engine, bound, plan };
         let (columns, parameters) = self.look(&session, &prepared).await?;
         Ok(ActionCreatePreparedStatementResult {
             prepared_statement_handle: self.door.handles.keep(&session, Held::Prepared(Arc::new(prepared)))?,
@@ -335,7 +342,8 @@ impl Flight {
     ) -> Result<Bytes, Status> {
         let (engine, session) = self.engine(session, query.transaction_id.as_ref())?;
         let (statement, places) = self.one(&query.query)?;
-        let prepared = Prepared { statement, places, text: query.query, engine, bound: Default::default() };
+        let (bound, plan) = Default::default();
+        let prepared = Prepared { statement, places, text: query.query, engine, bound, plan };
         let (columns, _) = self.look(&session, &prepared).await?;
         encode::schema_bytes(&encode::plain_schema(&columns))
     }

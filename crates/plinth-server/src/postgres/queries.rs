@@ -22,7 +22,7 @@ use pgwire::messages::response::EmptyQueryResponse;
 use pgwire::messages::simplequery::Query;
 use plinth_adbc::{changed, changes, is_query, number_places};
 use plinth_profile::Stage;
-use plinth_sql::{Params, Statement as Parsed, parse};
+use plinth_sql::{KeptPlan, Params, Statement as Parsed, parse};
 use tonic::Status;
 
 use super::answers::{Kind, columns, error, of_status, rows};
@@ -217,6 +217,8 @@ pub(super) struct Prepared {
     /// The types of its places, where something says which.
     types: Vec<Option<DataType>>,
     columns: SchemaRef,
+    /// From one run to the next.
+    plan: Arc<KeptPlan>,
 }
 
 /// Statements that are kept, and run with values.
@@ -259,7 +261,13 @@ impl QueryParser for Parser {
         if self.0.has_failed() || !(has_rows || changes(&statement)) {
             // Nothing of it is to be known before it runs.
             let columns = Arc::new(arrow_schema::Schema::empty());
-            return Ok(Some(Arc::new(Prepared { statement, text, types: vec![None; places], columns })));
+            return Ok(Some(Arc::new(Prepared {
+                statement,
+                text,
+                types: vec![None; places],
+                columns,
+                plan: Arc::default(),
+            })));
         }
         let entered = self.0.door.enter(session, &session.engine, sql).await;
         let (mut running, _turn) = entered.map_err(|e| of_status(&e))?;
@@ -282,7 +290,8 @@ impl QueryParser for Parser {
                 *known = Some(field.data_type().clone());
             }
         }
-        Ok(Some(Arc::new(Prepared { statement, text, types, columns: encode::plain_schema(&columns) })))
+        let columns = encode::plain_schema(&columns);
+        Ok(Some(Arc::new(Prepared { statement, text, types, columns, plan: Arc::default() })))
     }
 
     fn get_parameter_types(&self, prepared: &Arc<Prepared>) -> PgWireResult<Vec<Type>> {
@@ -313,7 +322,7 @@ impl ExtendedQueryHandler for Extended {
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
         let prepared = &portal.statement.statement;
-        let params = values::of_portal(portal, &prepared.types)?;
+        let params = values::of_portal(portal, &prepared.types)?.keeping(&prepared.plan);
         let (statement, format) = (prepared.statement.clone(), &portal.result_column_format);
         match self.client.answer(statement, &prepared.text, &params, format).await? {
             // A client would take rows that it was not told of for an error of the protocol.

@@ -5,11 +5,12 @@
 use datafusion::common::{Result, exec_err};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnDef, ColumnOption, ColumnPolicy, ConstraintCharacteristics, CreateTableOptions, Ident, IndexColumn,
-    IndexOption, IndexType, NullsDistinctOption, PrimaryKeyConstraint, TableConstraint, UniqueConstraint,
+    self, ColumnDef, ColumnOption, ColumnPolicy, ConstraintCharacteristics, CreateTableOptions, Expr, Ident,
+    IndexColumn, IndexOption, IndexType, NullsDistinctOption, PrimaryKeyConstraint, TableConstraint, UniqueConstraint,
 };
 
 use super::given::has_values_within;
+use crate::names::normal;
 
 /// Refuses what a table would not have.
 ///
@@ -167,4 +168,30 @@ fn check_characteristics(statement: &str, characteristics: Option<&ConstraintCha
         Some(asked) => exec_err!("{statement}: {asked} is not supported (each statement is checked as it ends)"),
         None => Ok(()),
     }
+}
+
+/// Takes `CLUSTER BY a, b` out of a CREATE TABLE, which DataFusion does not know: the columns.
+pub(crate) fn take_cluster(statement: &mut Statement) -> Result<Vec<String>> {
+    let Statement::Statement(statement) = statement else { return Ok(Vec::new()) };
+    let ast::Statement::CreateTable(create) = statement.as_mut() else { return Ok(Vec::new()) };
+    let Some(columns) = create.cluster_by.take() else { return Ok(Vec::new()) };
+    let (ast::WrappedCollection::NoWrapping(columns) | ast::WrappedCollection::Parentheses(columns)) = columns;
+    let mut names = Vec::new();
+    let mut waiting: Vec<Expr> = columns.into_iter().rev().collect();
+    while let Some(column) = waiting.pop() {
+        match column {
+            Expr::Identifier(name) => names.push(normal(&name)),
+            Expr::Nested(inner) => waiting.push(*inner),
+            Expr::Tuple(inner) => waiting.extend(inner.into_iter().rev()),
+            other => return exec_err!("CREATE TABLE {}: CLUSTER BY {other}: is no column", create.name),
+        }
+    }
+    Ok(names)
+}
+
+/// Takes TEMP out of a CREATE TABLE, which DataFusion refuses: whether it was there.
+pub(crate) fn take_temporary(statement: &mut Statement) -> bool {
+    let Statement::Statement(statement) = statement else { return false };
+    let ast::Statement::CreateTable(create) = statement.as_mut() else { return false };
+    std::mem::take(&mut create.temporary)
 }

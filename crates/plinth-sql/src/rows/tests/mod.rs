@@ -30,6 +30,7 @@ mod numbers;
 mod order;
 mod places;
 mod planning;
+mod prepared;
 mod random;
 mod returning;
 mod rules;

@@ -1,0 +1,229 @@
+//! Plans of statements that are prepared, kept from one run to the next.
+//!
+//! What is kept is the plan as the optimizer leaves it. Operators are made of it anew each time: they hold what a run has found, as filters that
+//! tighten while it goes on. The plan is used again as long as nothing that it was made of has changed: the files of its
+//! tables, settings, and what statements of the session define.
+
+use std::any::Any;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use datafusion::catalog::TableProvider;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, TableReference};
+use datafusion::datasource::source_as_provider;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::planner::object_name_to_table_reference;
+use datafusion::sql::sqlparser::ast::{self, visit_relations};
+use plinth_core::sync::lock;
+use plinth_datafusion::PlinthTable;
+
+use crate::planning::{self, Physical};
+use crate::spread::Spreads;
+use crate::{Params, Session};
+
+/// What a statement that runs again and again keeps from one run to the next ([`Params::keeping`]): its plan.
+#[derive(Debug, Default)]
+pub struct KeptPlan(Mutex<Known>);
+
+/// What is known of a statement.
+#[derive(Clone, Debug, Default)]
+enum Known {
+    /// It has not run.
+    #[default]
+    Nothing,
+    /// It is planned each time: it asks for the time of day, or reads what is no file.
+    Unfit,
+    Plan(Arc<Plan>),
+}
+
+/// A plan, and what it was made of.
+#[derive(Debug)]
+struct Plan {
+    made_of: MadeOf,
+    /// Whether rows have to come in the order of their tables.
+    in_order: bool,
+    /// With places for values.
+    plan: LogicalPlan,
+    /// With these values, as the optimizer leaves it.
+    bound: Params,
+    optimized: LogicalPlan,
+}
+
+/// What a plan is made of beside its statement.
+#[derive(Clone, Debug)]
+pub(crate) struct MadeOf {
+    /// The values of an EXECUTE, which are part of the statement.
+    values: Vec<ast::Expr>,
+    settings: Arc<ConfigOptions>,
+    /// Statements of the session that were no queries.
+    changes: u64,
+    tables: Vec<(TableReference, Option<Arc<dyn TableProvider>>)>,
+}
+
+/// A statement that PREPARE has named.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// The PREPARE.
+    pub(crate) statement: ast::Statement,
+    pub(crate) plan: Arc<KeptPlan>,
+}
+
+impl Prepared {
+    pub(crate) fn new(statement: &ast::Statement) -> Self {
+        Self { statement: statement.clone(), plan: Arc::default() }
+    }
+}
+
+/// A statement that is run, and where its plan is kept.
+pub(crate) struct Keeping {
+    pub(crate) kept: Arc<KeptPlan>,
+    /// The values of an EXECUTE.
+    pub(crate) values: Vec<ast::Expr>,
+}
+
+impl MadeOf {
+    fn is(&self, other: &Self) -> bool {
+        let same_table = |one: &Option<Arc<dyn TableProvider>>, other: &Option<Arc<dyn TableProvider>>| matches!((one, other), (Some(one), Some(other)) if Arc::ptr_eq(one, other));
+        self.values == other.values
+            && self.changes == other.changes
+            && Arc::ptr_eq(&self.settings, &other.settings)
+            && self.tables.len() == other.tables.len()
+            && self
+                .tables
+                .iter()
+                .zip(&other.tables)
+                .all(|(one, other)| one.0 == other.0 && same_table(&one.1, &other.1))
+    }
+}
+
+impl Session {
+    /// Where the plan of a statement is kept: of an EXECUTE, or of one that came with a place.
+    pub(crate) fn keeping(&self, statement: &Statement, params: &Params) -> Option<Keeping> {
+        // Plans that are spread over processes are made there.
+        if self.context.state_ref().read().config().get_extension::<Spreads>().is_some() {
+            return None;
+        }
+        match (self.kept_of_execute(statement), params.kept()) {
+            (Some(executed), _) => Some(executed),
+            (None, Some(kept)) => Some(Keeping { kept: Arc::clone(kept), values: Vec::new() }),
+            _ => None,
+        }
+    }
+
+    /// The operators of a plan that is kept, if it still says what the statement means.
+    pub(crate) async fn kept_plan(&self, keeping: &Keeping, params: &Params) -> Result<Option<Physical>> {
+        let Known::Plan(known) = lock(&keeping.kept.0).clone() else { return Ok(None) };
+        let references = known.made_of.tables.iter().map(|(reference, _)| reference.clone());
+        if !known.made_of.is(&self.made_of(references.collect(), &keeping.values).await) {
+            return Ok(None);
+        }
+        self.kept.grants.plan(&known.plan, self.threads)?;
+        let mut state = self.rewriter().state_in(known.in_order);
+        if known.bound.gives_the_same(params) {
+            return Ok(Some(planning::operators(state, &known.optimized).await?));
+        }
+        let bound = params.bind(known.plan.clone())?;
+        let optimized = planning::optimized(&mut state, bound)?;
+        let physical = planning::operators(state, &optimized).await?;
+        let (made_of, plan, in_order) = (known.made_of.clone(), known.plan.clone(), known.in_order);
+        let plan = Plan { made_of, in_order, plan, bound: params.values_alone(), optimized };
+        *lock(&keeping.kept.0) = Known::Plan(Arc::new(plan));
+        Ok(Some(physical))
+    }
+
+    /// What a plan of a query would be made of now; none if it is not worth keeping. Before it is planned, so that what changes meanwhile is noticed.
+    pub(crate) async fn to_be_kept(&self, keeping: &Keeping, statement: &Statement) -> Option<MadeOf> {
+        let Statement::Statement(statement) = statement else { return None };
+        if !matches!(**statement, ast::Statement::Query(_)) || matches!(*lock(&keeping.kept.0), Known::Unfit) {
+            return None;
+        }
+        let mut references = Vec::new();
+        let _ = visit_relations(statement, |name| {
+            references.extend(object_name_to_table_reference(name.clone(), true).ok());
+            std::ops::ControlFlow::<()>::Continue(())
+        });
+        Some(self.made_of(references, &keeping.values).await)
+    }
+
+    /// Plans a query to its operators, and keeps the plan if it may be used again. `plan` has places for values, `bound` has these.
+    pub(crate) async fn planned_to_keep(
+        &self,
+        (keeping, made_of): (&Keeping, MadeOf),
+        (mut state, in_order): (SessionState, bool),
+        plan: LogicalPlan,
+        bound: LogicalPlan,
+        params: &Params,
+    ) -> Result<Physical> {
+        let optimized = planning::optimized(&mut state, bound)?;
+        let physical = planning::operators(state, &optimized).await?;
+        *lock(&keeping.kept.0) = if is_lasting(&plan, &made_of)? {
+            Known::Plan(Arc::new(Plan { made_of, in_order, plan, bound: params.values_alone(), optimized }))
+        } else {
+            Known::Unfit
+        };
+        Ok(physical)
+    }
+
+    /// Counts a statement that may change what others mean.
+    pub(crate) fn note_changes(&self, statement: &Statement) {
+        let is_question = match statement {
+            Statement::Explain(_) => true,
+            Statement::Statement(statement) => matches!(
+                **statement,
+                ast::Statement::Query(_)
+                    | ast::Statement::Prepare { .. }
+                    | ast::Statement::Execute { .. }
+                    | ast::Statement::Deallocate { .. }
+            ),
+            _ => false,
+        };
+        if !is_question {
+            self.changes.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    async fn made_of(&self, references: Vec<TableReference>, values: &[ast::Expr]) -> MadeOf {
+        let settings = Arc::clone(self.context.state_ref().read().config().options());
+        let changes = self.changes.load(Ordering::Acquire);
+        let mut tables = Vec::with_capacity(references.len());
+        for reference in references {
+            let table = self.context.table_provider(reference.clone()).await.ok();
+            tables.push((reference, table));
+        }
+        MadeOf { values: values.to_vec(), settings, changes, tables }
+    }
+}
+
+/// Whether a plan says the same whenever it is run over the same tables: all of these are files, by names of the statement, and no function has another
+/// result each time.
+fn is_lasting(plan: &LogicalPlan, made_of: &MadeOf) -> Result<bool> {
+    let mut lasting = true;
+    plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::TableScan(scan) => {
+                let provider = source_as_provider(&scan.source)?;
+                let is_named = made_of.tables.iter().any(|(name, table)| *name == scan.table_name && table.is_some());
+                lasting &= is_named && (provider.as_ref() as &dyn Any).is::<PlinthTable>();
+            }
+            LogicalPlan::Extension(_) | LogicalPlan::RecursiveQuery(_) => lasting = false,
+            _ => {}
+        }
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                match expr {
+                    Expr::ScalarFunction(function) => {
+                        lasting &= function.func.signature().volatility == Volatility::Immutable;
+                    }
+                    Expr::HigherOrderFunction(_) | Expr::ScalarVariable(..) => lasting = false,
+                    _ => {}
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(lasting)
+}

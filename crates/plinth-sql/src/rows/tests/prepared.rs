@@ -1,0 +1,121 @@
+//! Plans of prepared statements, which are kept: each run answers what the same statement would that was planned anew.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use plinth_core::random::Random;
+
+use super::Db;
+use crate::{KeptPlan, Params, parse};
+
+/// A file of rows from one number on.
+fn write(db: &Db, path: &Path, from: u64) {
+    // Another file takes its place: what is open stays what it was.
+    let new = path.with_extension("new.plinth");
+    db.rows(&format!(
+        "COPY (SELECT value AS id, value % 7 AS k, concat('text ', value % 11) AS s FROM generate_series({from}, {})) TO '{}'",
+        from + 999,
+        new.display()
+    ));
+    std::fs::rename(new, path).unwrap();
+}
+
+/// Runs a statement with values, whose plan is kept.
+fn run(db: &Db, sql: &str, values: &[(&str, &str)], kept: &Arc<KeptPlan>) -> Result<Vec<String>, String> {
+    let params = Params::new(values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    let params = params.keeping(kept);
+    let statement = parse(sql).map_err(|e| e.to_string())?.pop().ok_or("no statement")?;
+    db.runtime.block_on(async {
+        let mut stream = db.session.execute_with(statement, &params).await.map_err(|e| e.to_string())?;
+        let mut rows = Vec::new();
+        while let Some(batch) = stream.next().await {
+            rows.extend(super::texts(&batch.map_err(|e| crate::error::SqlError::from(e).to_string())?));
+        }
+        rows.sort();
+        Ok(rows)
+    })
+}
+
+/// Whether a plan is kept.
+fn is_kept(plan: &KeptPlan) -> bool {
+    format!("{plan:?}").contains("made_of")
+}
+
+const STATEMENTS: [(&str, bool); 11] = [
+    ("SELECT count(*), sum(id) FROM t", true),
+    ("SELECT count(*), sum(id) FROM t WHERE id > $1", true),
+    ("SELECT k, count(*) FROM t WHERE s <> $2 GROUP BY k ORDER BY 2 DESC, 1 LIMIT 3", true),
+    ("SELECT s FROM t WHERE id = $1", true),
+    ("SELECT a.id FROM t AS a JOIN t AS b ON a.id = b.id + $1 ORDER BY a.id DESC LIMIT 5", true),
+    ("SELECT count(*) FROM t WHERE k IN (SELECT k FROM t WHERE id < $1 + 3)", true),
+    ("WITH c AS (SELECT k, max(id) AS m FROM t GROUP BY k) SELECT sum(m) FROM c WHERE k < $1", true),
+    ("SELECT upper(s), min(id) FROM t WHERE k = $1 % 7 GROUP BY 1", true),
+    // Each time another result, or no file.
+    ("SELECT count(*) FROM t WHERE now() > TIMESTAMP '2020-01-01' + INTERVAL '1 day' * $1", false),
+    ("SELECT count(*) FROM t WHERE random() < 2", false),
+    ("SELECT count(*) FROM kept WHERE id > $1", false),
+];
+
+#[test]
+fn a_kept_plan_answers_as_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    let path = folder.path().join("data.plinth");
+    write(&db, &path, 0);
+    db.rows("CREATE TABLE kept (id BIGINT PRIMARY KEY)");
+    db.rows("INSERT INTO kept VALUES (1), (2), (3), (400)");
+    let random = &mut Random(plinth_core::random::trials("PLINTH_SEED", 1));
+    let statements: Vec<(String, bool, Arc<KeptPlan>)> = STATEMENTS
+        .iter()
+        .flat_map(|(sql, keeps)| {
+            // By its path and by its name.
+            let by_path = sql.replace(" t", &format!(" '{}'", path.display()));
+            let by_name = sql.replace(" t", " data");
+            [by_path, by_name].map(|sql| (sql, *keeps, Arc::default()))
+        })
+        .collect();
+    for round in 0..60 {
+        let (sql, keeps, kept) = &statements[random.index(statements.len())];
+        let values = [("1", ["3", "5", "990"][random.index(3)]), ("2", ["text 3", "none"][random.index(2)])];
+        let found = run(&db, sql, &values, kept);
+        let expected = db.run_with(sql, &values).map(|mut rows| {
+            rows.sort();
+            rows
+        });
+        assert_eq!(found, expected, "round {round}: {sql}");
+        assert_eq!(is_kept(kept), *keeps, "{sql}");
+        match random.below(8) {
+            0 => write(&db, &path, random.below(500)),
+            1 => drop(db.rows("INSERT INTO kept SELECT max(id) + 1 FROM kept")),
+            2 => drop(db.rows("SET plinth.native = false")),
+            3 => drop(db.rows("SET plinth.native = true")),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn what_a_prepared_statement_names_is_what_it_is_when_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    let path = folder.path().join("data.plinth");
+    write(&db, &path, 0);
+    db.rows("PREPARE largest AS SELECT max(id), count(*) FROM data WHERE id >= $1");
+    assert_eq!(db.rows("EXECUTE largest(10)"), ["999 990"]);
+    assert_eq!(db.rows("EXECUTE largest(10)"), ["999 990"]);
+    assert_eq!(db.rows("EXECUTE largest(990)"), ["999 10"]);
+    write(&db, &path, 100);
+    assert_eq!(db.rows("EXECUTE largest(990)"), ["1099 110"]);
+    // A table of the same name that is nearer, and none.
+    db.rows("CREATE TEMP TABLE data AS SELECT 7 AS id");
+    assert_eq!(db.rows("EXECUTE largest(1)"), ["7 1"]);
+    db.rows("DROP TABLE data");
+    assert_eq!(db.rows("EXECUTE largest(990)"), ["1099 110"]);
+    std::fs::remove_file(&path).unwrap();
+    db.fails("EXECUTE largest(990)", "data");
+    write(&db, &path, 2_000);
+    assert_eq!(db.rows("EXECUTE largest(990)"), ["2999 1000"]);
+    db.rows("DEALLOCATE largest");
+    db.fails("EXECUTE largest(1)", "no statement");
+}
