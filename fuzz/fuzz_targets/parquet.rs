@@ -19,8 +19,8 @@ const ROWS: usize = 150;
 
 type Key = (usize, u8);
 
-/// The crate parquet panics on some metadata, which is caught where footers are read. The fuzzer's own hook would end the run there; a
-/// panic that nobody catches still ends it.
+/// The crate parquet panics on some metadata, which is caught where footers are read. The fuzzer's own hook would end the run there; an
+/// uncaught panic still does.
 static CAUGHT: LazyLock<()> = LazyLock::new(|| std::panic::set_hook(Box::new(|_| {})));
 
 static SAMPLES: LazyLock<Mutex<HashMap<Key, Option<&'static [u8]>>>> = LazyLock::new(Mutex::default);

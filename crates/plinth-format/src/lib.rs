@@ -9,6 +9,7 @@ mod assemble;
 mod bounds;
 mod codec;
 mod conformance;
+mod details;
 mod error;
 mod file;
 mod footer;
