@@ -10,24 +10,17 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan, Statement};
 
-use crate::prepared::KeptPlan;
+use crate::kept_plan::KeptPlan;
+use crate::values::{Given, Values};
 
 /// Values by the names of parameters, without the `$`.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
-    given: BTreeMap<String, Given>,
+    given: Values,
     /// Whether a program gives them, not a user.
     of_program: bool,
     /// Where the plan of the statement is kept.
     kept: Option<Arc<KeptPlan>>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Given {
-    /// What a user typed, which becomes what its place asks for.
-    Text(String),
-    /// A value of a program, which has its type.
-    Value(ScalarValue),
 }
 
 impl Params {
@@ -53,14 +46,8 @@ impl Params {
         self.kept.as_ref()
     }
 
-    /// The values, and no place for a plan.
-    pub(crate) fn values_alone(&self) -> Self {
-        Self { kept: None, ..self.clone() }
-    }
-
-    /// Whether others give each parameter the same value.
-    pub(crate) fn gives_the_same(&self, other: &Self) -> bool {
-        self.given == other.given
+    pub(crate) fn values(&self) -> &Values {
+        &self.given
     }
 
     /// Gives a parameter a value.

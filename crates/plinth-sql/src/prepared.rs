@@ -5,11 +5,9 @@
 //! tables, settings, and what statements of the session define.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 
-use datafusion::catalog::TableProvider;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, TableReference};
 use datafusion::datasource::source_as_provider;
@@ -21,83 +19,16 @@ use datafusion::sql::sqlparser::ast::{self, visit_relations};
 use plinth_core::sync::lock;
 use plinth_datafusion::PlinthTable;
 
+use crate::kept_plan::{KeptPlan, Known, MadeOf, Plan};
 use crate::planning::{self, Physical};
 use crate::spread::Spreads;
 use crate::{Params, Session};
-
-/// What a statement that runs again and again keeps from one run to the next ([`Params::keeping`]): its plan.
-#[derive(Debug, Default)]
-pub struct KeptPlan(Mutex<Known>);
-
-/// What is known of a statement.
-#[derive(Clone, Debug, Default)]
-enum Known {
-    /// It has not run.
-    #[default]
-    Nothing,
-    /// It is planned each time: it asks for the time of day, or reads what is no file.
-    Unfit,
-    Plan(Arc<Plan>),
-}
-
-/// A plan, and what it was made of.
-#[derive(Debug)]
-struct Plan {
-    made_of: MadeOf,
-    /// Whether rows have to come in the order of their tables.
-    in_order: bool,
-    /// With places for values.
-    plan: LogicalPlan,
-    /// With these values, as the optimizer leaves it.
-    bound: Params,
-    optimized: LogicalPlan,
-}
-
-/// What a plan is made of beside its statement.
-#[derive(Clone, Debug)]
-pub(crate) struct MadeOf {
-    /// The values of an EXECUTE, which are part of the statement.
-    values: Vec<ast::Expr>,
-    settings: Arc<ConfigOptions>,
-    /// Statements of the session that were no queries.
-    changes: u64,
-    tables: Vec<(TableReference, Option<Arc<dyn TableProvider>>)>,
-}
-
-/// A statement that PREPARE has named.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    /// The PREPARE.
-    pub(crate) statement: ast::Statement,
-    pub(crate) plan: Arc<KeptPlan>,
-}
-
-impl Prepared {
-    pub(crate) fn new(statement: &ast::Statement) -> Self {
-        Self { statement: statement.clone(), plan: Arc::default() }
-    }
-}
 
 /// A statement that is run, and where its plan is kept.
 pub(crate) struct Keeping {
     pub(crate) kept: Arc<KeptPlan>,
     /// The values of an EXECUTE.
     pub(crate) values: Vec<ast::Expr>,
-}
-
-impl MadeOf {
-    fn is(&self, other: &Self) -> bool {
-        let same_table = |one: &Option<Arc<dyn TableProvider>>, other: &Option<Arc<dyn TableProvider>>| matches!((one, other), (Some(one), Some(other)) if Arc::ptr_eq(one, other));
-        self.values == other.values
-            && self.changes == other.changes
-            && Arc::ptr_eq(&self.settings, &other.settings)
-            && self.tables.len() == other.tables.len()
-            && self
-                .tables
-                .iter()
-                .zip(&other.tables)
-                .all(|(one, other)| one.0 == other.0 && same_table(&one.1, &other.1))
-    }
 }
 
 impl Session {
@@ -123,14 +54,14 @@ impl Session {
         }
         self.kept.grants.plan(&known.plan, self.threads)?;
         let mut state = self.rewriter().state_in(known.in_order);
-        if known.bound.gives_the_same(params) {
+        if known.bound == *params.values() {
             return Ok(Some(planning::operators(state, &known.optimized).await?));
         }
         let bound = params.bind(known.plan.clone())?;
         let optimized = planning::optimized(&mut state, bound)?;
         let physical = planning::operators(state, &optimized).await?;
         let (made_of, plan, in_order) = (known.made_of.clone(), known.plan.clone(), known.in_order);
-        let plan = Plan { made_of, in_order, plan, bound: params.values_alone(), optimized };
+        let plan = Plan { made_of, in_order, plan, bound: params.values().clone(), optimized };
         *lock(&keeping.kept.0) = Known::Plan(Arc::new(plan));
         Ok(Some(physical))
     }
@@ -161,7 +92,7 @@ impl Session {
         let optimized = planning::optimized(&mut state, bound)?;
         let physical = planning::operators(state, &optimized).await?;
         *lock(&keeping.kept.0) = if is_lasting(&plan, &made_of)? {
-            Known::Plan(Arc::new(Plan { made_of, in_order, plan, bound: params.values_alone(), optimized }))
+            Known::Plan(Arc::new(Plan { made_of, in_order, plan, bound: params.values().clone(), optimized }))
         } else {
             Known::Unfit
         };

@@ -40,8 +40,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 use plinth_datafusion::StoreTable;
 
+use super::kept_plan::Prepared;
 use super::names::{SCRATCH, normal};
-use super::prepared::{Keeping, Prepared};
+use super::prepared::Keeping;
 use super::{Params, Session};
 pub(crate) use created::{refuse_options, take_cluster, take_temporary};
 pub use rules::takes_rows_as_they_are;

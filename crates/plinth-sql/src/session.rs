@@ -35,7 +35,7 @@ use crate::error::Result;
 use crate::grants::Grants;
 use crate::interrupt::Interrupt;
 use crate::kept::{Kept, Variable};
-use crate::prepared::Prepared;
+use crate::kept_plan::Prepared;
 use crate::profiles::Profiles;
 use crate::rewriter::Rewriter;
 use crate::schemas::{CATALOG, Catalogs, Schemas};
