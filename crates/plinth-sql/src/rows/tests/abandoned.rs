@@ -1,11 +1,12 @@
 //! Statements that are dropped before their last row, at any moment: nothing stays behind.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::{StreamExt, poll};
 use plinth_core::random::Random;
 
 use super::Db;
+use super::little::all_is_there_again;
 use crate::{Params, parse};
 
 /// Times that each statement is dropped.
@@ -57,7 +58,6 @@ fn dropped_statements_leave_no_memory_and_change_no_answer() {
     for memory in [8_u64 << 30, 64 << 20] {
         let folder = tempfile::tempdir().unwrap();
         let db = filled(folder.path(), memory);
-        let budget = db.session.open_options().io.budget().clone();
         for sql in STATEMENTS {
             let sql = sql.replace("'t/'", &format!("'{}/'", folder.path().join("t").display()));
             let expected = db.sorted(&sql);
@@ -66,18 +66,7 @@ fn dropped_statements_leave_no_memory_and_change_no_answer() {
                 dropped(&db, &sql, polls, pause).unwrap_or_else(|error| assert!(expected.is_err(), "{sql}: {error}"));
             }
             // Tasks end at their next row or piece; what is kept for other statements gives way.
-            let until = Instant::now() + Duration::from_secs(20);
-            let all = loop {
-                // Memory to read into stays.
-                let reads: u64 =
-                    budget.usage().iter().filter(|one| &*one.consumer == "reads").map(|one| one.used).sum();
-                match budget.reserve("everything", budget.limit() - reads) {
-                    Ok(all) => break all,
-                    Err(error) => assert!(Instant::now() < until, "{sql}: {error}"),
-                }
-                std::thread::sleep(Duration::from_millis(5));
-            };
-            drop(all);
+            all_is_there_again(&db, &sql);
             assert_eq!(db.sorted(&sql), expected, "{sql}");
         }
     }

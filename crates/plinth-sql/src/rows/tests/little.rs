@@ -59,7 +59,7 @@ fn tables(db: &Db, folder: &Path, random: &mut Random) -> Vec<String> {
 const STAYS: [&str; 2] = ["reads", "rows that wait to be merged"];
 
 /// Waits until nothing holds memory but what gives way, and what stays.
-fn all_is_there_again(db: &Db, sql: &str) {
+pub(super) fn all_is_there_again(db: &Db, sql: &str) {
     let budget = db.session.open_options().io.budget().clone();
     let until = Instant::now() + Duration::from_secs(20);
     loop {
