@@ -66,15 +66,19 @@ impl Prepared {
 impl MadeOf {
     /// Whether a plan of the same statement would be made of the same.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        let same_table = |one: &Option<Arc<dyn TableProvider>>, other: &Option<Arc<dyn TableProvider>>| matches!((one, other), (Some(one), Some(other)) if Arc::ptr_eq(one, other));
         self.values == other.values
             && self.changes == other.changes
             && Arc::ptr_eq(&self.settings, &other.settings)
             && self.tables.len() == other.tables.len()
-            && self
-                .tables
-                .iter()
-                .zip(&other.tables)
-                .all(|(one, other)| one.0 == other.0 && same_table(&one.1, &other.1))
+            && self.tables.iter().zip(&other.tables).all(|(one, other)| one.0 == other.0 && is_same(&one.1, &other.1))
+    }
+}
+
+/// A name that is no table may be one within the statement.
+fn is_same(one: &Option<Arc<dyn TableProvider>>, other: &Option<Arc<dyn TableProvider>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
     }
 }

@@ -36,7 +36,8 @@ impl Params {
         Self { given, of_program: true, kept: None }
     }
 
-    /// The same values for a statement that runs again and again: its plan stays where it is kept, for the next run.
+    /// The same values for a query over files that runs again and again: its plan stays where it is kept, for the next run. Other statements
+    /// are planned each time.
     #[must_use]
     pub fn keeping(self, plan: &Arc<KeptPlan>) -> Self {
         Self { kept: Some(Arc::clone(plan)), ..self }

@@ -48,6 +48,9 @@ impl Session {
     /// The operators of a plan that is kept, if it still says what the statement means.
     pub(crate) async fn kept_plan(&self, keeping: &Keeping, params: &Params) -> Result<Option<Physical>> {
         let Known::Plan(known) = lock(&keeping.kept.0).clone() else { return Ok(None) };
+        if known.made_of.values != keeping.values {
+            return Ok(None);
+        }
         let references = known.made_of.tables.iter().map(|(reference, _)| reference.clone());
         if !known.made_of.is(&self.made_of(references.collect(), &keeping.values).await) {
             return Ok(None);

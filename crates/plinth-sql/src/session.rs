@@ -147,7 +147,7 @@ pub struct Session {
     pub(crate) objects: Arc<ObjectStores>,
     /// What statements read beside the tables that they name.
     pub(crate) scratch: Arc<MemorySchemaProvider>,
-    /// Prepared statements, as they were written.
+    /// Prepared statements, as they were written, and their plans.
     pub(crate) prepared: Mutex<HashMap<String, Prepared>>,
     /// Statements that were no queries.
     pub(crate) changes: AtomicU64,

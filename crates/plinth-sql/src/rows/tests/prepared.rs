@@ -7,6 +7,7 @@ use futures::StreamExt;
 use plinth_core::random::Random;
 
 use super::Db;
+use crate::kept_plan::{Known, Plan};
 use crate::{KeptPlan, Params, parse};
 
 /// A file of rows from one number on.
@@ -37,9 +38,12 @@ fn run(db: &Db, sql: &str, values: &[(&str, &str)], kept: &Arc<KeptPlan>) -> Res
     })
 }
 
-/// Whether a plan is kept.
-fn is_kept(plan: &KeptPlan) -> bool {
-    format!("{plan:?}").contains("made_of")
+/// The plan that is kept, if one is: another one once the statement was planned anew.
+fn plan_of(kept: &KeptPlan) -> Option<Arc<Plan>> {
+    match &*kept.0.lock().unwrap() {
+        Known::Plan(plan) => Some(Arc::clone(plan)),
+        Known::Nothing | Known::Unfit => None,
+    }
 }
 
 const STATEMENTS: [(&str, bool); 11] = [
@@ -84,7 +88,12 @@ fn a_kept_plan_answers_as_a_new_one() {
             rows
         });
         assert_eq!(found, expected, "round {round}: {sql}");
-        assert_eq!(is_kept(kept), *keeps, "{sql}");
+        let plan = plan_of(kept);
+        assert_eq!(plan.is_some(), *keeps, "{sql}");
+        // Nothing has changed: it is used again.
+        assert_eq!(run(&db, sql, &values, kept), expected, "round {round}: {sql}");
+        let again = plan.as_ref().zip(plan_of(kept)).is_none_or(|(one, other)| Arc::ptr_eq(one, &other));
+        assert!(again, "{sql} was planned anew");
         match random.below(8) {
             0 => write(&db, &path, random.below(500)),
             1 => drop(db.rows("INSERT INTO kept SELECT max(id) + 1 FROM kept")),
