@@ -40,9 +40,14 @@ pub struct Input<'a> {
 }
 
 impl Input<'_> {
+    /// Whether there are few groups with many rows.
+    fn has_few_groups(&self) -> bool {
+        self.total <= FEW && self.groups.len() >= 8 * self.total
+    }
+
     /// How many rows each group has, if there are few groups with many rows.
     fn sizes(&self) -> Option<&[u64]> {
-        (self.total <= FEW && self.groups.len() >= 8 * self.total).then(|| self.sizes.of(self.groups))
+        self.has_few_groups().then(|| self.sizes.of(self.groups))
     }
 }
 

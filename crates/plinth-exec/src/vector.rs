@@ -84,11 +84,15 @@ impl Narrow {
     #[must_use]
     pub fn rows(&self, rows: &[u32]) -> Self {
         let value = |row: &u32| self.values.get(*row as usize).copied().unwrap_or_default();
-        let nulls = self.nulls.as_ref().filter(|nulls| nulls.null_count() > 0).map(|nulls| {
-            NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |at| nulls.is_valid(rows[at] as usize)))
-        });
-        Self { values: rows.iter().map(value).collect(), nulls, ..*self }
+        Self { values: rows.iter().map(value).collect(), nulls: nulls_of(self.nulls.as_ref(), rows), ..*self }
     }
+}
+
+/// Which of some rows are null; none if no row is.
+pub fn nulls_of(nulls: Option<&NullBuffer>, rows: &[u32]) -> Option<NullBuffer> {
+    let nulls = nulls.filter(|nulls| nulls.null_count() > 0)?;
+    let is_valid = |at: usize| rows.get(at).is_some_and(|row| nulls.is_valid(*row as usize));
+    Some(NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), is_valid)))
 }
 
 impl Vector {

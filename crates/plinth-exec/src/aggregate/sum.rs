@@ -142,7 +142,7 @@ impl Adder {
             each(rows, counts, |row| sums.change(groups[row], 0, |sum| add_float(sum, values[row])));
             return Ok(());
         }
-        let is_few = input.total <= FEW && rows >= 8 * input.total;
+        let is_few = input.has_few_groups();
         if !is_few {
             self.count(states, groups, counts);
         }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, UInt32Array, new_empty_array};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use arrow_select::concat::concat;
 use arrow_select::take::take;
 use datafusion_common::Result;
 use plinth_exec::Result as ExecResult;
-use plinth_exec::vector::{Coded, Vector};
+use plinth_exec::vector::{Coded, Vector, nulls_of};
 
 use super::build::Piece;
 
@@ -46,9 +46,7 @@ pub(super) fn coded(array: &ArrayRef) -> Option<Arc<dyn Coded>> {
 
 /// Some of its rows.
 pub(super) fn numbered(array: &ArrayRef, dictionary: &Arc<dyn Coded>, rows: &UInt32Array) -> Vector {
-    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).map(|nulls| {
-        NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |at| nulls.is_valid(rows.value(at) as usize)))
-    });
+    let nulls = nulls_of(array.nulls(), rows.values());
     Vector::Codes { ids: rows.values().clone(), nulls, dictionary: Arc::clone(dictionary) }
 }
 

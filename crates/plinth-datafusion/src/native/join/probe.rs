@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_buffer::BooleanBuffer;
 use arrow_select::take::take;
 use datafusion_common::{JoinSide, JoinType, Result, internal_datafusion_err, internal_err};
 use datafusion_execution::TaskContext;
@@ -12,7 +12,7 @@ use datafusion_physical_plan::joins::utils::ColumnIndex;
 use datafusion_physical_plan::metrics::BaselineMetrics;
 use plinth_exec::join::{Cursor, Probe};
 use plinth_exec::rows::NO_GROUP;
-use plinth_exec::vector::Vector;
+use plinth_exec::vector::{Vector, nulls_of};
 
 use super::Join;
 use super::build::{Gathered, Left};
@@ -288,9 +288,7 @@ fn of_right((count, columns): &Rows, column: usize, rows: &UInt32Array) -> Resul
         Vector::Codes { ids, nulls, dictionary } => {
             let code = |row: &u32| ids.get(*row as usize).copied().unwrap_or_default();
             let ids = rows.values().iter().map(code).collect();
-            let nulls = nulls.as_ref().map(|nulls| {
-                NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |at| nulls.is_valid(rows.value(at) as usize)))
-            });
+            let nulls = nulls_of(nulls.as_ref(), rows.values());
             Ok(Vector::Codes { ids, nulls, dictionary: Arc::clone(dictionary) })
         }
     }
