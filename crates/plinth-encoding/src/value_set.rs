@@ -308,6 +308,18 @@ impl ValueSet {
         }
     }
 
+    /// How many integers the set lists, if it lists some.
+    pub fn listed_integers(&self) -> Option<usize> {
+        match self {
+            Self::IntRange { lo, hi } if lo == hi => Some(1),
+            Self::IntSet(set) => match &**set {
+                IntSet::Sorted(values) => Some(values.len()),
+                IntSet::Bits(_) | IntSet::Keys(_) => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The byte strings in the set, if they are few. (What is not in a set may be any.)
     pub(crate) fn few_bytes(&self) -> Option<&[Arc<[u8]>]> {
         match self {

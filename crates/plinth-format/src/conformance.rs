@@ -210,7 +210,7 @@ impl File {
         {
             found.push(format!("{place}: the metadata says {said} distinct values, the dictionary has {exact}"));
         }
-        let details = self.stream_details(stream)?;
+        let details = self.0.details(stream)?;
         if let Some(sketch) = details.sketch
             && seen.sketch.folded(sketch.precision()) != sketch
         {

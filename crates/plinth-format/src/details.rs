@@ -14,11 +14,7 @@ impl File {
     /// # Errors
     /// If there is no such column, or it can't be read or is damaged.
     pub fn details(&self, column: &Path) -> Result<ColumnDetails> {
-        self.stream_details(self.0.node(column)?.0.stream)
-    }
-
-    pub(crate) fn stream_details(&self, stream: usize) -> Result<ColumnDetails> {
-        self.0.details(stream)
+        self.0.details(self.0.node(column)?.0.stream)
     }
 
     /// The sketch of a column's or struct field's distinct values, if it has one. Read when it is first asked for.
@@ -52,7 +48,8 @@ impl Inner {
         Ok(known.get_or_init(|| details))
     }
 
-    fn details(&self, stream: usize) -> Result<ColumnDetails> {
+    /// Reads it each time.
+    pub(crate) fn details(&self, stream: usize) -> Result<ColumnDetails> {
         let meta = self.stream_meta(stream)?;
         let details = meta.extras.iter().find(|(kind, _)| *kind == Extra::Details as u64);
         let Some((_, section)) = details else { return Ok(ColumnDetails::default()) };

@@ -26,7 +26,7 @@ impl File {
         }
         let done = AtomicU64::new(0);
         for stream in 0..self.0.footer.streams.len() {
-            self.stream_details(stream)?;
+            self.0.details(stream)?;
             let bytes = self.0.stream_meta(stream)?.dictionary_bytes();
             progress(done.fetch_add(bytes, Relaxed) + bytes);
             for dictionary in 0..self.0.stream_meta(stream)?.dictionaries.len() {

@@ -182,12 +182,12 @@ impl Blocks {
 
     /// Whether a block may have so many different values that a set of few is likely to be of none of its rows.
     pub(super) fn is_rare(&self, stream: usize, at: BlockId, set: &ValueSet) -> Result<bool> {
-        let (meta, Some(members)) = (self.meta(stream, at)?, set.members()) else { return Ok(false) };
+        let (meta, Some(members)) = (self.meta(stream, at)?, set.listed_integers()) else { return Ok(false) };
         let Some(Bounds { min: Scalar::Int(min), max: Scalar::Int(max) }) = meta.zone.as_ref().map(|zone| &zone.bounds)
         else {
             return Ok(false);
         };
-        let needed = i128::from(meta.values) * members.len() as i128;
+        let needed = i128::from(meta.values) * members as i128;
         Ok(max.checked_sub(*min).is_none_or(|range| range > needed))
     }
 
