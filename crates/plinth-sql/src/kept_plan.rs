@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     /// Whether rows have to come in the order of their tables.
     pub(crate) in_order: bool,
     /// With places for values.
-    pub(crate) plan: LogicalPlan,
+    pub(crate) places: Arc<LogicalPlan>,
     /// With these values, as the optimizer leaves it.
     pub(crate) bound: Values,
     pub(crate) optimized: LogicalPlan,
@@ -41,8 +41,8 @@ pub(crate) struct Plan {
 /// What a plan is made of beside its statement.
 #[derive(Clone, Debug)]
 pub(crate) struct MadeOf {
-    /// The values of an EXECUTE, which are part of the statement.
-    pub(crate) values: Vec<ast::Expr>,
+    /// The values of an EXECUTE that are part of the statement.
+    pub(crate) written: Vec<ast::Expr>,
     pub(crate) settings: Arc<ConfigOptions>,
     /// Statements of the session that were no queries.
     pub(crate) changes: u64,
@@ -66,7 +66,7 @@ impl Prepared {
 impl MadeOf {
     /// Whether a plan of the same statement would be made of the same.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        self.values == other.values
+        self.written == other.written
             && self.changes == other.changes
             && Arc::ptr_eq(&self.settings, &other.settings)
             && self.tables.len() == other.tables.len()

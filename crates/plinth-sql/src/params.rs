@@ -17,23 +17,37 @@ use crate::values::{Given, Values};
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     given: Values,
-    /// Whether a program gives them, not a user.
-    of_program: bool,
+    origin: Origin,
     /// Where the plan of the statement is kept.
     kept: Option<Arc<KeptPlan>>,
+}
+
+/// Where values come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Origin {
+    #[default]
+    User,
+    Program,
+    /// They were part of a statement, and mean what they would there.
+    Statement,
 }
 
 impl Params {
     /// The values of `NAME=VALUE`s.
     pub fn new(given: impl IntoIterator<Item = (String, String)>) -> Self {
         let given = given.into_iter().map(|(name, text)| (name, Given::Text(text))).collect();
-        Self { given, of_program: false, kept: None }
+        Self { given, origin: Origin::User, kept: None }
     }
 
     /// Values that have types, by their names.
     pub fn of_values(given: impl IntoIterator<Item = (String, ScalarValue)>) -> Self {
         let given = given.into_iter().map(|(name, value)| (name, Given::Value(value))).collect();
-        Self { given, of_program: true, kept: None }
+        Self { given, origin: Origin::Program, kept: None }
+    }
+
+    /// Values that a statement would have in their places, which keep their types.
+    pub(crate) fn as_written(given: impl IntoIterator<Item = (String, ScalarValue)>) -> Self {
+        Self { origin: Origin::Statement, ..Self::of_values(given) }
     }
 
     /// The same values for a query over files that runs again and again: its plan stays where it is kept, for the next run. Other statements
@@ -98,6 +112,7 @@ impl Params {
             let name = id.strip_prefix('$').unwrap_or(&id);
             let value = match self.given.get(name) {
                 Some(Given::Text(text)) => convert(&id, text, data_type.as_ref())?,
+                Some(Given::Value(value)) if self.origin == Origin::Statement => value.clone(),
                 Some(Given::Value(value)) => match data_type.as_ref().map(|to| fitting(value, to)) {
                     Some(Some(fitting)) => fitting,
                     // What is compared may be of another type, but what is stored may not.
@@ -107,7 +122,7 @@ impl Params {
                     }
                     Some(None) | None => value.clone(),
                 },
-                None if self.of_program => return exec_err!("no value for {id}"),
+                None if self.origin != Origin::User => return exec_err!("no value for {id}"),
                 None => {
                     return exec_err!(
                         "no value for {id}: --param {name}=VALUE gives one, in the shell \\set {name} VALUE"

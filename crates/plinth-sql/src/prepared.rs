@@ -27,44 +27,36 @@ use crate::{Params, Session};
 /// A statement that is run, and where its plan is kept.
 pub(crate) struct Keeping {
     pub(crate) kept: Arc<KeptPlan>,
-    /// The values of an EXECUTE.
-    pub(crate) values: Vec<ast::Expr>,
+    /// The values of an EXECUTE that are part of the statement, with places for the others.
+    pub(crate) written: Vec<ast::Expr>,
 }
 
 impl Session {
-    /// Where the plan of a statement is kept: of an EXECUTE, or of one that came with a place.
-    pub(crate) fn keeping(&self, statement: &Statement, params: &Params) -> Option<Keeping> {
-        // Plans that are spread over processes are made there.
-        if self.context.state_ref().read().config().get_extension::<Spreads>().is_some() {
-            return None;
-        }
-        match (self.kept_of_execute(statement), params.kept()) {
-            (Some(executed), _) => Some(executed),
-            (None, Some(kept)) => Some(Keeping { kept: Arc::clone(kept), values: Vec::new() }),
-            _ => None,
-        }
+    /// Whether plans are kept: those that are spread over processes are made there.
+    pub(crate) fn keeps_plans(&self) -> bool {
+        self.context.state_ref().read().config().get_extension::<Spreads>().is_none()
     }
 
     /// The operators of a plan that is kept, if it still says what the statement means.
     pub(crate) async fn kept_plan(&self, keeping: &Keeping, params: &Params) -> Result<Option<Physical>> {
         let Known::Plan(known) = lock(&keeping.kept.0).clone() else { return Ok(None) };
-        if known.made_of.values != keeping.values {
+        if known.made_of.written != keeping.written {
             return Ok(None);
         }
         let references = known.made_of.tables.iter().map(|(reference, _)| reference.clone());
-        if !known.made_of.is(&self.made_of(references.collect(), &keeping.values).await) {
+        if !known.made_of.is(&self.made_of(references.collect(), &keeping.written).await) {
             return Ok(None);
         }
-        self.kept.grants.plan(&known.plan, self.threads)?;
+        self.kept.grants.plan(&known.places, self.threads)?;
         let mut state = self.rewriter().state_in(known.in_order);
         if known.bound == *params.values() {
             return Ok(Some(planning::operators(state, &known.optimized).await?));
         }
-        let bound = params.bind(known.plan.clone())?;
+        let bound = params.bind(known.places.as_ref().clone())?;
         let optimized = planning::optimized(&mut state, bound)?;
         let physical = planning::operators(state, &optimized).await?;
-        let (made_of, plan, in_order) = (known.made_of.clone(), known.plan.clone(), known.in_order);
-        let plan = Plan { made_of, in_order, plan, bound: params.values().clone(), optimized };
+        let (made_of, places, in_order) = (known.made_of.clone(), Arc::clone(&known.places), known.in_order);
+        let plan = Plan { made_of, in_order, places, bound: params.values().clone(), optimized };
         *lock(&keeping.kept.0) = Known::Plan(Arc::new(plan));
         Ok(Some(physical))
     }
@@ -80,22 +72,23 @@ impl Session {
             references.extend(object_name_to_table_reference(name.clone(), true).ok());
             std::ops::ControlFlow::<()>::Continue(())
         });
-        Some(self.made_of(references, &keeping.values).await)
+        Some(self.made_of(references, &keeping.written).await)
     }
 
-    /// Plans a query to its operators, and keeps the plan if it may be used again. `plan` has places for values, `bound` has these.
+    /// Plans a query to its operators, and keeps the plan if it may be used again. `places` has places for values, `bound` has these.
     pub(crate) async fn planned_to_keep(
         &self,
         (keeping, made_of): (&Keeping, MadeOf),
         (mut state, in_order): (SessionState, bool),
-        plan: LogicalPlan,
+        places: LogicalPlan,
         bound: LogicalPlan,
         params: &Params,
     ) -> Result<Physical> {
         let optimized = planning::optimized(&mut state, bound)?;
         let physical = planning::operators(state, &optimized).await?;
-        *lock(&keeping.kept.0) = if is_lasting(&plan, &made_of)? {
-            Known::Plan(Arc::new(Plan { made_of, in_order, plan, bound: params.values().clone(), optimized }))
+        *lock(&keeping.kept.0) = if is_lasting(&places, &made_of)? {
+            let places = Arc::new(places);
+            Known::Plan(Arc::new(Plan { made_of, in_order, places, bound: params.values().clone(), optimized }))
         } else {
             Known::Unfit
         };
@@ -120,7 +113,7 @@ impl Session {
         }
     }
 
-    async fn made_of(&self, references: Vec<TableReference>, values: &[ast::Expr]) -> MadeOf {
+    async fn made_of(&self, references: Vec<TableReference>, written: &[ast::Expr]) -> MadeOf {
         let settings = Arc::clone(self.context.state_ref().read().config().options());
         let changes = self.changes.load(Ordering::Acquire);
         let mut tables = Vec::with_capacity(references.len());
@@ -128,7 +121,7 @@ impl Session {
             let table = self.context.table_provider(reference.clone()).await.ok();
             tables.push((reference, table));
         }
-        MadeOf { values: values.to_vec(), settings, changes, tables }
+        MadeOf { written: written.to_vec(), settings, changes, tables }
     }
 }
 

@@ -9,6 +9,7 @@ mod alter;
 mod change;
 mod created;
 mod defaults;
+mod execute;
 mod given;
 mod indexes;
 mod insert;
@@ -25,7 +26,6 @@ mod write;
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -42,7 +42,6 @@ use plinth_datafusion::StoreTable;
 
 use super::kept_plan::Prepared;
 use super::names::{SCRATCH, normal};
-use super::prepared::Keeping;
 use super::{Params, Session};
 pub(crate) use created::{refuse_options, take_cluster, take_temporary};
 pub use rules::takes_rows_as_they_are;
@@ -190,64 +189,7 @@ impl Session {
         Ok(Some(Done::Nothing))
     }
 
-    /// The statement that an EXECUTE runs, with values in the places of its parameters; `None` if it is none that is kept here.
-    pub(crate) fn prepared_statement(&self, execute: &Statement) -> Result<Option<Statement>> {
-        let Statement::Statement(execute) = execute else { return Ok(None) };
-        let ast::Statement::Execute { name: Some(name), parameters: values, .. } = execute.as_ref() else {
-            return Ok(None);
-        };
-        let Some(ast::Statement::Prepare { data_types, mut statement, .. }) =
-            self.prepared().get(&last(name)?.value).map(|prepared| prepared.statement.clone())
-        else {
-            return Ok(None);
-        };
-        if !data_types.is_empty() && data_types.len() != values.len() {
-            return exec_err!(
-                "Prepared statement '{name}' expects {} parameters, but {} provided",
-                data_types.len(),
-                values.len()
-            );
-        }
-        let value = |place: &str| {
-            let at = place.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
-            let value = Expr::Nested(Box::new(values.get(at)?.clone()));
-            Some(match data_types.get(at) {
-                Some(data_type) => query::cast(value, data_type.clone()),
-                None => value,
-            })
-        };
-        let mut known = 0;
-        let replaced = ast::visit_expressions_mut(&mut statement, |expr| {
-            let Expr::Value(ast::ValueWithSpan { value: ast::Value::Placeholder(place), .. }) = expr else {
-                return ControlFlow::Continue(());
-            };
-            known = known.max(place.strip_prefix('$').and_then(|at| at.parse::<usize>().ok()).unwrap_or(0));
-            match value(place) {
-                Some(value) => {
-                    *expr = value;
-                    ControlFlow::Continue(())
-                }
-                None => ControlFlow::Break(place.clone()),
-            }
-        });
-        match replaced {
-            ControlFlow::Continue(()) if values.len() > known && data_types.is_empty() => {
-                exec_err!("EXECUTE {name}: takes {known} values, not {}", values.len())
-            }
-            ControlFlow::Continue(()) => Ok(Some(Statement::Statement(statement))),
-            ControlFlow::Break(place) => exec_err!("EXECUTE {name}: no value for {place}"),
-        }
-    }
-
-    /// Where the plan of an EXECUTE is kept, if it is one of a statement that is kept here.
-    pub(crate) fn kept_of_execute(&self, execute: &Statement) -> Option<Keeping> {
-        let Statement::Statement(execute) = execute else { return None };
-        let ast::Statement::Execute { name: Some(name), parameters, .. } = execute.as_ref() else { return None };
-        let kept = self.prepared().get(&last(name).ok()?.value).map(|prepared| Arc::clone(&prepared.plan))?;
-        Some(Keeping { kept, values: parameters.clone() })
-    }
-
-    fn prepared(&self) -> MutexGuard<'_, HashMap<String, Prepared>> {
+    pub(crate) fn prepared(&self) -> MutexGuard<'_, HashMap<String, Prepared>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -394,7 +394,7 @@ impl Session {
 
     /// The statement that an EXECUTE runs. None for any other.
     pub fn executed(&self, statement: &Statement) -> Option<Statement> {
-        self.prepared_statement(statement).ok().flatten()
+        self.execution(statement)?.statement().ok()
     }
 
     /// Whether a transaction was begun that no statement has ended.

@@ -30,6 +30,7 @@ use super::ddl::{Defined, refuse_constraints, secret};
 use super::meaning::resolve_windows;
 use super::numbers::keep_digits;
 use super::params::types_of;
+use super::prepared::Keeping;
 use super::rows::{Created, Done, constraints, refuse_options, take_cluster, take_rules, take_temporary};
 use super::{Params, Session, depth, engine, planning, show};
 use crate::error::{ErrorKind, Result, SqlError, near_path};
@@ -119,11 +120,31 @@ impl Session {
         if let Some(listed) = self.context.runtime_env().cache_manager.get_list_files_cache() {
             listed.clear();
         }
-        let keeping = self.keeping(&statement, params);
-        if let Some(prepared) = self.prepared_statement(&statement)? {
-            statement = prepared;
-            self.kept.grants.statement(&statement)?;
+        let Some(execution) = self.execution(&statement) else {
+            let keeping = params.kept().map(|kept| Keeping { kept: Arc::clone(kept), written: Vec::new() });
+            return self.planned_keeping(statement, params, keeping, by_key).await;
+        };
+        if let Some((query, values)) = execution.apart() {
+            let planned = Box::pin(self.planned_keeping(query, &values, Some(execution.keeping_apart()), by_key)).await;
+            // What is wrong is told of the statement with its values.
+            if planned.is_ok() {
+                return planned;
+            }
         }
+        let statement = execution.statement()?;
+        self.kept.grants.statement(&statement)?;
+        self.planned_keeping(statement, params, Some(execution.keeping()), by_key).await
+    }
+
+    /// As [`Session::planned_by`], of a statement that is no EXECUTE; `keeping` is where its plan is.
+    async fn planned_keeping(
+        &self,
+        mut statement: Statement,
+        params: &Params,
+        keeping: Option<Keeping>,
+        by_key: bool,
+    ) -> Result<Planned> {
+        let keeping = keeping.filter(|_| self.keeps_plans());
         if let Some(keeping) = &keeping
             && let Some(plan) = self.kept_plan(keeping, params).await?
         {

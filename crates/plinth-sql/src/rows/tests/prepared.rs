@@ -15,7 +15,9 @@ fn write(db: &Db, path: &Path, from: u64) {
     // Another file takes its place: what is open stays what it was.
     let new = path.with_extension("new.plinth");
     db.rows(&format!(
-        "COPY (SELECT value AS id, value % 7 AS k, concat('text ', value % 11) AS s FROM generate_series({from}, {})) TO '{}'",
+        "COPY (SELECT value AS id, value % 7 AS k, concat('text ', value % 11) AS s, CAST(value % 50 AS DECIMAL(10, 2)) / 4 AS d, \
+         CAST(value % 50 AS DOUBLE) / 8 AS f, make_date(2024, 1 + CAST(value % 12 AS INT), 5) AS day \
+         FROM generate_series({from}, {})) TO '{}'",
         from + 999,
         new.display()
     ));
@@ -127,4 +129,83 @@ fn what_a_prepared_statement_names_is_what_it_is_when_it_runs() {
     assert_eq!(db.rows("EXECUTE largest(990)"), ["2999 1000"]);
     db.rows("DEALLOCATE largest");
     db.fails("EXECUTE largest(1)", "no statement");
+}
+
+/// Queries over [`write`]'s rows, and values for each of their places.
+const EXECUTED: [(&str, &[&[&str]]); 12] = [
+    (
+        "SELECT count(*), sum(id) FROM data WHERE id > $1 AND k <> $2",
+        &[&["3", "-5", "9999999999", "1 + 1", "NULL"], &["2", "0.5"]],
+    ),
+    (
+        "SELECT k, d * $1, f + $2, id % $3 FROM data WHERE id < 10",
+        &[&["2", "1.25", "-0.05", "3.00"], &["2", "0.5"], &["3", "-7"]],
+    ),
+    (
+        "SELECT id FROM data WHERE d = $1 ORDER BY id LIMIT $2",
+        &[&["1.25", "1.250", "2", "0.1", "12345678901234567.25"], &["3", "0", "1"]],
+    ),
+    ("SELECT count(*) FROM data WHERE f BETWEEN $1 AND $2", &[&["0.125", "1", "-1"], &["3.5", "2"]]),
+    (
+        "SELECT s, count(*) FROM data WHERE s = $1 OR s LIKE $2 GROUP BY s",
+        &[&["'text 3'", "'it''s'"], &["'%1%'", "'text'", "NULL"]],
+    ),
+    (
+        "SELECT count(*) FROM data WHERE day >= $1",
+        &[&["'2024-03-01'", "'2024-11-30'", "DATE '2024-07-01'", "'no day'"]],
+    ),
+    ("SELECT $1, k + $1 FROM data WHERE ($2) AND id = 5", &[&["7", "'8'", "2.5"], &["true", "false", "1 = 1"]]),
+    ("SELECT k + $1, count(*) FROM data GROUP BY k + $1", &[&["7", "(-8)", "0.5"]]),
+    ("SELECT substr(s, $1), round(f, $2) FROM data WHERE id < 3", &[&["2", "20", "'x'"], &["1", "0"]]),
+    ("SELECT sum(id) FROM data WHERE id IN ($1, 5, $2)", &[&["7", "'8'"], &["9", "(SELECT 11)"]]),
+    ("SELECT CASE WHEN k = $1 THEN $2 ELSE s END FROM data WHERE id < 9", &[&["3", "4"], &["'x'", "5"]]),
+    (
+        "SELECT a.id FROM data AS a JOIN data AS b ON a.id = b.id + $1 WHERE b.k = $2",
+        &[&["1", "-2", "400"], &["3", "6"]],
+    ),
+];
+
+#[test]
+fn execute_answers_as_the_statement_with_its_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    let path = folder.path().join("data.plinth");
+    write(&db, &path, 0);
+    for (at, (sql, _)) in EXECUTED.iter().enumerate() {
+        db.rows(&format!("PREPARE p{at} AS {sql}"));
+    }
+    let random = &mut Random(plinth_core::random::trials("PLINTH_SEED", 1));
+    // Types and rows: columns without a name are called as the statement that was prepared has them.
+    let answer = |sql: &str| {
+        let batches = db.batches(sql)?;
+        let types = batches.first().map(|batch| {
+            let schema = batch.schema();
+            schema.fields().iter().map(|field| field.data_type().clone()).collect::<Vec<_>>()
+        });
+        let mut rows: Vec<_> = batches.iter().flat_map(super::texts).collect();
+        rows.sort();
+        Ok::<_, String>((types, rows))
+    };
+    let mut kept = 0;
+    for round in 0..400 {
+        let at = random.index(EXECUTED.len());
+        let (sql, places) = EXECUTED[at];
+        let values: Vec<&str> = places.iter().map(|values| values[random.index(values.len())]).collect();
+        let written = values
+            .iter()
+            .enumerate()
+            .fold(sql.to_owned(), |sql, (at, value)| sql.replace(&format!("${}", at + 1), &format!("({value})")));
+        let execute = format!("EXECUTE p{at}({})", values.join(", "));
+        let places_of = || {
+            let plan = Arc::clone(&db.session.prepared()[&format!("p{at}")].plan);
+            plan_of(&plan).map(|plan| Arc::clone(&plan.places))
+        };
+        let before = places_of();
+        assert_eq!(answer(&execute).ok(), answer(&written).ok(), "round {round}: {execute} of {sql}");
+        kept += usize::from(before.zip(places_of()).is_some_and(|(one, other)| Arc::ptr_eq(&one, &other)));
+        if random.below(40) == 0 {
+            write(&db, &path, random.below(500));
+        }
+    }
+    assert!(kept > 150, "a plan was used again {kept} times only");
 }
