@@ -3,6 +3,7 @@
 #![no_main]
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{LazyLock, Mutex};
 
 use arrow_array::RecordBatch;
@@ -42,11 +43,15 @@ fn sample(kind: usize, how: u8) -> Option<&'static [u8]> {
     if how & 8 != 0 {
         properties = properties.set_writer_version(WriterVersion::PARQUET_2_0);
     }
-    let mut bytes = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties.build())).ok()?;
-    writer.write(&batch).ok()?;
-    writer.close().ok()?;
-    Some(bytes.leak())
+    // The writer panics on values of no bytes.
+    let written = std::panic::catch_unwind(AssertUnwindSafe(move || {
+        let mut bytes = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties.build())).ok()?;
+        writer.write(&batch).ok()?;
+        writer.close().ok()?;
+        Some(bytes)
+    }));
+    Some(written.ok()??.leak())
 }
 
 fn read(bytes: &[u8]) -> Result<usize, String> {

@@ -17,7 +17,7 @@ use arrow_buffer::{IntervalDayTime, IntervalMonthDayNano};
 use arrow_schema::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowSchemaConverter};
 use parquet::basic::{ColumnOrder, ConvertedType, LogicalType, Repetition, Type as Physical};
-use parquet::errors::Result;
+use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{
     ColumnChunkMetaData, FileMetaData, ParquetMetaData, ParquetMetaDataBuilder, RowGroupMetaData,
 };
@@ -41,6 +41,7 @@ const EPOCH: i64 = 2_440_588;
 /// # Errors
 /// If the metadata does not hold together.
 pub fn as_stored(metadata: &Arc<ParquetMetaData>) -> Result<Arc<ParquetMetaData>> {
+    check_places(metadata)?;
     let file = metadata.file_metadata();
     let schema = file.schema_descr();
     let twelve: Vec<bool> = schema.columns().iter().map(|column| is_twelve(column.self_type())).collect();
@@ -80,6 +81,22 @@ pub fn as_stored(metadata: &Arc<ParquetMetaData>) -> Result<Arc<ParquetMetaData>
     let groups = groups.collect::<Result<Vec<_>>>()?;
     builder = builder.set_row_groups(groups);
     Ok(Arc::new(builder.build()))
+}
+
+/// Checks what the `parquet` crate panics at: where chunks begin, and how long they are.
+fn check_places(metadata: &ParquetMetaData) -> Result<()> {
+    for (number, group) in metadata.row_groups().iter().enumerate() {
+        for chunk in group.columns() {
+            let (offset, bytes) = (chunk.data_page_offset(), chunk.compressed_size());
+            if offset < 0 || bytes < 0 {
+                let column = chunk.column_path().string();
+                return Err(ParquetError::General(format!(
+                    "damaged footer: column {column:?} of row group {number} has {bytes} bytes from byte {offset} on"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether a chunk begins with its dictionary, or does not say where one is: no page is within the magic bytes of the file, and

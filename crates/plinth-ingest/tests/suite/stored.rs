@@ -6,7 +6,7 @@ use plinth_ingest::SourceOptions;
 use std::sync::Arc;
 
 use crate::read;
-use crate::stored_rows::{Row, cells, with_dictionaries_at_zero, write};
+use crate::stored_rows::{Row, cells, with_chunks, with_dictionaries_at_zero, write};
 
 #[test]
 fn intervals_int96_and_repeated_fields_are_read_as_they_were_written() {
@@ -25,6 +25,22 @@ fn intervals_int96_and_repeated_fields_are_read_as_they_were_written() {
         assert_eq!(found.schema().field(1).data_type(), &DataType::Interval(IntervalUnit::MonthDayNano));
         let expected: Vec<String> = rows.iter().enumerate().map(|(id, row)| row.cells(id)).collect();
         assert_eq!(cells(&found), expected, "{round}");
+    }
+}
+
+#[test]
+fn chunks_that_begin_nowhere_are_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    for dictionary in [false, true] {
+        write(&path, &[Row::default()], 10, dictionary);
+        with_chunks(&path, |chunk| chunk.set_dictionary_page_offset(None).set_data_page_offset(-5));
+        let e = read(&[&path], &SourceOptions::default()).unwrap_err();
+        assert!(e.contains("row group 0") && e.contains("from byte -5 on"), "{e}");
+        write(&path, &[Row::default()], 10, dictionary);
+        with_chunks(&path, |chunk| chunk.set_total_compressed_size(-1));
+        let e = read(&[&path], &SourceOptions::default()).unwrap_err();
+        assert!(e.contains("row group 0") && e.contains("-1 bytes"), "{e}");
     }
 }
 

@@ -11,7 +11,7 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use parquet::data_type::{ByteArray, FixedLenByteArray, FixedLenByteArrayType, Int32Type as Int32, Int96, Int96Type};
-use parquet::file::metadata::{ParquetMetaDataReader, ParquetMetaDataWriter};
+use parquet::file::metadata::{ColumnChunkMetaDataBuilder, ParquetMetaDataReader, ParquetMetaDataWriter};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
@@ -196,13 +196,18 @@ pub(crate) fn write(path: &Path, rows: &[Row], group_rows: usize, dictionary: bo
 
 /// Has the footer say that there are dictionaries at offset 0, as some writers do where there are none.
 pub(crate) fn with_dictionaries_at_zero(path: &Path) {
+    with_chunks(path, |chunk| chunk.set_dictionary_page_offset(Some(0)));
+}
+
+/// Has the footer say something else of each chunk.
+pub(crate) fn with_chunks(path: &Path, change: impl Fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder) {
     let bytes = std::fs::read(path).unwrap();
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(path).unwrap()).unwrap();
     let footer = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;
     let mut builder = metadata.into_builder();
     let groups = builder.take_row_groups().into_iter().map(|group| {
         let chunks = group.columns().to_vec().into_iter();
-        let chunks = chunks.map(|chunk| chunk.into_builder().set_dictionary_page_offset(Some(0)).build().unwrap());
+        let chunks = chunks.map(|chunk| change(chunk.into_builder()).build().unwrap());
         let chunks = chunks.collect();
         group.into_builder().set_column_metadata(chunks).build().unwrap()
     });

@@ -7,7 +7,7 @@ use plinth_core::random::Random;
 use plinth_ingest::SourceOptions;
 
 use super::data::{Whose, config, session};
-use super::stored_rows::{Row, cells, with_dictionaries_at_zero, write};
+use super::stored_rows::{Row, cells, with_chunks, with_dictionaries_at_zero, write};
 
 /// A query's rows by our scan.
 async fn selected(path: &Path, sql: &str) -> Result<Vec<String>, String> {
@@ -69,5 +69,21 @@ async fn what_a_query_can_not_hold_is_refused_by_name() {
         }
         // Other columns are read.
         assert_eq!(selected(&path, "SELECT id FROM t WHERE id > 0").await.unwrap(), ["1"]);
+    }
+}
+
+#[tokio::test]
+async fn chunks_that_begin_nowhere_are_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    for sql in ["SELECT * FROM t", "SELECT id FROM t WHERE id >= 0"] {
+        write(&path, &[Row::default()], 10, false);
+        with_chunks(&path, |chunk| chunk.set_dictionary_page_offset(None).set_data_page_offset(-5));
+        let e = selected(&path, sql).await.unwrap_err();
+        assert!(e.contains("from byte -5 on"), "{sql}: {e}");
+        write(&path, &[Row::default()], 10, false);
+        with_chunks(&path, |chunk| chunk.set_total_compressed_size(-1));
+        let e = selected(&path, sql).await.unwrap_err();
+        assert!(e.contains("-1 bytes"), "{sql}: {e}");
     }
 }
