@@ -30,8 +30,11 @@ const TRIAL: u64 = 32;
 /// Conjuncts of which every set is counted; what others pass is taken to be independent.
 const COUNTED: usize = 6;
 
-/// What a row that passes costs further on, about: an optional predicate that drops fewer is not worth its time.
+/// What a row that passes costs further on at least: an optional predicate whose time is more for each row that it drops is not worth it.
 const ROW_NANOS: f64 = 20.0;
+
+/// What it is taken to cost at most: the thread that takes the rows may do other work between them.
+const MOST_ROW_NANOS: f64 = 1_000.0;
 
 /// Rows that samples must have seen before an optional predicate is left out.
 const ENOUGH_ROWS: u64 = 1 << 15;
@@ -45,6 +48,9 @@ pub struct AdaptiveStats {
     blocks: AtomicU64,
     emptied: AtomicU64,
     windows: AtomicU64,
+    /// Rows that were handed over, and the time until the next were asked for.
+    taken: AtomicU64,
+    taken_nanos: AtomicU64,
     /// Nanoseconds a row, decoding after the filter and before it.
     ways: Mutex<[Mean; 2]>,
     retained_peak: AtomicU64,
@@ -155,6 +161,8 @@ impl AdaptiveStats {
             blocks: AtomicU64::new(0),
             emptied: AtomicU64::new(0),
             windows: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            taken_nanos: AtomicU64::new(0),
             ways: Mutex::default(),
             retained_peak: AtomicU64::new(0),
         }
@@ -289,12 +297,32 @@ impl AdaptiveStats {
                 .get(slot)
                 .is_some_and(|conjunct| conjunct.optional && conjunct.sampled_rows.load(Relaxed) >= ENOUGH_ROWS);
             if let (Some(rank), Some(idle)) = (order.rank.get_mut(slot), order.idle.get_mut(slot)) {
-                (*rank, *idle) = (before.len(), optional && price > ROW_NANOS * rows);
+                (*rank, *idle) = (before.len(), optional && price > self.row_nanos() * rows);
             }
             before.push(slot);
             rows *= passes;
         }
         order
+    }
+
+    /// Whether there are predicates that may rest.
+    pub(super) fn has_optional(&self) -> bool {
+        self.conjuncts.iter().any(|conjunct| conjunct.optional)
+    }
+
+    /// Tells how long it was from when rows were handed over to when the next were asked for.
+    pub(super) fn taken(&self, rows: usize, took: Duration) {
+        self.taken.fetch_add(rows as u64, Relaxed);
+        self.taken_nanos.fetch_add(nanos(took), Relaxed);
+    }
+
+    /// What a row that passes costs further on, in nanoseconds.
+    fn row_nanos(&self) -> f64 {
+        let rows = self.taken.load(Relaxed);
+        if rows < ENOUGH_ROWS {
+            return ROW_NANOS;
+        }
+        per_row(self.taken_nanos.load(Relaxed), rows).clamp(ROW_NANOS, MOST_ROW_NANOS)
     }
 
     /// Nanoseconds for each row of a block, of which a share is left: functions of decoded rows are asked about those only.

@@ -97,6 +97,8 @@ pub(super) struct Executor<S: ColumnSource> {
     failed: Option<FormatError>,
     mode: PushdownMode,
     stats: Arc<AdaptiveStats>,
+    /// Rows that were handed over last, and when.
+    handed_over: Option<(usize, Instant)>,
     order: Order,
     look_ahead: LookAhead,
     pub(super) metrics: Arc<ScanMetrics>,
@@ -156,6 +158,7 @@ impl<S: ColumnSource> Executor<S> {
             failed: None,
             mode: plan.mode,
             stats: plan.stats,
+            handed_over: None,
             order: Order::default(),
             look_ahead: LookAhead::new(plan.look_ahead, &plan.budget),
             metrics,
@@ -199,7 +202,15 @@ impl<S: ColumnSource> Executor<S> {
 
     /// The rows of the next block with rows that pass, unless they have to be waited for. After an error there are none.
     pub(super) fn step(&mut self) -> Result<Step> {
+        if let Some((rows, since)) = self.handed_over.take() {
+            self.stats.taken(rows, since.elapsed());
+        }
         let step = self.advance();
+        if let Ok(Step::Chunk(chunk)) = &step
+            && self.stats.has_optional()
+        {
+            self.handed_over = Some((chunk.rows, Instant::now()));
+        }
         if matches!(step, Ok(Step::End) | Err(_)) {
             self.end();
         }

@@ -41,6 +41,22 @@ fn an_optional_conjunct_that_drops_next_to_nothing_rests() {
 }
 
 #[test]
+fn an_optional_conjunct_is_asked_where_rows_cost_much_further_on() {
+    let stats = AdaptiveStats::new(vec!["a".into()], 1);
+    let rows = BooleanBuffer::new_set(1 << 16);
+    // Of a tenth of the rows it drops nearly all, at 8 ns a row of the block.
+    let (cheap, dear) = (Duration::from_micros(6), Duration::from_nanos(8 << 16));
+    stats.sampled(&[(0, every(10, 1 << 16), cheap), (1, every(100, 1 << 16), dear)], &rows);
+    let idle = || stats.order(|_| 1.0).idle[1];
+    assert!(idle());
+    stats.taken(1 << 16, Duration::from_nanos(300 << 16));
+    assert!(!idle());
+    // A reader that pauses for long is not taken at its word.
+    stats.taken(1, Duration::from_secs(3600));
+    assert!((stats.row_nanos() - MOST_ROW_NANOS).abs() < 1.0);
+}
+
+#[test]
 fn the_other_way_to_decode_wins_only_where_the_difference_is_clear() {
     let stats = AdaptiveStats::new(vec!["a".into()], 0);
     let orders: Vec<DecodeOrder> = (0..8).map(|_| stats.next_window()).collect();
