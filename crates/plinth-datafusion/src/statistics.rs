@@ -90,7 +90,13 @@ fn of_column(files: &[File], field: &Field) -> Result<ColumnStatistics> {
             min = min.meet(wide(known.min), less);
             max = max.meet(wide(known.max), |new, old| less(old, new));
         }
-        distinct.add(known.distinct_count);
+        // Zeros of both signs are one value, and stored as two.
+        let about = |(count, _)| (count, Exactness::Bound);
+        distinct.add(if field.data_type().is_floating() {
+            known.distinct_count.map(about)
+        } else {
+            known.distinct_count
+        });
         if sketched && from == to {
             distinct.merge(file.sketch(&path).map_err(from_format)?);
         }

@@ -271,6 +271,9 @@ impl File {
             // A dictionary is checked where it is read; the count beside it is only believed.
             distinct_count: match meta.only_dictionary() {
                 Some(dictionary) => Some((dictionary.values.into(), Exactness::Exact)),
+                None if node.is_leaf() && meta.order.differs => {
+                    Some((meta.values.saturating_sub(meta.nulls), Exactness::Exact))
+                }
                 None => meta.distinct.filter(|_| node.is_leaf()).map(|distinct| (distinct, Exactness::Bound)),
             },
             sum: meta.sum.filter(|_| node.is_leaf()),

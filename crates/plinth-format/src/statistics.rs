@@ -26,7 +26,8 @@ pub struct ColumnStatistics {
     pub min: Option<(Scalar, Exactness)>,
     /// Largest.
     pub max: Option<(Scalar, Exactness)>,
-    /// Distinct non-null values: exact where one dictionary has all of them, else an estimate. None of booleans.
+    /// Distinct non-null values: exact where one dictionary has all of them or rows are in their order and all differ, else an estimate. None of
+    /// booleans.
     pub distinct_count: Option<(u64, Exactness)>,
     /// The sum of integers and decimals, in unscaled units, where it fits 128 bits; exact.
     pub sum: Option<i128>,

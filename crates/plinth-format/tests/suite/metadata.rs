@@ -36,6 +36,7 @@ fn statistics_are_exact() {
         (numbers.null_count, numbers.min, numbers.max),
         (1286, exact(Scalar::Int(-4499)), exact(Scalar::Int(4499)))
     );
+    assert_eq!(numbers.distinct_count, Some((9_000 - 1_286, Exactness::Exact)));
     assert_eq!(stats("floats").max, exact(Scalar::Float(8_999.0)));
     let nothing = stats("nothing");
     assert_eq!((nothing.null_count, nothing.min, nothing.max), (9_000, None, None));
