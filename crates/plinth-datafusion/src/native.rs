@@ -9,6 +9,7 @@
 mod aggregate;
 mod condition;
 mod covered;
+mod determined;
 mod engine;
 mod fallback;
 mod fetch;

@@ -252,6 +252,16 @@ impl PlinthSource {
         Ok(bounds)
     }
 
+    /// Whether an output column has no value in two rows of some parts, and no null, as far as the one file that they are of tells.
+    pub(crate) fn is_unique(&self, parts: &[PartitionedFile], output: usize) -> Result<bool> {
+        // A field of a struct is null also where the struct is.
+        let column = self.output(output).filter(|expr| expr.is::<Column>());
+        let stored = self.stored(parts, column.as_ref(), 1)?;
+        let Some([(file, path)]) = stored.as_deref() else { return Ok(false) };
+        let told = Told::of(file, path)?;
+        Ok(told.nulls == 0 && told.distinct == Some(told.rows))
+    }
+
     /// What metadata tells of the rows of some parts and of a column of the table, if all rows of their files are read, and the table has the
     /// column as these store it.
     ///

@@ -53,6 +53,8 @@ pub struct Grouping {
     aggregates: Vec<Box<dyn Aggregate>>,
     /// Where the words of each aggregate begin.
     offsets: Vec<usize>,
+    /// Groups that there are, where others were made for rows that it could not take.
+    taken: Option<usize>,
     /// What aggregates keep beside the rows and do not reserve.
     uncounted: Reservation,
     budget: Arc<MemoryBudget>,
@@ -65,7 +67,7 @@ impl Grouping {
     /// # Errors
     /// If there is no memory for that.
     pub fn new(keys: Keys, aggregates: Vec<Box<dyn Aggregate>>, budget: &Arc<MemoryBudget>) -> Result<Self> {
-        let mut words = 0;
+        let mut words = keys.carried();
         let mut offsets = Vec::with_capacity(aggregates.len());
         for aggregate in &aggregates {
             offsets.push(words);
@@ -79,7 +81,8 @@ impl Grouping {
         }
         let rows = keys.rows(words, budget);
         let (uncounted, budget) = (budget.open(CONSUMER), Arc::clone(budget));
-        let mut grouping = Self { keys, rows, aggregates, offsets, uncounted, budget, scratch: Vec::new() };
+        let scratch = Vec::new();
+        let mut grouping = Self { keys, rows, aggregates, offsets, taken: None, uncounted, budget, scratch };
         grouping.begin()?;
         Ok(grouping)
     }
@@ -94,12 +97,12 @@ impl Grouping {
 
     /// Groups.
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.taken.unwrap_or(self.rows.len())
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.len() == 0
     }
 
     /// What the groups' rows take of the budget.
@@ -122,7 +125,9 @@ impl Grouping {
     }
 
     fn update(&mut self, chunk: &Chunk, groups: &mut Vec<u32>) -> Result<()> {
+        let before = self.rows.len();
         self.keys.groups(&chunk.keys, chunk.rows, &mut self.rows, groups)?;
+        self.keys.carry(&chunk.keys, groups, before, &mut self.rows).inspect_err(|_| self.taken = Some(before))?;
         let (total, sizes) = (self.rows.len(), Sizes::default());
         // Sets first: they may need memory, and what was added to them may be added again.
         for sets in [true, false] {
@@ -152,7 +157,7 @@ impl Grouping {
 
     /// All groups.
     pub fn all(&self) -> Vec<u32> {
-        (0..u32::try_from(self.rows.len()).unwrap_or(u32::MAX)).collect()
+        (0..u32::try_from(self.len()).unwrap_or(u32::MAX)).collect()
     }
 
     /// The keys and the results of some groups, one array a column.
@@ -290,7 +295,9 @@ impl Merge {
                     let key = source.rows.key(place).iter().map(read);
                     packed.iter_mut().zip(key).for_each(|(column, word)| column.push(word));
                 }
+                let before = merged.rows.len();
                 merged.rows.groups(&packed, places.len(), &mut targets);
+                keys.carry_over((&source.rows, first..), &targets, before, &mut merged.rows);
                 let total = merged.rows.len();
                 let sources = source.order.get(places).unwrap_or_default();
                 let each = merged.aggregates.iter_mut().zip(&merged.offsets).zip(&source.frozen).zip(&source.offsets);

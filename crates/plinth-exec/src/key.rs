@@ -1,5 +1,7 @@
 //! Keys: columns of values as the numbers of a layout, and back.
 
+mod carried;
+
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
@@ -92,10 +94,23 @@ impl Meaning {
     }
 }
 
+/// Where the numbers of a column lie.
+#[derive(Clone, Debug)]
+enum Place {
+    /// In the key, from a field on; behind them is what tells of nulls.
+    Key(usize),
+    /// Beside it: other columns determine them.
+    Carried(carried::Place),
+}
+
 /// Key columns, and how their numbers are packed as far as they are known.
 #[derive(Clone, Debug)]
 pub struct Keys {
     meanings: Vec<Meaning>,
+    /// Of each column.
+    places: Vec<Place>,
+    /// Words beside a group's key.
+    carried: usize,
     pub(crate) layout: Layout,
     /// The rows that are being packed: one column a field.
     numbers: Vec<Vec<i64>>,
@@ -110,27 +125,46 @@ pub struct Keys {
 impl Keys {
     /// Keys of some columns.
     pub fn new(meanings: Vec<Meaning>) -> Self {
-        let mut nulls = Vec::new();
-        for meaning in &meanings {
-            let null = nulls.len() + meaning.width();
-            nulls.extend((0..meaning.width()).map(|_| Some(null)));
-            nulls.push(None);
+        let places = meanings.iter().map(|_| None).collect();
+        Self::with_places(meanings, places, 0)
+    }
+
+    /// Keys of some columns of which others determine some, and these are not looked at to tell groups apart: a group has the values of its first row.
+    /// All threads of a query have clones of the same keys.
+    pub fn carrying(meanings: Vec<Meaning>, carried: &[bool], budget: &Arc<MemoryBudget>) -> Self {
+        let mut beside = carried::Words::default();
+        let place = |(meaning, carried): (&Meaning, &bool)| carried.then(|| beside.place(meaning, budget)).flatten();
+        let places = meanings.iter().zip(carried).map(place).collect();
+        Self::with_places(meanings, places, beside.len())
+    }
+
+    /// Keys of some columns, of which some have a place beside the key, which takes so many words.
+    fn with_places(meanings: Vec<Meaning>, beside: Vec<Option<carried::Place>>, carried: usize) -> Self {
+        let (mut nulls, mut places) = (Vec::new(), Vec::new());
+        for (meaning, beside) in meanings.iter().zip(beside) {
+            places.push(match beside {
+                Some(place) => Place::Carried(place),
+                None => Place::Key(nulls.len()),
+            });
+            if let Some(Place::Key(at)) = places.last() {
+                let null = at + meaning.width();
+                nulls.extend((0..meaning.width()).map(|_| Some(null)));
+                nulls.push(None);
+            }
         }
         let layout = Layout::new(&nulls);
         let numbers = vec![Vec::new(); layout.fields()];
-        Self { meanings, layout, numbers, packed: Vec::new(), outside: Vec::new(), expected: 0 }
+        Self { meanings, places, carried, layout, numbers, packed: Vec::new(), outside: Vec::new(), expected: 0 }
     }
 
     /// Makes room for the numbers that columns are expected to have, one range a column: what comes to be known only by and by makes groups move
     /// again and again.
     #[must_use]
     pub fn expecting(mut self, ranges: &[Bounds]) -> Self {
-        let mut at = 0;
-        for (meaning, range) in self.meanings.iter().zip(ranges) {
-            if let (Some((least, greatest)), 1) = (range, meaning.width()) {
-                self.layout = self.layout.widened(at, *least, *greatest);
+        for ((meaning, place), range) in self.meanings.iter().zip(&self.places).zip(ranges) {
+            if let (Some((least, greatest)), 1, Place::Key(at)) = (range, meaning.width(), place) {
+                self.layout = self.layout.widened(*at, *least, *greatest);
             }
-            at += meaning.width() + 1;
         }
         self
     }
@@ -141,12 +175,22 @@ impl Keys {
         Self { expected: groups, ..self }
     }
 
+    /// Whether a key takes one word, as far as the numbers of its columns are known.
+    pub fn fit_a_word(&self) -> bool {
+        self.layout.words() == 1
+    }
+
     /// The meanings of its columns.
     pub fn meanings(&self) -> &[Meaning] {
         &self.meanings
     }
 
-    /// No groups of such keys, whose states take so many words.
+    /// Words of a group's states that come before those of aggregates: the numbers of carried columns.
+    pub(crate) fn carried(&self) -> usize {
+        self.carried
+    }
+
+    /// No groups of such keys, whose states take so many words, those of carried columns among them.
     pub fn rows(&self, states: usize, budget: &Arc<MemoryBudget>) -> Rows {
         Rows::new(&self.layout, states, self.expected, budget)
     }
@@ -167,14 +211,13 @@ impl Keys {
 
     /// Has the numbers of rows ready to be packed.
     fn read(&mut self, columns: &[Vector], count: usize) -> Result<()> {
-        let mut at = 0;
-        for (meaning, column) in self.meanings.iter().zip(columns) {
+        for ((meaning, place), column) in self.meanings.iter().zip(&self.places).zip(columns) {
+            let &Place::Key(at) = place else { continue };
             let (values, rest) = self.numbers[at..].split_at_mut(meaning.width());
             meaning.read(column, values)?;
             if let Some(is_null) = rest.first_mut() {
                 mark_nulls(column.nulls().as_ref(), count, is_null);
             }
-            at += meaning.width() + 1;
         }
         Ok(())
     }
@@ -236,8 +279,8 @@ impl Keys {
 
     /// Rows that are null hold anything: the same number in each makes them one group.
     fn nulls_to_base(&mut self) {
-        let mut at = 0;
-        for meaning in &self.meanings {
+        for (meaning, place) in self.meanings.iter().zip(&self.places) {
+            let &Place::Key(at) = place else { continue };
             let (values, rest) = self.numbers[at..].split_at_mut(meaning.width());
             let nulls = rest.first().map_or(&[][..], Vec::as_slice);
             if !nulls.is_empty() {
@@ -247,7 +290,6 @@ impl Keys {
                     rows.for_each(|(value, _)| *value = base);
                 }
             }
-            at += meaning.width() + 1;
         }
     }
 
@@ -267,13 +309,8 @@ impl Keys {
     /// # Errors
     /// If values can't be had.
     pub fn values(&self, rows: &Rows, groups: &[u32]) -> Result<Vec<ArrayRef>> {
-        let mut at = 0;
-        let mut arrays = Vec::with_capacity(self.meanings.len());
-        for meaning in &self.meanings {
-            arrays.push(self.column(meaning, at, rows, groups)?);
-            at += meaning.width() + 1;
-        }
-        Ok(arrays)
+        let columns = self.meanings.iter().zip(&self.places);
+        columns.map(|(meaning, place)| self.column(meaning, place, rows, groups)).collect()
     }
 
     /// Numbers in the order of a column's values; `None` if there are none.
@@ -283,12 +320,16 @@ impl Keys {
             Some(Meaning::Codes(_)) => Meaning::Numbers(Numbers::Unsigned(4), DataType::UInt32),
             Some(Meaning::Domain(_)) | None => return Ok(None),
         };
-        let at = self.meanings[..column].iter().map(|meaning| meaning.width() + 1).sum();
-        self.column(&numbers, at, rows, groups).map(Some)
+        let place = self.places.get(column);
+        place.map(|place| self.column(&numbers, place, rows, groups)).transpose()
     }
 
-    /// The numbers of fields from one on, with a meaning.
-    fn column(&self, meaning: &Meaning, at: usize, rows: &Rows, groups: &[u32]) -> Result<ArrayRef> {
+    /// The numbers of a column, with a meaning.
+    fn column(&self, meaning: &Meaning, place: &Place, rows: &Rows, groups: &[u32]) -> Result<ArrayRef> {
+        let at = match place {
+            Place::Key(at) => *at,
+            Place::Carried(place) => return place.values(meaning, &rows.states_from(0), groups),
+        };
         let null = at + meaning.width();
         let number = |field: usize| {
             let of_group = |&group: &u32| self.layout.unpack(rows.key(group), field);

@@ -3,8 +3,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, Decimal128Array};
+use arrow_array::{Array, ArrayRef, Decimal128Array, UInt32Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_select::take::{TakeOptions, take};
 
 use crate::error::Result;
 
@@ -130,6 +131,28 @@ impl Vector {
             Self::Codes { ids, nulls, dictionary } => dictionary.values(ids, nulls.as_ref()),
             Self::Narrow(decimals) => decimals.array(),
         }
+    }
+
+    /// Some rows.
+    ///
+    /// # Errors
+    /// If there are no such rows.
+    pub fn rows(&self, rows: &[u32]) -> Result<Self> {
+        Ok(match self {
+            Self::Array(array) => {
+                let rows = UInt32Array::from(rows.to_vec());
+                Self::Array(take(array, &rows, Some(TakeOptions { check_bounds: true }))?)
+            }
+            Self::Codes { ids, nulls, dictionary } => {
+                let id = |row: &u32| ids.get(*row as usize).copied().unwrap_or_default();
+                Self::Codes {
+                    ids: rows.iter().map(id).collect(),
+                    nulls: nulls_of(nulls.as_ref(), rows),
+                    dictionary: Arc::clone(dictionary),
+                }
+            }
+            Self::Narrow(decimals) => Self::Narrow(decimals.rows(rows)),
+        })
     }
 
     /// The values, of which nothing is kept.

@@ -20,6 +20,7 @@ use plinth_exec::numbers::Numbers;
 use plinth_exec::vector::Vector;
 use plinth_io::MemoryBudget;
 
+use super::determined::determined;
 use super::engine::EngineAggregate;
 use super::input::{Input, Rows};
 use crate::error::from_exec;
@@ -82,6 +83,8 @@ struct Measure {
 pub(super) struct Plan {
     keys: Vec<Evaluated>,
     key_types: Vec<DataType>,
+    /// Which keys others determine.
+    determined: Vec<bool>,
     measures: Vec<Measure>,
 }
 
@@ -106,7 +109,9 @@ impl Plan {
             return Ok(Err("grouping sets"));
         }
         let schema = partial.input().schema();
-        let mut plan = Self { keys: Vec::new(), key_types: Vec::new(), measures: Vec::new() };
+        let exprs: Vec<_> = groups.expr().iter().map(|(expr, _)| Arc::clone(expr)).collect();
+        let determined = determined(&exprs, partial.input())?;
+        let mut plan = Self { keys: Vec::new(), key_types: Vec::new(), determined, measures: Vec::new() };
         for (expr, _) in groups.expr() {
             let data_type = expr.data_type(&schema)?;
             if !Meaning::is_known(&data_type) {
@@ -151,6 +156,28 @@ impl Plan {
                 }
             }
         }
+    }
+
+    /// Which keys others determine.
+    pub(super) fn determined(&self) -> &[bool] {
+        &self.determined
+    }
+
+    /// Its keys, whose numbers are expected in some ranges. Groups carry beside those that tell them apart, of the ones that others determine, those
+    /// that take a look-up or many bits, and all of them where the key would not fit a word.
+    fn keys(&self, meanings: Vec<Meaning>, ranges: &[Bounds], budget: &Arc<MemoryBudget>) -> Keys {
+        let is_large = |meaning: &Meaning| match meaning {
+            Meaning::Numbers(numbers, _) => matches!(numbers, Numbers::Wide | Numbers::Float64),
+            Meaning::Codes(_) => false,
+            Meaning::Domain(_) => true,
+        };
+        let keys = |all: bool, meanings: Vec<Meaning>| {
+            let each = self.determined.iter().zip(&meanings);
+            let carried: Vec<_> = each.map(|(determined, meaning)| *determined && (all || is_large(meaning))).collect();
+            Keys::carrying(meanings, &carried, budget).expecting(ranges)
+        };
+        let some = keys(false, meanings.clone());
+        if some.fit_a_word() { some } else { keys(true, meanings) }
     }
 
     /// The column that is its only key, if nothing else is computed.
@@ -205,9 +232,12 @@ impl Plan {
             _ => range(expr, meaning, input),
         });
         let ranges = ranges.collect::<Result<Vec<_>>>()?;
-        let groups = distinct.into_iter().try_fold(1_usize, |groups, of| Some(groups.saturating_mul(of?)));
+        // Those that others determine make no groups.
+        let each = distinct.into_iter().zip(&self.determined).filter(|(_, determined)| !**determined);
+        let groups = each.map(|(of, _)| of).try_fold(1_usize, |groups, of| Some(groups.saturating_mul(of?)));
         let groups = groups.zip(rows).map_or(0, |(groups, rows)| groups.min(rows));
-        let keys = Keys::new(keys).expecting(&ranges).expecting_groups(of_thread(groups, input.partitions(), budget));
+        let keys = self.keys(keys, &ranges, budget);
+        let keys = keys.expecting_groups(of_thread(groups, input.partitions(), budget));
         Ok(Meanings { keys, measures: measures.collect::<Result<_>>()? })
     }
 

@@ -134,7 +134,7 @@ pub struct Firsts {
 impl Firsts {
     /// None yet.
     pub(super) fn new(keys: Keys, budget: &Arc<MemoryBudget>) -> Self {
-        let rows = keys.rows(0, budget);
+        let rows = keys.rows(keys.carried(), budget);
         Self { keys, rows, aggregates: Vec::new(), scratch: Vec::new() }
     }
 
@@ -144,7 +144,10 @@ impl Firsts {
     /// If there is no memory for them, or a value can't be had.
     pub fn take(&mut self, mut part: Grouping, groups: &[u32]) -> Result<()> {
         let numbers = part.keys.numbers_of(&part.rows, groups);
+        let before = self.rows.len();
         self.keys.groups_of(numbers, groups.len(), &mut self.rows, &mut self.scratch)?;
+        let from = (&part.rows, groups.iter().copied());
+        self.keys.carry_over(from, &self.scratch, before, &mut self.rows);
         self.aggregates.push(part.aggregate_values(groups)?);
         Ok(())
     }
