@@ -88,7 +88,7 @@ pub use guard::GuardMemory;
 pub use honest::honest_aggregates;
 pub use native::{CoveredBlocks, ExternalSorts, NativeOperators, NativeSorts};
 pub use objects::SessionObjects;
-pub use order::JoinOrder;
+pub use order::{JoinOrder, expected_rows};
 pub use parquet::{ParquetScan, ParquetScans, ParquetTable};
 pub use paths::{CurrentSession, PathTables};
 pub use plinth_core::simd::Level;

@@ -9,7 +9,7 @@ mod graph;
 mod search;
 mod selectivity;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow_schema::Schema;
@@ -27,7 +27,7 @@ use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_session::PhysicalOptimizerRule;
 
 use self::estimate::Estimate;
-use self::graph::{Joined, is_join, placed};
+use self::graph::{Joined, address, is_join, placed};
 use self::search::{Graph, Set, Tree, cost};
 use crate::config::orders_joins;
 
@@ -54,6 +54,40 @@ impl PhysicalOptimizerRule for JoinOrder {
 
     fn schema_check(&self) -> bool {
         true
+    }
+}
+
+/// The rows that a plan is expected to give, as orders of joins are weighed by; none if statistics don't tell.
+pub fn expected_rows(plan: &dyn ExecutionPlan) -> Option<f64> {
+    Estimate::of(plan).map(|estimate| estimate.rows)
+}
+
+/// The rows that hash joins of a plan are expected to give, as far as statistics tell: of those below a join before that of the join.
+pub(crate) fn estimates(plan: &Arc<dyn ExecutionPlan>) -> Vec<Option<f64>> {
+    let (mut known, mut estimates) = (HashMap::new(), Vec::new());
+    estimate(plan, &mut known);
+    in_turn(plan, &known, &mut estimates);
+    estimates
+}
+
+fn estimate(plan: &Arc<dyn ExecutionPlan>, known: &mut HashMap<usize, f64>) {
+    if let Some(joined) = Joined::of(plan.as_ref()) {
+        known.extend(joined.rows());
+        joined.relations.iter().for_each(|relation| estimate(relation, known));
+        return;
+    }
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>()
+        && let Some(estimate) = Estimate::of(join)
+    {
+        known.insert(address(join), estimate.rows);
+    }
+    plan.children().into_iter().for_each(|child| estimate(child, known));
+}
+
+fn in_turn(plan: &Arc<dyn ExecutionPlan>, known: &HashMap<usize, f64>, estimates: &mut Vec<Option<f64>>) {
+    plan.children().into_iter().for_each(|child| in_turn(child, known, estimates));
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        estimates.push(known.get(&address(join)).copied());
     }
 }
 

@@ -10,11 +10,14 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use plinth_datafusion::expected_rows;
 
 /// Bytes that a hash table adds to each row.
 const ENTRY: u64 = 16;
 /// Bytes assumed of values of no fixed width.
 const TEXT: u64 = 32;
+/// How many times as many rows may come as an estimate has that knows what filters and joins leave.
+const UNFORESEEN: f64 = 3.0;
 
 /// Joins by sorting and merging, which can spill to disk, where the build side of a hash join, which can't, would take more
 /// than a quarter of the memory as far as statistics tell.
@@ -44,7 +47,9 @@ impl JoinsWithin {
         if join.null_aware || join.projection.is_some() || join.on().is_empty() {
             return Ok(Transformed::no(plan));
         }
-        if bytes(join.left().as_ref()).is_none_or(|build| build <= self.memory / 4) {
+        let fits = |rows: Option<u64>| rows.map(|rows| bytes(join.left().as_ref(), rows) <= self.memory / 4);
+        // The engine's statistics are cheap, and take much too many rows for what joins leave.
+        if fits(rows(join.left().as_ref())).unwrap_or(true) || fits(expected(join.left().as_ref())).unwrap_or(false) {
             return Ok(Transformed::no(plan));
         }
         let merge = SortMergeJoinExec::try_new(
@@ -61,13 +66,23 @@ impl JoinsWithin {
     }
 }
 
-/// What a hash table of a plan's rows takes, as far as their number is known.
-fn bytes(plan: &dyn ExecutionPlan) -> Option<u64> {
-    let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new()).ok()?;
-    let rows = *statistics.num_rows.get_value()? as u64;
+/// What a hash table of so many of a plan's rows takes.
+fn bytes(plan: &dyn ExecutionPlan, rows: u64) -> u64 {
     let width = |data_type: &DataType| data_type.primitive_width().map_or(TEXT, |bytes| bytes as u64);
     let width: u64 = plan.schema().fields().iter().map(|field| width(field.data_type())).sum();
-    Some(rows.saturating_mul(width + ENTRY))
+    rows.saturating_mul(width + ENTRY)
+}
+
+/// A plan's rows, as far as the engine knows.
+fn rows(plan: &dyn ExecutionPlan) -> Option<u64> {
+    let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new()).ok()?;
+    statistics.num_rows.get_value().map(|rows| *rows as u64)
+}
+
+/// The most rows that a plan will give if an estimate of them is not far off.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate; what is too large is cut")]
+fn expected(plan: &dyn ExecutionPlan) -> Option<u64> {
+    expected_rows(plan).map(|rows| (rows * UNFORESEEN) as u64)
 }
 
 impl PhysicalOptimizerRule for JoinsWithin {

@@ -9,6 +9,7 @@ use datafusion_common::config::ConfigOptions;
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{Result, internal_err};
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
+use datafusion_physical_expr::expressions::DynamicFilterPhysicalExpr;
 use datafusion_physical_expr::{EquivalenceProperties, Partitioning};
 use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use datafusion_physical_plan::aggregates::AggregateExec;
@@ -37,6 +38,8 @@ pub(super) struct GroupExec {
     input: Arc<dyn ExecutionPlan>,
     /// The groups that are wanted, if not all.
     top: Option<Top>,
+    /// What a join above asks of the rows that it reads.
+    asked: Option<Arc<dyn PhysicalExpr>>,
     domains: Arc<Domains>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -74,7 +77,7 @@ impl GroupExec {
         let input = Arc::clone(partial.input());
         let properties = properties(&last, &partial, &input);
         let (metrics, running) = (ExecutionPlanMetricsSet::new(), Mutex::default());
-        Self { plan, last, partial, input, top: None, domains, properties, metrics, running }
+        Self { plan, last, partial, input, top: None, asked: None, domains, properties, metrics, running }
     }
 
     /// The same groups, of which only the first of an order are wanted.
@@ -91,10 +94,22 @@ impl GroupExec {
             properties: properties(&self.last, &self.partial, &input),
             input,
             top: self.top.clone(),
+            asked: self.asked.clone(),
             domains: Arc::clone(&self.domains),
             metrics: self.metrics.clone(),
             running: Mutex::default(),
         }
+    }
+
+    /// The same groups, of whose rows a filter of keys may leave some out; none if that would change which groups are the first.
+    pub(super) fn asked(&self, filter: &Arc<DynamicFilterPhysicalExpr>) -> Option<Self> {
+        let filter = Arc::clone(filter) as Arc<dyn PhysicalExpr>;
+        self.top.is_none().then(|| Self { asked: Some(filter), ..self.over(Arc::clone(&self.input)) })
+    }
+
+    /// What a key is of the rows that it reads.
+    pub(super) fn key(&self, at: usize) -> Option<&Arc<dyn PhysicalExpr>> {
+        self.partial.group_expr().expr().get(at).map(|(expr, _)| expr)
     }
 
     /// Key columns.
@@ -167,7 +182,13 @@ impl DisplayAs for GroupExec {
         if t != DisplayFormatType::TreeRender {
             write!(f, "GroupExec: ")?;
         }
-        write!(f, "keys=[{}]{separator}aggregates=[{}]", keys.join(", "), aggregates.join(", "))?;
+        write!(f, "keys=[{}]", keys.join(", "))?;
+        let determined = keys.iter().zip(self.plan.determined()).filter(|(_, determined)| **determined);
+        let determined: Vec<&str> = determined.map(|(key, _)| key.as_str()).collect();
+        if !determined.is_empty() {
+            write!(f, "{separator}determined=[{}]", determined.join(", "))?;
+        }
+        write!(f, "{separator}aggregates=[{}]", aggregates.join(", "))?;
         let Some(top) = &self.top else { return Ok(()) };
         if top.by.is_empty() {
             return write!(f, "{separator}any={}", top.count);
@@ -263,7 +284,7 @@ impl ExecutionPlan for GroupExec {
     /// A filter of keys decides which groups there are, not what becomes of them.
     fn gather_filters_for_pushdown(
         &self,
-        _: FilterPushdownPhase,
+        phase: FilterPushdownPhase,
         filters: Vec<Arc<dyn PhysicalExpr>>,
         _: &ConfigOptions,
     ) -> Result<FilterDescription> {
@@ -274,6 +295,8 @@ impl ExecutionPlan for GroupExec {
         } else {
             ChildFilterDescription::from_child_with_allowed_indices(&filters, keys, &self.input)?
         };
+        let asked = self.asked.iter().filter(|_| phase == FilterPushdownPhase::Post && self.top.is_none());
+        let child = child.with_self_filters(asked.cloned().collect());
         Ok(FilterDescription::new().with_child(child))
     }
 }

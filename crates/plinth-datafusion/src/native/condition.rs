@@ -18,10 +18,10 @@ use crate::keys::InKeys;
 /// Keys that are listed: an index or postings can be asked for each of them.
 const LISTED: usize = 150;
 
-/// A condition that holds for all keys of a table, given the expressions that they are compared with.
-pub(super) fn of_keys(
+/// A condition that holds for the keys of a table, given the columns of these and the expressions that they are compared with.
+pub(super) fn of_keys<'a>(
     table: &Table,
-    exprs: &[Arc<dyn PhysicalExpr>],
+    exprs: impl IntoIterator<Item = (usize, &'a Arc<dyn PhysicalExpr>)>,
     types: &[DataType],
     schema: &Schema,
     memory: &mut Reservation,
@@ -30,9 +30,9 @@ pub(super) fn of_keys(
         return Ok(lit(false));
     }
     let mut all = Vec::new();
-    for (at, (expr, data_type)) in exprs.iter().zip(types).enumerate() {
+    for (at, expr) in exprs {
         // Other nulls are equal to a null, which no list has.
-        let Some(numbers) = table.integers(at) else { continue };
+        let (Some(numbers), Some(data_type)) = (table.integers(at), types.get(at)) else { continue };
         all.push(of_numbers(expr, data_type, numbers, schema, memory)?);
     }
     Ok(if all.is_empty() { lit(true) } else { conjunction(all) })

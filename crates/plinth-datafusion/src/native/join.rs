@@ -4,6 +4,7 @@
 //! chunks of a scan where it is one. Rows are not exchanged. What the engine knows of such a join (its schema, its estimates, which
 //! filters go through it to which side) is asked of the engine's operator, which is kept.
 
+mod asked;
 mod build;
 mod column;
 mod probe;
@@ -35,6 +36,7 @@ use plinth_core::sync::lock;
 use plinth_exec::numbers::Numbers;
 use plinth_io::MemoryBudget;
 
+use self::asked::Asked;
 use self::build::{Gathered, batch};
 pub(super) use self::probe::Probing;
 use crate::evaluated::Evaluated;
@@ -45,6 +47,8 @@ pub(super) struct JoinExec {
     /// The engine's join that it stands for, over the same inputs.
     engine: HashJoinExec,
     join: Arc<Join>,
+    /// Rows that it is expected to give, if that is known.
+    estimated: Option<f64>,
     budget: Arc<MemoryBudget>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -71,6 +75,8 @@ struct Join {
     filter: Option<Arc<DynamicFilterPhysicalExpr>>,
     /// Its expressions: the keys of the right side.
     filtered: Vec<Arc<dyn PhysicalExpr>>,
+    /// Asked by scans below groups of the right side, likewise.
+    asked: Option<Asked>,
 }
 
 impl Join {
@@ -102,7 +108,12 @@ struct Run {
 
 impl JoinExec {
     /// What stands for a join of the engine's, if it can be done here.
-    pub(super) fn of(engine: &HashJoinExec, budget: &Arc<MemoryBudget>) -> Result<Option<Self>> {
+    pub(super) fn of(
+        engine: &HashJoinExec,
+        estimated: Option<f64>,
+        filters: bool,
+        budget: &Arc<MemoryBudget>,
+    ) -> Result<Option<Self>> {
         if engine.null_aware || engine.fetch().is_some() || engine.on().is_empty() {
             return Ok(None);
         }
@@ -118,11 +129,22 @@ impl JoinExec {
             }
         }
         // Nothing is exchanged: its inputs are as they come.
-        let engine = engine.builder().with_partition_mode(PartitionMode::CollectLeft).recompute_properties().build()?;
-        Self::over(engine, budget, ExecutionPlanMetricsSet::new()).map(Some)
+        let mut builder = engine.builder().with_partition_mode(PartitionMode::CollectLeft).recompute_properties();
+        let mut asked = None;
+        if filters && let Some((asking, right)) = Asked::of(engine)? {
+            builder = builder.with_new_children(vec![Arc::clone(engine.left()), right])?;
+            asked = Some(asking);
+        }
+        Self::over(builder.build()?, asked, estimated, budget, ExecutionPlanMetricsSet::new()).map(Some)
     }
 
-    fn over(engine: HashJoinExec, budget: &Arc<MemoryBudget>, metrics: ExecutionPlanMetricsSet) -> Result<Self> {
+    fn over(
+        engine: HashJoinExec,
+        asked: Option<Asked>,
+        estimated: Option<f64>,
+        budget: &Arc<MemoryBudget>,
+        metrics: ExecutionPlanMetricsSet,
+    ) -> Result<Self> {
         let (left_schema, right_schema) = (engine.left().schema(), engine.right().schema());
         let (_, columns) = build_join_schema(&left_schema, &right_schema, engine.join_type());
         let output = match &engine.projection {
@@ -147,6 +169,7 @@ impl JoinExec {
             right_schema,
             filter: dynamic_filter(&engine)?,
             filtered: on.iter().map(|(_, right)| Arc::clone(right)).collect(),
+            asked,
         };
         // Rows come in no order: the threads take the pieces of a scan from one queue.
         let mut equivalences = engine.properties().equivalence_properties().clone();
@@ -171,6 +194,7 @@ impl JoinExec {
         Ok(Self {
             engine,
             join: Arc::new(join),
+            estimated,
             budget: Arc::clone(budget),
             properties: Arc::new(properties),
             metrics,
@@ -183,7 +207,8 @@ impl JoinExec {
         let Some(engine) = engine.downcast_ref::<HashJoinExec>() else {
             return internal_err!("the engine made a {} of a hash join", engine.name());
         };
-        Ok(Arc::new(Self::over(engine.builder().build()?, &self.budget, self.metrics.clone())?))
+        let (engine, asked, metrics) = (engine.builder().build()?, self.join.asked.clone(), self.metrics.clone());
+        Ok(Arc::new(Self::over(engine, asked, self.estimated, &self.budget, metrics)?))
     }
 
     /// The run that a partition belongs to.
@@ -217,6 +242,11 @@ impl JoinExec {
         let gathered = self.run(partition, context)?;
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         Ok(Probing::new(&self.join, gathered, partition, Arc::clone(context), metrics))
+    }
+
+    /// The engine's join that it stands for.
+    pub(super) fn engine(&self) -> &HashJoinExec {
+        &self.engine
     }
 
     /// The side that a column comes from, and its place there.
@@ -258,7 +288,10 @@ impl DisplayAs for JoinExec {
             let names: Vec<&str> = self.join.schema.fields().iter().map(|field| field.name().as_str()).collect();
             write!(f, ", columns=[{}]", names.join(", "))?;
         }
-        if self.join.nulls_match { write!(f, ", NullsEqual: true") } else { Ok(()) }
+        if self.join.nulls_match {
+            write!(f, ", NullsEqual: true")?;
+        }
+        self.estimated.map_or(Ok(()), |rows| write!(f, ", estimated={rows:.0}"))
     }
 }
 
@@ -282,6 +315,7 @@ impl ExecutionPlan for JoinExec {
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         let engine = self.engine.builder().reset_state().build()?;
+        self.join.asked.iter().try_for_each(Asked::forget)?;
         self.with(&engine)
     }
 

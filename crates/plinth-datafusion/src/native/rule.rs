@@ -25,6 +25,7 @@ use super::metadata::answered;
 use super::plan::Plan;
 use super::top::TopExec;
 use crate::config::{is_native, joins_natively};
+use crate::order::estimates;
 
 /// Puts own operators where the engine's are, as far as they can do their work. Its place is before the rule that adds exchanges: own
 /// operators need none.
@@ -39,9 +40,18 @@ impl NativeOperators {
         Self { domains: Domains::new(budget) }
     }
 
-    fn replace(&self, plan: Arc<dyn ExecutionPlan>, joins: bool) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-        if let Some(join) = plan.downcast_ref::<HashJoinExec>().filter(|_| joins) {
-            let own = JoinExec::of(join, self.domains.budget())?;
+    /// `joins` are the rows that hash joins are expected to give, one after the other; none if joins are left to the engine. `filters` tells whether
+    /// these ask scans for their keys.
+    fn replace(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        joins: Option<&mut std::vec::IntoIter<Option<f64>>>,
+        filters: bool,
+    ) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+        if let Some(join) = plan.downcast_ref::<HashJoinExec>()
+            && let Some(joins) = joins
+        {
+            let own = JoinExec::of(join, joins.next().flatten(), filters, self.domains.budget())?;
             return Ok(own.map_or_else(|| Transformed::no(Arc::clone(&plan)), |own| Transformed::yes(Arc::new(own))));
         }
         if let Some(last) = plan.downcast_ref::<AggregateExec>()
@@ -146,8 +156,9 @@ impl PhysicalOptimizerRule for NativeOperators {
         if !is_native(config) {
             return Ok(plan);
         }
-        let joins = joins_natively(config);
-        plan.transform_up(|plan| self.replace(plan, joins)).data()
+        let mut joins = joins_natively(config).then(|| estimates(&plan).into_iter());
+        let filters = config.optimizer.enable_join_dynamic_filter_pushdown;
+        plan.transform_up(|plan| self.replace(plan, joins.as_mut(), filters)).data()
     }
 
     fn name(&self) -> &'static str {

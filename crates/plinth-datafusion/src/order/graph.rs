@@ -29,6 +29,8 @@ pub(super) struct Joined {
     pub(super) tree: Tree,
     /// The columns that come out.
     pub(super) output: Vec<usize>,
+    /// Of each join its address and what is joined by then.
+    joins: Vec<(usize, Set)>,
     estimates: Vec<Estimate>,
 }
 
@@ -41,6 +43,11 @@ fn reorderable(plan: &dyn ExecutionPlan) -> Option<&HashJoinExec> {
         && join.fetch().is_none()
         && !join.on().is_empty();
     plain.then_some(join)
+}
+
+/// What a join of a plan is told apart by, as long as the plan is there.
+pub(super) fn address(join: &HashJoinExec) -> usize {
+    std::ptr::from_ref(join).addr()
 }
 
 /// Whether a plan is such a join, or columns of one.
@@ -64,6 +71,7 @@ impl Joined {
             conditions: Vec::new(),
             tree: Tree::Leaf(0),
             output: Vec::new(),
+            joins: Vec::new(),
             estimates: Vec::new(),
         };
         (joined.tree, joined.output) = joined.flatten(plan)?;
@@ -108,7 +116,14 @@ impl Joined {
             let chosen: Option<Vec<usize>> = projection.iter().map(|at| columns.get(*at).copied()).collect();
             columns = chosen?;
         }
+        self.joins.push((address(join), left.relations() | right.relations()));
         Some((Tree::Join(Box::new(left), Box::new(right)), columns))
+    }
+
+    /// The rows that each of its joins is expected to give, by the join's address.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (usize, f64)> {
+        let graph = self.graph();
+        self.joins.iter().map(move |(join, relations)| (*join, graph.rows(*relations).max(1.0)))
     }
 
     fn flatten_child(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<(Tree, Vec<usize>)> {

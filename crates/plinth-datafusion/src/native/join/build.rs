@@ -147,8 +147,12 @@ impl Work {
         let join = &self.join;
         if let Some(filter) = &join.filter {
             let (exprs, memory) = (&join.filtered, &mut left.memory);
+            let exprs = exprs.iter().enumerate();
             filter.update(condition::of_keys(&left.table, exprs, &join.types, &join.right_schema, memory)?)?;
             filter.mark_complete();
+        }
+        if let Some(asked) = &join.asked {
+            asked.answer(&left.table, &join.types, &mut left.memory)?;
         }
         Ok(left)
     }
