@@ -35,6 +35,8 @@ class Options:
     hits_rows: int
     sort_rows: int
     table_rows: int
+    join_rows: int
+    join_keys: int
     words: Path | None
     words_rows: int
     words_distinct: int
@@ -108,6 +110,12 @@ def parse():
     )
     parser.add_argument(
         "--table-rows", type=positive, default=10_000_000, help="rows of the suite rows [default: 10000000]"
+    )
+    parser.add_argument(
+        "--join-rows", type=positive, default=10_000_000, help="rows of the suite joins [default: 10000000]"
+    )
+    parser.add_argument(
+        "--join-keys", type=positive, default=10_000_000, help="keys of its largest table [default: 10000000]"
     )
     parser.add_argument("--words", type=Path, help="a text of one word a line, in place of the suite dictionary's own")
     parser.add_argument(

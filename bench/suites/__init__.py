@@ -1,10 +1,11 @@
 """Each suite makes its data, asks its questions and returns its figures."""
 
-from . import clickbench, dictionary, growth, io, json, keys, memory, profile, pushdown, rows, sort, tpch
+from . import clickbench, dictionary, growth, io, joins, json, keys, memory, profile, pushdown, rows, sort, tpch
 
 SUITES = {
     "tpch": tpch.run,
     "clickbench": clickbench.run,
+    "joins": joins.run,
     "growth": growth.run,
     "sort": sort.run,
     "io": io.run,
