@@ -9,7 +9,7 @@ mod union;
 
 pub(crate) use file::ParquetFile;
 pub use footer::value_schema;
-pub use stored::{as_meant, as_stored, has_arrow_schema};
+pub use stored::{as_meant, as_stored, check_places, has_arrow_schema};
 pub(crate) use stored::{as_written, written};
 pub use told::check_types;
 pub use union::check_names;

@@ -101,6 +101,10 @@ impl ParquetOpener {
 
     /// Starts the scan of a part.
     fn start(&self, part: &PartitionedFile, metadata: Arc<ParquetMetaData>) -> Result<Opened> {
+        // By their places row groups are divided among parts.
+        if let Err(error) = plinth_ingest::check_places(&metadata) {
+            return Err(named(&*self.source(part)?, &error));
+        }
         let groups: Vec<usize> = metadata
             .row_groups()
             .iter()

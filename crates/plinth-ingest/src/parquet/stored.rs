@@ -84,7 +84,10 @@ pub fn as_stored(metadata: &Arc<ParquetMetaData>) -> Result<Arc<ParquetMetaData>
 }
 
 /// Checks what the `parquet` crate panics at: where chunks begin, and how long they are.
-fn check_places(metadata: &ParquetMetaData) -> Result<()> {
+///
+/// # Errors
+/// If one begins before the file, or has less than no bytes; with its column and row group.
+pub fn check_places(metadata: &ParquetMetaData) -> Result<()> {
     for (number, group) in metadata.row_groups().iter().enumerate() {
         for chunk in group.columns() {
             let (offset, bytes) = (chunk.data_page_offset(), chunk.compressed_size());

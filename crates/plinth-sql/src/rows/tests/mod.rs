@@ -18,6 +18,7 @@ mod counted;
 mod created;
 mod deep;
 mod definitions;
+mod determined;
 mod first;
 mod histories;
 mod in_order;
