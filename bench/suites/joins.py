@@ -31,7 +31,7 @@ def queries(most, only=()):
         part = round(float(share) * 1_000_000)
         ask(
             f"share{share.removeprefix('0.')}",
-            f"a filter that leaves {float(share):.4%} of {min(joins.KEYS, most):,} keys".replace("0000%", "%"),
+            f"a filter that leaves {float(share) * 100:g} % of {min(joins.KEYS, most):,} keys",
             f"select count(*) as c, sum(big.v) as s, sum(b.v) as t from big join build{middle} as b"
             f" on big.k{middle} = b.k where b.part < {part}",
         )
