@@ -9,7 +9,7 @@ PIECE = 1 << 20
 SIZES = [1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000]
 # Rows that a key has in tables where it has several.
 SEVERAL = [4, 16]
-# Of the keys of those: as many tables have, so that they differ in what is asked for.
+# Rows of these tables, and keys of the one that most queries join with.
 KEYS = 1_000_000
 
 
@@ -88,7 +88,7 @@ def big(start, count, sizes, seed):
 
 
 def build(start, count, size):
-    # A permutation of the keys: an odd factor modulo a power of two is none of a power of ten, but a prime one is.
+    # Each key once: the factor has none in common with a power of ten.
     keys = (np.arange(start, start + count) * 7919 + 13) % size
     columns = {"k": keys, "part": (mixed(keys) % np.uint64(1_000_000)).astype(np.int64)}
     columns |= in_other_types(keys)

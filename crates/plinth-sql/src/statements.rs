@@ -125,6 +125,7 @@ impl Session {
             return self.planned_keeping(statement, params, keeping, by_key).await;
         };
         if let Some((query, values)) = execution.apart() {
+            self.kept.grants.statement(&query)?;
             let planned = Box::pin(self.planned_keeping(query, &values, Some(execution.keeping_apart()), by_key)).await;
             // What is wrong is told of the statement with its values.
             if planned.is_ok() {
