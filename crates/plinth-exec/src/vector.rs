@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Decimal128Array, UInt32Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
-use arrow_select::take::{TakeOptions, take};
+use arrow_select::take::take;
 
 use crate::error::Result;
 
@@ -133,25 +133,20 @@ impl Vector {
         }
     }
 
-    /// Some rows.
+    /// Some rows, by their numbers; what are codes stay codes.
     ///
     /// # Errors
-    /// If there are no such rows.
-    pub fn rows(&self, rows: &[u32]) -> Result<Self> {
+    /// If values of their type can't be gathered.
+    pub fn rows(&self, rows: &UInt32Array) -> Result<Self> {
         Ok(match self {
-            Self::Array(array) => {
-                let rows = UInt32Array::from(rows.to_vec());
-                Self::Array(take(array, &rows, Some(TakeOptions { check_bounds: true }))?)
-            }
+            Self::Array(array) => Self::Array(take(array, rows, None)?),
             Self::Codes { ids, nulls, dictionary } => {
                 let id = |row: &u32| ids.get(*row as usize).copied().unwrap_or_default();
-                Self::Codes {
-                    ids: rows.iter().map(id).collect(),
-                    nulls: nulls_of(nulls.as_ref(), rows),
-                    dictionary: Arc::clone(dictionary),
-                }
+                let ids = rows.values().iter().map(id).collect();
+                let nulls = nulls_of(nulls.as_ref(), rows.values());
+                Self::Codes { ids, nulls, dictionary: Arc::clone(dictionary) }
             }
-            Self::Narrow(decimals) => Self::Narrow(decimals.rows(rows)),
+            Self::Narrow(decimals) => Self::Narrow(decimals.rows(rows.values())),
         })
     }
 

@@ -4,7 +4,7 @@ mod texts;
 
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
+use arrow_array::{ArrayRef, UInt32Array};
 use arrow_buffer::NullBuffer;
 use plinth_io::MemoryBudget;
 
@@ -96,6 +96,7 @@ impl Keys {
                 firsts.push(row);
             }
         }
+        let firsts = UInt32Array::from(firsts);
         let mut nulls = vec![0_u64; firsts.len()];
         let (mut numbers, mut null) = (Vec::new(), Vec::new());
         let first = u32::try_from(from).unwrap_or(u32::MAX);

@@ -12,7 +12,7 @@ use datafusion_physical_plan::joins::utils::ColumnIndex;
 use datafusion_physical_plan::metrics::BaselineMetrics;
 use plinth_exec::join::{Cursor, Probe};
 use plinth_exec::rows::NO_GROUP;
-use plinth_exec::vector::{Vector, nulls_of};
+use plinth_exec::vector::Vector;
 
 use super::Join;
 use super::build::{Gathered, Left};
@@ -281,15 +281,5 @@ fn of_left(left: &Left, column: usize, rows: &UInt32Array) -> Result<ArrayRef> {
 fn of_right((count, columns): &Rows, column: usize, rows: &UInt32Array) -> Result<Vector> {
     let vector = columns.get(column).ok_or_else(|| internal_datafusion_err!("a join reads a column that is none"))?;
     let every = rows.len() == *count && rows.values().iter().enumerate().all(|(at, row)| at == *row as usize);
-    match vector {
-        _ if every => Ok(vector.clone()),
-        Vector::Array(array) => Ok(Vector::Array(take(array, rows, None)?)),
-        Vector::Narrow(decimals) => Ok(Vector::Narrow(decimals.rows(rows.values()))),
-        Vector::Codes { ids, nulls, dictionary } => {
-            let code = |row: &u32| ids.get(*row as usize).copied().unwrap_or_default();
-            let ids = rows.values().iter().map(code).collect();
-            let nulls = nulls_of(nulls.as_ref(), rows.values());
-            Ok(Vector::Codes { ids, nulls, dictionary: Arc::clone(dictionary) })
-        }
-    }
+    if every { Ok(vector.clone()) } else { vector.rows(rows).map_err(from_exec) }
 }
