@@ -181,7 +181,7 @@ fn blocks(values: u64, rows: usize) {
         ValueSet::IntRange { lo: searched, hi: searched },
         ValueSet::IntRange { lo: third, hi: third + narrow },
         ValueSet::IntRange { lo: third, hi: 2 * third },
-        ValueSet::IntSet(Arc::new(IntSet::Sorted(few))),
+        ValueSet::IntSet(Arc::new(IntSet::Listed(few.into()))),
         ValueSet::IntSet(Arc::new(IntSet::Bits(set))),
     ];
     print!("{:<44}", format!("{values} values, {rows} rows, {}", open(&blocks[0]).describe()));

@@ -173,7 +173,7 @@ fn ints<const W: usize, T: Int>(
                 let value: i128 = load(bytes).into();
                 i64::try_from(value).is_ok_and(|value| keys.contains(value))
             }),
-            (IntSet::Sorted(_), _) => map_bits(values, |bytes| members.contains(load(bytes).into())),
+            (IntSet::Listed(members), _) => map_bits(values, |bytes| members.has(load(bytes).into())),
         },
         _ => {
             debug_assert!(signed || T::MIN.into() == 0);

@@ -25,6 +25,8 @@ const BITS: usize = 16;
 pub struct KeySet {
     least: i64,
     greatest: i64,
+    /// Whether all numbers between them are keys, as far as that is known.
+    full: bool,
     form: Form,
 }
 
@@ -50,15 +52,25 @@ fn place(key: i64, words: usize) -> (usize, u64) {
 impl KeySet {
     /// The set of some keys; none if there is no key.
     pub fn of(keys: &[i64]) -> Option<Self> {
+        Self::within(keys, (keys.len() as u64).saturating_mul(SPARSE).max(SMALL))
+    }
+
+    /// The same in little memory, however many are asked about: a bitmap only where it takes a few words for each key.
+    pub fn dense(keys: &[i64]) -> Option<Self> {
+        Self::within(keys, (keys.len() as u64).saturating_mul(SPARSE))
+    }
+
+    fn within(keys: &[i64], most: u64) -> Option<Self> {
         let (least, greatest) = (*keys.iter().min()?, *keys.iter().max()?);
         let span = greatest.wrapping_sub(least).cast_unsigned();
-        let most = (keys.len() as u64).saturating_mul(SPARSE).max(SMALL);
+        let mut full = false;
         let form = if span < most {
             let mut words = vec![0_u64; (span / 64) as usize + 1];
             for key in keys {
                 let at = key.wrapping_sub(least).cast_unsigned();
                 words[(at / 64) as usize] |= 1 << (at % 64);
             }
+            full = words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() == span + 1;
             Form::Bitmap(words)
         } else {
             let mut words = vec![0_u64; (keys.len() * BITS).div_ceil(64)];
@@ -68,7 +80,7 @@ impl KeySet {
             }
             Form::Bloom(words)
         };
-        Some(Self { least, greatest, form })
+        Some(Self { least, greatest, full, form })
     }
 
     /// The bytes that a set of so many keys takes at most.
@@ -99,6 +111,11 @@ impl KeySet {
                 words.get(at).is_some_and(|word| word & bits == bits)
             }
         }
+    }
+
+    /// Whether all numbers between two, both included, are known to be keys.
+    pub fn covers(&self, from: i64, to: i64) -> bool {
+        self.full && self.least <= from && to <= self.greatest
     }
 
     /// Whether any number between two, both included, may be in it.
@@ -145,17 +162,22 @@ mod tests {
         fn no_key_is_missed_and_bitmaps_are_exact(
             keys in prop::collection::vec(prop_oneof![key(), -100_i64..100], 1..300),
             narrow: bool,
+            crowded: bool,
             asked in prop::collection::vec((key(), key()), 50),
         ) {
-            let keys: Vec<i64> = if narrow { keys.iter().map(|key| key % 5000).collect() } else { keys };
+            let modulus = if narrow { 5000 } else { i64::MAX };
+            let keys: Vec<i64> = keys.iter().map(|key| key % if crowded { 100 } else { modulus }).collect();
             let (set, model) = (KeySet::of(&keys).unwrap(), keys.iter().copied().collect::<HashSet<i64>>());
             prop_assert!(keys.iter().all(|key| set.contains(*key)));
-            prop_assert_eq!(set.bounds(), (*keys.iter().min().unwrap(), *keys.iter().max().unwrap()));
-            prop_assert!(!narrow || set.is_exact());
+            let (least, greatest) = (*keys.iter().min().unwrap(), *keys.iter().max().unwrap());
+            prop_assert_eq!(set.bounds(), (least, greatest));
+            prop_assert!(!narrow && !crowded || set.is_exact());
             for (one, other) in asked {
                 let (from, to) = (one.min(other), one.max(other));
                 let meets = model.iter().any(|key| (from..=to).contains(key));
                 prop_assert!(set.meets(from, to) || !meets, "{from} to {to}");
+                let full = greatest.abs_diff(least) == model.len() as u64 - 1;
+                prop_assert_eq!(set.covers(from, to), set.is_exact() && full && least <= from && to <= greatest);
                 if set.is_exact() {
                     prop_assert_eq!(set.contains(one), model.contains(&one));
                     prop_assert_eq!(set.meets(from, to), meets, "{} to {}", from, to);

@@ -1,6 +1,7 @@
 //! A set of values of one physical type: what a comparison with constants becomes, and what a block, a dictionary or a zone
 //! map is asked.
 
+mod listed;
 mod needle;
 mod zones;
 
@@ -15,6 +16,7 @@ use crate::error::{EncodingError, Result};
 use crate::expr::{CompareOp, Scalar};
 use crate::key_set::KeySet;
 use crate::physical::{Physical, wide_value};
+pub use listed::Listed;
 pub use needle::Needle;
 
 /// A set of values of one physical type. A comparison holds for a value if the set contains it; nulls are never asked.
@@ -63,8 +65,8 @@ pub enum ValueSet {
 /// A set of integers.
 #[derive(Clone, Debug)]
 pub enum IntSet {
-    /// Sorted, without repeats.
-    Sorted(Vec<i128>),
+    /// Integers in a list.
+    Listed(Listed),
     /// Bit `i` says whether `i` is a member: the form a predicate over a dictionary takes.
     Bits(BooleanBuffer),
     /// The keys of a join's other side, and perhaps a few others.
@@ -78,7 +80,7 @@ impl IntSet {
     /// Whether `value` is a member.
     pub fn contains(&self, value: i128) -> bool {
         match self {
-            Self::Sorted(values) => values.binary_search(&value).is_ok(),
+            Self::Listed(values) => values.has(value),
             Self::Bits(bits) => usize::try_from(value).is_ok_and(|i| i < bits.len() && bits.value(i)),
             Self::Keys(keys) => i64::try_from(value).is_ok_and(|value| keys.contains(value)),
         }
@@ -86,7 +88,7 @@ impl IntSet {
 
     /// Its smallest and largest member, if it has all between them.
     pub(crate) fn as_range(&self) -> Option<(i128, i128)> {
-        let Self::Sorted(values) = self else { return None };
+        let Self::Listed(values) = self else { return None };
         let (lo, hi) = (*values.first()?, *values.last()?);
         hi.checked_sub(lo).is_some_and(|span| span < widened(values.len())).then_some((lo, hi))
     }
@@ -178,13 +180,11 @@ impl ValueSet {
                 Ok(Self::Bools { holds_false: held[0], holds_true: held[1] })
             }
             Physical::Int { .. } | Physical::Wide { .. } => {
-                let mut set = collect(physical, values, |value| match value {
+                let set = collect(physical, values, |value| match value {
                     &Scalar::Int(value) => Some(value),
                     _ => None,
                 })?;
-                set.sort_unstable();
-                set.dedup();
-                Ok(Self::IntSet(Arc::new(IntSet::Sorted(set))))
+                Ok(Self::IntSet(Arc::new(IntSet::Listed(set.into()))))
             }
             Physical::Float { .. } => {
                 let mut set = collect(physical, values, |value| match value {
@@ -293,7 +293,7 @@ impl ValueSet {
         match self {
             Self::IntRange { lo, hi } if lo == hi => Some(vec![Scalar::Int(*lo)]),
             Self::IntSet(set) => match &**set {
-                IntSet::Sorted(values) => Some(values.iter().map(|&value| Scalar::Int(value)).collect()),
+                IntSet::Listed(values) => Some(values.iter().map(|&value| Scalar::Int(value)).collect()),
                 IntSet::Bits(_) | IntSet::Keys(_) => None,
             },
             Self::FloatRange { lo: Bound::Included(lo), hi: Bound::Included(hi) } if lo.total_cmp(hi).is_eq() => {
@@ -313,7 +313,7 @@ impl ValueSet {
         match self {
             Self::IntRange { lo, hi } if lo == hi => Some(1),
             Self::IntSet(set) => match &**set {
-                IntSet::Sorted(values) => Some(values.len()),
+                IntSet::Listed(values) => Some(values.len()),
                 IntSet::Bits(_) | IntSet::Keys(_) => None,
             },
             _ => None,

@@ -72,7 +72,7 @@ impl Dictionary {
             Position::Below | Position::Above => None,
         };
         match set {
-            IntSet::Sorted(values) => self.any_of(values.iter().filter_map(|&value| key(value))),
+            IntSet::Listed(values) => self.any_of(values.iter().filter_map(|&value| key(value))),
             IntSet::Keys(_) => self.each(&ValueSet::IntSet(Arc::new(set.clone()))),
             IntSet::Bits(bits) => self.any_of(bits.set_indices().filter_map(|i| i128::try_from(i).ok().and_then(key))),
         }
@@ -137,7 +137,8 @@ impl Dictionary {
             return Ok(range(first..last + 1));
         }
         if codes.len() < LISTED || self.len() / SPARSE > codes.len() {
-            return Ok(ValueSet::IntSet(Arc::new(IntSet::Sorted(codes.into_iter().map(i128::from).collect()))));
+            let codes: Vec<i128> = codes.into_iter().map(i128::from).collect();
+            return Ok(ValueSet::IntSet(Arc::new(IntSet::Listed(codes.into()))));
         }
         let mut bits = BooleanBufferBuilder::new(self.len());
         bits.append_n(self.len(), false);

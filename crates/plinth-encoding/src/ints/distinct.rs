@@ -149,12 +149,12 @@ impl Distinct {
                 ValueSet::IntRange { lo, hi }
             }
             ValueSet::IntSet(members) => match &**members {
-                IntSet::Sorted(members) if members.len() < values.len() => {
+                IntSet::Listed(members) if members.len() < values.len() => {
                     let ranks = members.iter().map(|&member| range(member, member));
                     let ranks: Vec<i128> = ranks.filter(|(lo, hi)| lo == hi).map(|(lo, _)| lo).collect();
                     match ranks.as_slice() {
                         [] => ValueSet::nothing(),
-                        _ => ValueSet::IntSet(IntSet::Sorted(ranks).into()),
+                        _ => ValueSet::IntSet(IntSet::Listed(ranks.into()).into()),
                     }
                 }
                 _ => ValueSet::of_codes(bits::map_bits(&values, |raw| holds(set, kind, raw))),

@@ -43,13 +43,13 @@ pub(super) fn evaluate<V: Vector>(
             ValueSet::IntRange { lo, hi } => add_range(&vector, kernel, kind.value(base), (*lo, *hi), count, words),
             ValueSet::IntSet(members) => match (&**members, members.as_range()) {
                 (_, Some(range)) => add_range(&vector, kernel, kind.value(base), range, count, words),
-                (IntSet::Sorted(values), _) if values.len() <= FEW => {
-                    for &value in values {
+                (IntSet::Listed(values), _) if values.len() <= FEW => {
+                    for &value in values.iter() {
                         add_range(&vector, kernel, kind.value(base), (value, value), count, words);
                     }
                 }
-                (IntSet::Sorted(_), _) => {
-                    each(&vector, kernel, base, count, words, |raw| members.contains(kind.value(raw)));
+                (IntSet::Listed(values), _) => {
+                    each(&vector, kernel, base, count, words, |raw| values.has(kind.value(raw)));
                 }
                 (IntSet::Keys(keys), _) => each(&vector, kernel, base, count, words, |raw| {
                     // Beyond 63 bits unsigned numbers are no keys.

@@ -20,7 +20,7 @@ impl Codes {
         match test {
             ValueSet::IntRange { lo, hi } => Self::run(clip(*lo)..clip(hi.saturating_add(1))),
             ValueSet::IntSet(set) => match &**set {
-                IntSet::Sorted(codes) => {
+                IntSet::Listed(codes) => {
                     let within = codes.iter().filter_map(|&code| u32::try_from(code).ok()).filter(|&code| code < len);
                     Self::of_runs(within.map(|code| code..code + 1))
                 }

@@ -8,7 +8,7 @@ impl IntSet {
     /// Whether any member lies in `lo..=hi`.
     fn meets(&self, lo: i128, hi: i128) -> bool {
         match self {
-            Self::Sorted(values) => {
+            Self::Listed(values) => {
                 let at = values.partition_point(|&v| v < lo);
                 values.get(at).is_some_and(|&v| v <= hi)
             }
@@ -26,6 +26,17 @@ impl IntSet {
     }
 }
 
+impl IntSet {
+    /// Whether all integers of `lo..=hi` are known to be members.
+    fn covers(&self, lo: i128, hi: i128) -> bool {
+        let all = match (self, i64::try_from(lo), i64::try_from(hi)) {
+            (Self::Keys(keys), Ok(lo), Ok(hi)) => keys.covers(lo, hi),
+            _ => false,
+        };
+        all || lo == hi && self.contains(lo)
+    }
+}
+
 impl ValueSet {
     /// The answers that a zone with these bounds can have, for its values that are not null.
     pub fn zone_map_result(&self, bounds: &Bounds) -> ZoneMapResult {
@@ -35,7 +46,7 @@ impl ValueSet {
                 ZoneMapResult::of_members(lo <= min && max <= hi, lo <= hi && lo <= max && min <= hi)
             }
             (Self::IntSet(set), &Scalar::Int(min), &Scalar::Int(max)) => {
-                ZoneMapResult::of_members(min == max && set.contains(min), set.meets(min, max))
+                ZoneMapResult::of_members(set.covers(min, max), set.meets(min, max))
             }
             (Self::FloatRange { lo, hi }, Scalar::Float(min), Scalar::Float(max)) => ZoneMapResult::of_members(
                 self.holds_float(*min) && self.holds_float(*max),
