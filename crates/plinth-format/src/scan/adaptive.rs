@@ -19,9 +19,9 @@ use plinth_profile::{Anchor, Profiler, Stage};
 use super::PushdownMode;
 use super::source::Ran;
 
-/// Blocks from one sample to the next.
+/// Blocks from one sample to the next, and the first, which lie side by side: what never pays soon rests.
 const SAMPLE: u64 = 64;
-const FIRST_SAMPLE: u64 = 1;
+const FIRST_SAMPLES: std::ops::Range<u64> = 1..5;
 
 /// Windows that are one block, decoded the way that the others are not: a few early on, and then one of so many.
 const TRIALS: [u64; 4] = [3, 6, 12, 24];
@@ -199,7 +199,7 @@ impl AdaptiveStats {
 
     /// Whether a block is one of those of which everything is asked.
     pub(super) fn is_sample(block: u64) -> bool {
-        block % SAMPLE == FIRST_SAMPLE
+        FIRST_SAMPLES.contains(&block) || block % SAMPLE == FIRST_SAMPLES.start
     }
 
     /// No row of a block was left.

@@ -141,7 +141,8 @@ impl<S: ColumnSource> Executor<S> {
                 known.map_or(0.0, |conjunct| f64::from(conjunct.bound.cost()))
             });
         }
-        if block.open.len() > 1 && !self.has_limit && AdaptiveStats::is_sample(number) {
+        let several = block.open.len() > 1 || self.stats.has_optional();
+        if several && !self.has_limit && AdaptiveStats::is_sample(number) {
             sample(&mut self.source, block, &self.stats)
         } else {
             filter(&mut self.source, block, &self.order, &self.stats)
