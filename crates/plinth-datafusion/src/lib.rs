@@ -42,6 +42,7 @@ mod honest;
 mod kept;
 mod keys;
 mod location;
+mod merging;
 mod metrics;
 mod native;
 mod objects;
@@ -86,7 +87,8 @@ pub use functions::{
 pub use gather::RowsInOrder;
 pub use guard::GuardMemory;
 pub use honest::honest_aggregates;
-pub use native::{CoveredBlocks, ExternalSorts, NativeOperators, NativeSorts};
+pub use merging::merge_join;
+pub use native::{CoveredBlocks, ExternalSorts, NativeOperators, NativeSorts, gives_way};
 pub use objects::SessionObjects;
 pub use order::{JoinOrder, expected_rows};
 pub use parquet::{ParquetScan, ParquetScans, ParquetTable};

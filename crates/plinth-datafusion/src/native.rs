@@ -16,6 +16,7 @@ mod fetch;
 mod first;
 mod input;
 mod join;
+mod leaf;
 mod metadata;
 mod pieces;
 mod plan;
@@ -26,6 +27,7 @@ mod sort;
 mod top;
 
 pub use covered::CoveredBlocks;
+pub use join::gives_way;
 pub(crate) use reason::left_to_the_engine;
 pub use rule::{NativeOperators, NativeSorts};
 pub use sort::ExternalSorts;

@@ -1,21 +1,26 @@
 //! The rows of one side of a join by their keys, where those of the other side find them.
 //!
 //! Keys are packed into words by the ranges of the side that is gathered, as keys of groups are ([`crate::key`]): a key of the other side that
-//! lies outside of these has no partner, and is never hashed. Equal keys are a group; the rows of each group lie side by side, and where no
-//! key occurs twice the group names its row.
+//! lies outside of these has no partner, and is never hashed. Packed keys are dealt to parts by the first bits of their addresses or hashes
+//! (a radix partition), and each thread makes parts of its own: nothing is shared while they are made. What is found of a key is its row where no
+//! key occurs twice, else the place where its rows lie side by side.
 
 #![allow(clippy::cast_possible_truncation, reason = "rows are counted in 32 bits, which is checked where they come")]
+
+mod part;
 
 use std::sync::Arc;
 
 use arrow_buffer::NullBuffer;
-use plinth_io::{MemoryBudget, Reservation};
+use plinth_io::{MemoryBudget, OutOfMemory, Reservation};
 
+use self::part::{Deal, Later, Part};
 use crate::error::{ExecError, Result};
 use crate::key::{Bounds, Keys, Meaning};
 use crate::numbers::Numbers;
-use crate::rows::{NO_GROUP, Rows};
+use crate::rows::address_bits;
 use crate::vector::Vector;
+use crate::words::read;
 
 /// Who asks for memory.
 const CONSUMER: &str = "hash join (build side)";
@@ -23,118 +28,206 @@ const CONSUMER: &str = "hash join (build side)";
 /// What stands for no row.
 pub const NO_ROW: u32 = u32::MAX;
 
-/// A table that is being made.
-#[derive(Debug)]
+/// Rows of a part at least, on average, as a power of two.
+const FEWEST_BITS: u32 = 15;
+
+/// Parts at most, as a power of two.
+const MOST_PARTS: u32 = 8;
+
+/// How the keys of a table's rows are packed and dealt.
+#[derive(Clone, Debug)]
 pub struct Builder {
     keys: Keys,
-    rows: Rows,
-    /// Of each row its group.
-    groups: Vec<u32>,
     nulls_match: bool,
-    memory: Reservation,
-    scratch: Vec<u32>,
+    rows: usize,
+    /// Bits that tell the part.
+    part_bits: u32,
+    budget: Arc<MemoryBudget>,
+}
+
+/// Rows whose keys are packed.
+#[derive(Debug)]
+pub struct Packed {
+    deals: Vec<Deal>,
+    /// Of each number of a key its range, if some lay outside of what keys have room for: nothing is packed then.
+    beyond: Vec<Bounds>,
+    _memory: Reservation,
+}
+
+/// The keys of a part, and its rows whose keys came before.
+#[derive(Debug)]
+pub struct Made {
+    part: Part,
+    others: Later,
 }
 
 impl Builder {
-    /// No rows yet, of so many that will come. A key column's numbers are expected in `ranges`, as far as they are known; a null equals no
-    /// key, or other nulls.
+    /// A table of so many rows, made by so many threads. A key column's numbers are expected in `ranges`, as far as they are known; a null equals
+    /// no key, or other nulls.
+    ///
+    /// # Errors
+    /// If there are more rows than 31 bits count.
     pub fn new(
         meanings: Vec<Meaning>,
         ranges: &[Bounds],
         nulls_match: bool,
-        expected: usize,
+        rows: usize,
+        threads: usize,
         budget: &Arc<MemoryBudget>,
-    ) -> Self {
+    ) -> Result<Self> {
+        if rows >= LAST as usize {
+            return Err(ExecError::Memory(budget.open(CONSUMER).refusal(u64::MAX)));
+        }
+        let part_bits = threads.next_power_of_two().ilog2().min((rows >> FEWEST_BITS).checked_ilog2().unwrap_or(0));
         let keys = Keys::new(meanings).expecting(ranges);
-        let rows = keys.rows_for(expected, budget);
-        let memory = budget.open(CONSUMER);
-        Self { keys, rows, groups: Vec::new(), nulls_match, memory, scratch: Vec::new() }
+        Ok(Self { keys, nulls_match, rows, part_bits: part_bits.min(MOST_PARTS), budget: Arc::clone(budget) })
     }
 
-    /// Takes rows, numbered from where the ones before end.
+    /// Parts that the table is made in.
+    pub fn parts(&self) -> usize {
+        1 << self.part_bits
+    }
+
+    /// Packs and deals the keys of some rows, which are numbered from one on.
     ///
     /// # Errors
-    /// If there is no memory for them, there are more than 32 bits count, or values can't be had.
-    pub fn push(&mut self, keys: &[Vector], rows: usize) -> Result<()> {
-        if self.groups.len() + rows >= NO_ROW as usize {
-            return Err(ExecError::Memory(self.memory.refusal(u64::MAX)));
+    /// If there is no memory for them, or values can't be had.
+    pub fn pack(&self, columns: &[Vector], rows: usize, from: u32) -> Result<Packed> {
+        let mut keys = self.keys.clone();
+        let mut memory = self.budget.open(CONSUMER);
+        if let Err(beyond) = keys.pack(columns, rows, self.nulls_match)? {
+            return Ok(Packed { deals: Vec::new(), beyond, _memory: memory });
         }
-        if self.groups.len() + rows > self.groups.capacity() {
-            let more = rows.max(self.groups.len() / 2);
-            // The group of each row now, and its place among those of its group in the end.
-            self.memory.try_grow(8 * more as u64)?;
-            self.groups.reserve_exact(more);
+        let (words, packed) = (keys.layout.words(), keys.packed());
+        // An eighth more than what a part has if all are alike.
+        memory.try_grow((rows * (8 * words + 4) * 9 / 8) as u64)?;
+        let nulls = if self.nulls_match { None } else { nulls(columns) };
+        let addressed = self.addresses();
+        let room = (rows >> self.part_bits) + (rows >> (self.part_bits + 3));
+        let deal = |_| Deal { words: Vec::with_capacity(room * words), rows: Vec::with_capacity(room) };
+        let mut deals: Vec<Deal> = (0..self.parts()).map(deal).collect();
+        if let ([one], [deal], None) = (packed, deals.as_mut_slice(), &nulls) {
+            deal.words.extend_from_slice(&one[..rows]);
+            deal.rows.extend(from..from + rows as u32);
+            return Ok(Packed { deals, beyond: Vec::new(), _memory: memory });
         }
-        self.keys.groups(keys, rows, &mut self.rows, &mut self.scratch)?;
-        let before = self.groups.len();
-        self.groups.extend_from_slice(&self.scratch);
-        if !self.nulls_match {
-            without_nulls(keys, &mut self.groups[before..]);
+        for row in (0..rows).filter(|row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row))) {
+            let key = packed.iter().take(words).map(|column| column[row]);
+            let part = match addressed {
+                Some(bits) => packed[0][row].unbounded_shr(bits - self.part_bits.min(bits)) as usize,
+                None if self.part_bits == 0 => 0,
+                None => part::part_of(part::hash(key.clone()), self.part_bits),
+            };
+            if let Some(deal) = deals.get_mut(part) {
+                deal.words.extend(key);
+                deal.rows.push(from + row as u32);
+            }
         }
-        Ok(())
+        Ok(Packed { deals, beyond: Vec::new(), _memory: memory })
     }
 
-    /// The table of all rows that came.
+    /// Makes room for all rows of which some could not be packed; whether there are any, so that all are to be packed anew.
+    pub fn widen(&mut self, packed: &[Packed]) -> bool {
+        let mut any = false;
+        for packed in packed.iter().filter(|packed| packed.deals.is_empty()) {
+            self.keys.include(&packed.beyond);
+            any = true;
+        }
+        any
+    }
+
+    /// Bits of addresses, if keys are addresses.
+    fn addresses(&self) -> Option<u32> {
+        address_bits(&self.keys.layout, self.rows)
+    }
+
+    /// Makes one of the parts, of all rows there are.
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub fn finish(mut self) -> Result<Table> {
-        let groups = self.rows.len();
-        self.memory.try_grow(4 * (groups + 1) as u64)?;
-        let mut starts = vec![0_u32; groups + 1];
-        for &group in self.groups.iter().filter(|group| **group != NO_GROUP) {
-            starts[group as usize + 1] += 1;
-        }
-        let partners = if starts.iter().all(|count| *count < 2) {
-            let mut row_of = vec![NO_ROW; groups];
-            let rows = self.groups.iter().enumerate().filter(|(_, group)| **group != NO_GROUP);
-            rows.for_each(|(row, &group)| row_of[group as usize] = row as u32);
-            Partners::One(row_of)
-        } else {
-            for group in 0..groups {
-                starts[group + 1] += starts[group];
+    pub fn part(&self, at: usize, packed: &[Packed]) -> Result<Made, OutOfMemory> {
+        let deals: Vec<&Deal> = packed.iter().filter_map(|packed| packed.deals.get(at)).collect();
+        let (part, others) = match self.addresses() {
+            Some(bits) => {
+                let addresses = 1 << (bits - self.part_bits.min(bits));
+                Part::by_address(&deals, (at * addresses) as u64, addresses, &self.budget)?
             }
-            let mut rows = vec![0; starts[groups] as usize];
-            // The end of each group moves to its beginning: its rows are put in from the last to the first.
-            for (row, &group) in self.groups.iter().enumerate().rev().filter(|(_, group)| **group != NO_GROUP) {
-                let at = &mut starts[group as usize + 1];
-                *at -= 1;
-                rows[*at as usize] = row as u32;
-            }
-            starts.rotate_left(1);
-            if let Some(last) = starts.last_mut() {
-                *last = rows.len() as u32;
-            }
-            Partners::Several { starts, rows }
+            None => Part::by_hash(&deals, self.keys.layout.words(), self.part_bits, &self.budget)?,
         };
-        let Self { keys, rows, groups, nulls_match, memory, .. } = self;
-        Ok(Table { keys, rows, partners, count: groups.len(), nulls_match, _memory: memory })
+        Ok(Made { part, others })
+    }
+
+    /// The table that all parts are, in their order.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn finish(self, made: Vec<Made>) -> Result<Table, OutOfMemory> {
+        let mut memory = self.budget.open(CONSUMER);
+        let (mut parts, later): (Vec<_>, Vec<_>) = made.into_iter().map(|made| (made.part, made.others)).unzip();
+        let several = if later.iter().all(|later| later.all.is_empty()) {
+            None
+        } else {
+            // Half of it for the moment.
+            memory.try_grow(8 * self.rows as u64)?;
+            let several = Several::of(self.rows, &mut parts, &later);
+            memory.shrink(4 * self.rows as u64);
+            Some(several)
+        };
+        let distinct = parts.iter().map(Part::len).sum();
+        let Self { keys, nulls_match, rows, part_bits, .. } = self;
+        let addressed = matches!(parts.first(), Some(Part::Addresses { .. }));
+        Ok(Table { keys, parts, part_bits, addressed, several, distinct, count: rows, nulls_match, _memory: memory })
     }
 }
 
-/// Rows whose key has a null have no group.
-fn without_nulls(keys: &[Vector], groups: &mut [u32]) {
-    let nulls = keys.iter().fold(None, |all, key| NullBuffer::union(all.as_ref(), key.nulls().as_ref()));
-    if let Some(nulls) = nulls {
-        groups.iter_mut().zip(&nulls).filter(|(_, valid)| !valid).for_each(|(group, _)| *group = NO_GROUP);
-    }
+/// Where a key is null.
+fn nulls(keys: &[Vector]) -> Option<NullBuffer> {
+    keys.iter().fold(None, |all, key| NullBuffer::union(all.as_ref(), key.nulls().as_ref()))
 }
 
-/// The rows of each group.
+/// Rows key by key, in their order there. What is found of a key is the place of its first row.
 #[derive(Debug)]
-enum Partners {
-    /// By group: one row, or none.
-    One(Vec<u32>),
-    /// By group where its rows begin, then where the last ends; and the rows.
-    Several { starts: Vec<u32>, rows: Vec<u32> },
+struct Several(Vec<u32>);
+
+/// Set in the last row of a key.
+const LAST: u32 = 1 << 31;
+
+impl Several {
+    /// Of so many rows, given the keys of parts by their first rows, and the rows whose keys came before.
+    fn of(rows: usize, parts: &mut [Part], later: &[Later]) -> Self {
+        // Of each row how many come behind it that have its key; then the place of the first of a key; then where the next goes.
+        let mut next = vec![0_u32; rows];
+        for other in later.iter().flat_map(|later| &later.all) {
+            next[other.first as usize] += 1;
+            next[other.row as usize] = NO_ROW;
+        }
+        let (mut all, mut end) = (vec![0; rows], 0);
+        for (row, next) in next.iter_mut().enumerate().filter(|(_, next)| **next != NO_ROW) {
+            let (place, others) = (end, *next);
+            end += 1 + others;
+            (all[place as usize], *next) = (row as u32, place);
+        }
+        parts.iter_mut().for_each(|part| part.replace(|first| next[first as usize]));
+        for other in later.iter().flat_map(|later| &later.all) {
+            let at = &mut next[other.first as usize];
+            *at += 1;
+            all[*at as usize] = other.row;
+        }
+        next.iter().filter(|last| **last != NO_ROW).for_each(|last| all[*last as usize] |= LAST);
+        Self(all)
+    }
 }
 
 /// The rows of one side by their keys.
 #[derive(Debug)]
 pub struct Table {
     keys: Keys,
-    rows: Rows,
-    partners: Partners,
+    parts: Vec<Part>,
+    part_bits: u32,
+    addressed: bool,
+    /// If a key has several rows.
+    several: Option<Several>,
+    distinct: usize,
     count: usize,
     nulls_match: bool,
     _memory: Reservation,
@@ -159,8 +252,8 @@ impl Table {
     }
 
     /// Different keys.
-    pub fn groups(&self) -> usize {
-        self.rows.len()
+    pub fn keys(&self) -> usize {
+        self.distinct
     }
 
     /// What a thread needs to look keys up.
@@ -168,69 +261,81 @@ impl Table {
         Probe { keys: self.keys.clone() }
     }
 
-    /// The rows of a group, in their order.
-    #[inline]
-    pub fn partners(&self, group: u32) -> &[u32] {
-        match &self.partners {
-            Partners::One(row_of) => match row_of.get(group as usize) {
-                Some(row) if *row != NO_ROW => std::slice::from_ref(row),
-                _ => &[],
-            },
-            Partners::Several { starts, rows } => match starts.get(group as usize..).unwrap_or_default() {
-                [from, to, ..] => rows.get(*from as usize..*to as usize).unwrap_or_default(),
-                _ => &[],
-            },
-        }
+    /// The rows of a key, in their order, given what was found of it.
+    pub fn rows(&self, place: u32) -> impl Iterator<Item = u32> + '_ {
+        let mut next = Some(place);
+        std::iter::from_fn(move || {
+            let place = next?;
+            let Some(Several(rows)) = &self.several else {
+                next = None;
+                return Some(place);
+            };
+            let row = *rows.get(place as usize)?;
+            next = (row & LAST == 0).then(|| place + 1);
+            Some(row & !LAST)
+        })
     }
 
-    /// The next pairs of some rows' groups and the table's rows, at most so many; true once there are no more.
+    /// The next pairs of some rows, of whose keys the places are given, and the table's rows, at most so many; true once there are no more.
     pub fn pairs(
         &self,
-        groups: &[u32],
+        places: &[u32],
         cursor: &mut Cursor,
         most: usize,
         probed: &mut Vec<u32>,
         found: &mut Vec<u32>,
     ) -> bool {
-        probed.clear();
-        found.clear();
-        if let Partners::One(row_of) = &self.partners {
-            let until = groups.len().min(cursor.row.saturating_add(most));
-            for (row, group) in groups.iter().enumerate().take(until).skip(cursor.row) {
-                let partner = row_of.get(*group as usize).copied().unwrap_or(NO_ROW);
-                if partner != NO_ROW {
-                    probed.push(row as u32);
-                    found.push(partner);
+        let mut pairs = 0;
+        let ended = match &self.several {
+            None => {
+                let until = places.len().min(cursor.row.saturating_add(most));
+                probed.resize(until - cursor.row, 0);
+                found.resize(until - cursor.row, 0);
+                // Written always, and kept or not: a branch would often be foreseen wrongly.
+                for (row, &place) in (cursor.row..until).zip(&places[cursor.row..until]) {
+                    (probed[pairs], found[pairs]) = (row as u32, place);
+                    pairs += usize::from(place != NO_ROW);
+                }
+                cursor.row = until;
+                until == places.len()
+            }
+            Some(Several(rows)) => {
+                probed.resize(most, 0);
+                found.resize(most, 0);
+                'rows: loop {
+                    let Some(&place) = places.get(cursor.row) else { break true };
+                    let key = rows.get((place as usize).saturating_add(cursor.partner)..).unwrap_or_default();
+                    for &row in key {
+                        if pairs == most {
+                            break 'rows false;
+                        }
+                        (probed[pairs], found[pairs]) = (cursor.row as u32, row & !LAST);
+                        (pairs, cursor.partner) = (pairs + 1, cursor.partner + 1);
+                        if row & LAST != 0 {
+                            break;
+                        }
+                    }
+                    *cursor = Cursor { row: cursor.row + 1, partner: 0 };
                 }
             }
-            cursor.row = until;
-            return until == groups.len();
-        }
-        while let Some(&group) = groups.get(cursor.row) {
-            let left = self.partners(group).get(cursor.partner..).unwrap_or_default();
-            let room = most - found.len();
-            if left.len() > room {
-                found.extend_from_slice(&left[..room]);
-                probed.resize(found.len(), cursor.row as u32);
-                cursor.partner += room;
-                return false;
-            }
-            found.extend_from_slice(left);
-            probed.resize(found.len(), cursor.row as u32);
-            *cursor = Cursor { row: cursor.row + 1, partner: 0 };
-        }
-        true
+        };
+        probed.truncate(pairs);
+        found.truncate(pairs);
+        ended
     }
 
     /// The keys of a column as numbers, some perhaps more than once; none if its values are no integers, or a null equals others.
     pub fn integers(&self, column: usize) -> Option<Vec<i64>> {
-        let before = self.keys.meanings().get(..column)?.iter().map(|meaning| meaning.width() + 1).sum();
+        let field = self.keys.meanings().get(..column)?.iter().map(|meaning| meaning.width() + 1).sum();
         let Meaning::Numbers(Numbers::Signed(_) | Numbers::Unsigned(_), _) = self.keys.meanings().get(column)? else {
             return None;
         };
-        // A group of a null has no rows if it equals no other.
-        let groups: Vec<u32> = (0..self.rows.len() as u32).filter(|group| !self.partners(*group).is_empty()).collect();
-        (!self.nulls_match).then(|| self.keys.numbers(&self.rows, &groups, before))
+        if self.nulls_match {
+            return None;
+        }
+        let mut numbers = Vec::with_capacity(self.distinct);
+        self.parts.iter().for_each(|part| part.each(|key| numbers.push(self.keys.layout.unpack(key, field))));
+        Some(numbers)
     }
 }
 
@@ -241,17 +346,43 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// The group of each row in its table; [`NO_GROUP`] of rows that match none.
+    /// Of each row the place of its key in a table; [`NO_ROW`] of rows that match none.
     ///
     /// # Errors
     /// If values can't be had.
-    pub fn groups(&mut self, table: &Table, keys: &[Vector], rows: usize, into: &mut Vec<u32>) -> Result<()> {
-        self.keys.look_up(keys, rows, &table.rows, into)?;
-        if !table.nulls_match {
-            without_nulls(keys, into);
+    pub fn places(&mut self, table: &Table, columns: &[Vector], rows: usize, into: &mut Vec<u32>) -> Result<()> {
+        into.clear();
+        into.reserve(rows);
+        self.keys.read_for(columns, rows, table.nulls_match)?;
+        if let Some((numbers, base)) = self.keys.sole_number().filter(|_| table.addressed) {
+            // What lies outside of the range has no address.
+            let addresses = numbers[..rows].iter().map(|number| number.wrapping_sub(base).cast_unsigned());
+            part::by_address(&table.parts, addresses, into);
+        } else {
+            let (packed, outside) = self.keys.pack_within(rows);
+            match packed {
+                [one, ..] if table.addressed => part::by_address(&table.parts, one[..rows].iter().copied(), into),
+                [one] => hashed(table, rows, |row| [one[row]], into),
+                [one, two] => hashed(table, rows, |row| [one[row], two[row]], into),
+                packed => {
+                    let hash_of = |row: usize| part::hash(packed.iter().map(|word| word[row]));
+                    let is_key = |row: usize, key: &[_]| key.iter().zip(packed).all(|(of, word)| read(of) == word[row]);
+                    part::by_hash(&table.parts, table.part_bits, rows, hash_of, is_key, into);
+                }
+            }
+            into.iter_mut().zip(outside).filter(|(_, outside)| **outside).for_each(|(first, _)| *first = NO_ROW);
+        }
+        if let Some(nulls) = nulls(columns).filter(|_| !table.nulls_match) {
+            into.iter_mut().zip(&nulls).filter(|(_, valid)| !valid).for_each(|(first, _)| *first = NO_ROW);
         }
         Ok(())
     }
+}
+
+/// Looks for keys whose words are known to be so many when this is compiled.
+fn hashed<const N: usize>(table: &Table, rows: usize, key: impl Fn(usize) -> [u64; N], into: &mut Vec<u32>) {
+    let is_key = |row: usize, of: &[_]| of.iter().zip(key(row)).all(|(of, word)| read(of) == word);
+    part::by_hash(&table.parts, table.part_bits, rows, |row| part::hash(key(row)), is_key, into);
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::domain::Domain;
 use crate::error::{ExecError, Result};
 use crate::layout::{Beyond, Layout};
 use crate::numbers::Numbers;
-use crate::rows::{NO_GROUP, Rows};
+use crate::rows::Rows;
 use crate::vector::{Coded, Vector};
 
 /// The least and the greatest number that a column is expected to have, if that is known.
@@ -175,6 +175,18 @@ impl Keys {
         Self { expected: groups, ..self }
     }
 
+    /// The same keys where few of them will come, with other numbers of a column.
+    #[must_use]
+    pub fn expecting_few(&self, column: usize, least: i64, greatest: i64) -> Self {
+        let mut few = Self { expected: 0, ..self.clone() };
+        if let (Some(Place::Key(at)), Some(1)) =
+            (self.places.get(column), self.meanings.get(column).map(Meaning::width))
+        {
+            few.layout = few.layout.with_range(*at, least, greatest);
+        }
+        few
+    }
+
     /// Whether a key takes one word, as far as the numbers of its columns are known.
     pub fn fit_a_word(&self) -> bool {
         self.layout.words() == 1
@@ -193,11 +205,6 @@ impl Keys {
     /// No groups of such keys, whose states take so many words, those of carried columns among them.
     pub fn rows(&self, states: usize, budget: &Arc<MemoryBudget>) -> Rows {
         Rows::new(&self.layout, states, self.expected, budget)
-    }
-
-    /// The same without states, where about so many rows will come.
-    pub fn rows_for(&self, rows: usize, budget: &Arc<MemoryBudget>) -> Rows {
-        Rows::new(&self.layout, 0, rows, budget)
     }
 
     /// The group of each row.
@@ -222,21 +229,68 @@ impl Keys {
         Ok(())
     }
 
-    /// The group of each row among those there are, [`NO_GROUP`] if its key has none.
-    ///
-    /// # Errors
-    /// If values can't be had.
-    pub fn look_up(&mut self, columns: &[Vector], count: usize, rows: &Rows, into: &mut Vec<u32>) -> Result<()> {
+    /// Has the numbers of rows ready. Those that are null hold anything if nulls are no keys.
+    pub(crate) fn read_for(&mut self, columns: &[Vector], count: usize, nulls_are_keys: bool) -> Result<()> {
         self.read(columns, count)?;
         self.nulls_to_base();
-        self.layout.pack_within(&self.numbers, count, &mut self.packed, &mut self.outside);
-        rows.look_up(&self.packed, count, into);
-        for (group, outside) in into.iter_mut().zip(&self.outside) {
-            if *outside {
-                *group = NO_GROUP;
+        if !nulls_are_keys {
+            for (meaning, place) in self.meanings.iter().zip(&self.places) {
+                let &Place::Key(at) = place else { continue };
+                self.numbers[at + meaning.width()].clear();
             }
         }
         Ok(())
+    }
+
+    /// Packs the keys of rows; if one lies outside of what there is room for, the range of each number. Those that are null hold anything
+    /// if nulls are no keys.
+    pub(crate) fn pack(
+        &mut self,
+        columns: &[Vector],
+        count: usize,
+        nulls_are_keys: bool,
+    ) -> Result<std::result::Result<(), Vec<Bounds>>> {
+        self.read_for(columns, count, nulls_are_keys)?;
+        if self.layout.pack(&self.numbers, count, &mut self.packed).is_ok() {
+            return Ok(Ok(()));
+        }
+        self.read(columns, count)?;
+        let is_null = |field: usize| self.layout.null_of(field).is_none();
+        let range = |field: usize| {
+            let told = if is_null(field) { nulls_are_keys && !self.numbers[field].is_empty() } else { count > 0 };
+            told.then(|| self.range(field))
+        };
+        Ok(Err((0..self.layout.fields()).map(range).collect()))
+    }
+
+    /// The words of keys that were packed, a column each.
+    pub(crate) fn packed(&self) -> &[Vec<u64>] {
+        &self.packed[..self.layout.words().min(self.packed.len())]
+    }
+
+    /// Makes room for numbers within ranges, one a field.
+    pub(crate) fn include(&mut self, ranges: &[Bounds]) {
+        for (field, range) in ranges.iter().enumerate() {
+            if let Some((least, greatest)) = *range
+                && !self.layout.holds(field, least, greatest)
+            {
+                self.layout = self.layout.widened(field, least, greatest);
+            }
+        }
+    }
+
+    /// The numbers that were read, and the least that has room, if they are all there is of the keys.
+    pub(crate) fn sole_number(&self) -> Option<(&[i64], i64)> {
+        match self.numbers.as_slice() {
+            [numbers, nulls] if nulls.is_empty() && self.layout.is_sole(0) => Some((numbers, self.layout.base(0))),
+            _ => None,
+        }
+    }
+
+    /// Packs keys that were read, a column a word, and tells which rows hold a number that lies outside: no key equals theirs.
+    pub(crate) fn pack_within(&mut self, count: usize) -> (&[Vec<u64>], &[bool]) {
+        self.layout.pack_within(&self.numbers, count, &mut self.packed, &mut self.outside);
+        (&self.packed[..self.layout.words()], &self.outside)
     }
 
     /// The group of each row of numbers that are there.

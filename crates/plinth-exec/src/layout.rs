@@ -64,6 +64,25 @@ impl Layout {
         self.fields[field].null
     }
 
+    /// A layout whose field has room for numbers between two, whatever it had before.
+    #[must_use]
+    pub fn with_range(&self, field: usize, least: i64, greatest: i64) -> Self {
+        let mut other = self.clone();
+        (other.fields[field].range, other.fields[field].bits) = (None, 0);
+        other.widened(field, least, greatest)
+    }
+
+    /// Whether a field has room for numbers between two.
+    pub fn holds(&self, field: usize, least: i64, greatest: i64) -> bool {
+        self.fields[field].range.is_some_and(|(min, max)| min <= least && greatest <= max)
+    }
+
+    /// Whether a field takes all bits that keys have.
+    pub fn is_sole(&self, field: usize) -> bool {
+        let others = self.fields.iter().enumerate().filter(|(at, _)| *at != field);
+        self.fields[field].range.is_some() && others.map(|(_, field)| field.bits).all(|bits| bits == 0)
+    }
+
     /// A layout whose field has room for numbers between two, and for about as many more.
     #[must_use]
     pub fn widened(&self, field: usize, least: i64, greatest: i64) -> Self {

@@ -85,18 +85,28 @@ pub(crate) fn hash(key: impl IntoIterator<Item = u64>) -> u32 {
 }
 
 /// A word's bits, mixed: the halves of a product, folded.
-#[inline]
-fn mixed(word: u64) -> u64 {
+#[inline(always)]
+pub(crate) fn mixed(word: u64) -> u64 {
     let product = u128::from(word ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
     (product >> 64) as u64 ^ product as u64
+}
+
+/// Bits of addresses at most where about so many keys will come.
+fn most_address_bits(expected: usize) -> u32 {
+    let bits = expected.saturating_mul(SPARSE).checked_ilog2().unwrap_or(0).min(MOST_DIRECT_BITS);
+    bits.max(DIRECT_BITS)
+}
+
+/// Bits of the keys of a layout, if they are addresses where about so many will come.
+pub(crate) fn address_bits(layout: &Layout, expected: usize) -> Option<u32> {
+    layout.bits().filter(|bits| *bits <= most_address_bits(expected))
 }
 
 impl Rows {
     /// No groups, whose keys are of a layout and whose states take so many words. About so many will come, or none if that is not known: keys are
     /// addresses as long as a table of all addresses takes about what one of hashes would.
     pub fn new(layout: &Layout, states: usize, expected: usize, budget: &Arc<MemoryBudget>) -> Self {
-        let bits = expected.saturating_mul(SPARSE).checked_ilog2().unwrap_or(0).min(MOST_DIRECT_BITS);
-        Self::with_direct(layout, states, bits.max(DIRECT_BITS), budget)
+        Self::with_direct(layout, states, most_address_bits(expected), budget)
     }
 
     fn with_direct(layout: &Layout, states: usize, direct: u32, budget: &Arc<MemoryBudget>) -> Self {
@@ -286,66 +296,6 @@ impl Rows {
                 before = (key, group);
             }
             into.push(before.1);
-        }
-    }
-
-    /// The group of each of some keys, one column a word; [`NO_GROUP`] of a key that has none.
-    pub fn look_up(&self, keys: &[Vec<u64>], count: usize, into: &mut Vec<u32>) {
-        into.clear();
-        into.reserve(count);
-        match (&self.index, self.words, keys) {
-            // No group is zero there, and one less is no group.
-            (Index::Direct(slots), 1, [keys, ..]) => {
-                let group = |&key: &u64| slots.get(key as usize).map_or(NO_GROUP, |slot| slot.wrapping_sub(1));
-                into.extend(keys[..count].iter().map(group));
-            }
-            (Index::Direct(_), ..) => into.resize(count, NO_GROUP),
-            (Index::Hashed(slots), 1, [keys, ..]) => self.look_up_hashed(slots, count, |row| [keys[row]], into),
-            (Index::Hashed(slots), 2, [one, two, ..]) => {
-                self.look_up_hashed(slots, count, |row| [one[row], two[row]], into);
-            }
-            (Index::Hashed(slots), words, keys) => {
-                let mut key = vec![0; words];
-                for row in 0..count {
-                    key.iter_mut().zip(keys).for_each(|(word, column)| *word = column[row]);
-                    let is_key = |group: u32| self.key(group).iter().zip(&key).all(|(word, key)| read(word) == *key);
-                    into.push(slots.find(hash(key.iter().copied()), is_key).unwrap_or(NO_GROUP));
-                }
-            }
-        }
-    }
-
-    fn look_up_hashed<const N: usize>(
-        &self,
-        slots: &Slots,
-        count: usize,
-        key: impl Fn(usize) -> [u64; N],
-        into: &mut Vec<u32>,
-    ) {
-        let (all, mut hashes) = (slots.slots.all(), [0; TOGETHER]);
-        for first in (0..count).step_by(TOGETHER) {
-            let together = first..count.min(first + TOGETHER);
-            let hashes = &mut hashes[..together.len()];
-            hashes.iter_mut().zip(together.clone()).for_each(|(hashed, row)| *hashed = hash(key(row)));
-            if all.len() > CACHED {
-                let slot = |&hash: &u32| read(&all[(hash >> slots.shift) as usize]);
-                black_box(hashes.iter().map(slot).fold(0, u64::wrapping_add));
-                // Only a slot that has the hash has its group looked at.
-                let named = |&hash: &u32| {
-                    let slot = slot(&hash);
-                    let group = (slot as u32 as usize).wrapping_sub(1).wrapping_mul(self.stride);
-                    if (slot >> 32) as u32 == hash { self.rows.all().get(group).map_or(0, read) } else { 0 }
-                };
-                black_box(hashes.iter().map(named).fold(0, u64::wrapping_add));
-            }
-            for (row, &hash) in together.zip(&*hashes) {
-                let key = key(row);
-                let is_key = |group: u32| {
-                    let start = group as usize * self.stride;
-                    self.rows.all()[start..start + N].iter().zip(key).all(|(word, key)| read(word) == key)
-                };
-                into.push(slots.find(hash, is_key).unwrap_or(NO_GROUP));
-            }
         }
     }
 

@@ -150,6 +150,22 @@ impl Vector {
         })
     }
 
+    /// Rows that lie side by side, from one on.
+    #[must_use]
+    pub fn slice(&self, from: usize, len: usize) -> Self {
+        let some = |nulls: &Option<NullBuffer>| nulls.as_ref().map(|nulls| nulls.slice(from, len));
+        match self {
+            Self::Array(array) => Self::Array(array.slice(from, len)),
+            Self::Codes { ids, nulls, dictionary } => {
+                Self::Codes { ids: ids.slice(from, len), nulls: some(nulls), dictionary: Arc::clone(dictionary) }
+            }
+            Self::Narrow(decimals) => {
+                let values = decimals.values.slice(from, len);
+                Self::Narrow(Narrow { values, nulls: some(&decimals.nulls), ..*decimals })
+            }
+        }
+    }
+
     /// The values, of which nothing is kept.
     ///
     /// # Errors

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, SortOptions};
+use arrow_schema::DataType;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
-use plinth_datafusion::expected_rows;
+use plinth_datafusion::{expected_rows, gives_way, merge_join};
 
 /// Bytes that a hash table adds to each row.
 const ENTRY: u64 = 16;
@@ -20,7 +20,8 @@ const TEXT: u64 = 32;
 const UNFORESEEN: f64 = 3.0;
 
 /// Joins by sorting and merging, which can spill to disk, where the build side of a hash join, which can't, would take more
-/// than a quarter of the memory as far as statistics tell.
+/// than a quarter of the memory as far as statistics tell. The own operator finds out itself: it is passed over only where more than
+/// half of the memory is what it would most probably take.
 ///
 /// Its place is between the rule that chooses the build side and the one that sorts what must be in order.
 #[derive(Debug)]
@@ -40,27 +41,28 @@ pub(crate) fn with_joins_within(
 }
 
 impl JoinsWithin {
-    fn replace(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    fn replace(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
         let any: &dyn std::any::Any = plan.as_ref();
         let Some(join) = any.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(plan)) };
         // What a merge can't do.
         if join.null_aware || join.projection.is_some() || join.on().is_empty() {
             return Ok(Transformed::no(plan));
         }
-        let fits = |rows: Option<u64>| rows.map(|rows| bytes(join.left().as_ref(), rows) <= self.memory / 4);
+        let left = join.left().as_ref();
+        let fits = |rows: Option<u64>, most: u64| rows.map(|rows| bytes(left, rows) <= most);
         // The engine's statistics are cheap, and take much too many rows for what joins leave.
-        if fits(rows(join.left().as_ref())).unwrap_or(true) || fits(expected(join.left().as_ref())).unwrap_or(false) {
+        let (tight, wide) = (self.memory / 4, self.memory / 2);
+        let (most, unforeseen) = if gives_way(join, config) { (wide, 1.0) } else { (tight, UNFORESEEN) };
+        if fits(rows(left), tight).unwrap_or(true) || fits(expected(left, unforeseen), most).unwrap_or(false) {
             return Ok(Transformed::no(plan));
         }
-        let merge = SortMergeJoinExec::try_new(
-            Arc::clone(join.left()),
-            Arc::clone(join.right()),
-            join.on().to_vec(),
-            join.filter().cloned(),
-            *join.join_type(),
-            vec![SortOptions::default(); join.on().len()],
-            join.null_equality(),
-        );
+        let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));
+        let nulls = join.null_equality();
+        let merge = merge_join(left, right, join.on().to_vec(), join.filter(), *join.join_type(), nulls);
         // Keys of a type that has no order stay hashed.
         Ok(merge.map_or_else(|_| Transformed::no(Arc::clone(&plan)), |merge| Transformed::yes(Arc::new(merge))))
     }
@@ -79,15 +81,15 @@ fn rows(plan: &dyn ExecutionPlan) -> Option<u64> {
     statistics.num_rows.get_value().map(|rows| *rows as u64)
 }
 
-/// The most rows that a plan will give if an estimate of them is not far off.
+/// The rows that a plan will give, as far as an estimate tells, times a factor.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate; what is too large is cut")]
-fn expected(plan: &dyn ExecutionPlan) -> Option<u64> {
-    expected_rows(plan).map(|rows| (rows * UNFORESEEN) as u64)
+fn expected(plan: &dyn ExecutionPlan, factor: f64) -> Option<u64> {
+    expected_rows(plan).map(|rows| (rows * factor) as u64)
 }
 
 impl PhysicalOptimizerRule for JoinsWithin {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|plan| self.replace(plan)).data()
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|plan| self.replace(plan, config)).data()
     }
 
     fn name(&self) -> &'static str {

@@ -255,10 +255,13 @@ impl Session {
         let watch = Arc::new(Watch::new(options.interrupt.clone()));
         let rules = meaning::filters_by_column(PhysicalOptimizer::default().rules);
         let mut rules = joins::with_joins_within(options.memory, rules);
+        let sorts = ExternalSorts::new(options.memory, std::env::temp_dir());
+        let native = NativeOperators::new(Arc::clone(&budget))
+            .with_sorts(vec![Arc::new(sorts.clone()), Arc::new(dense::DenseSorts)]);
         // Behind the rules that choose joins, before the one that adds exchanges.
         if let Some(at) = rules.iter().position(|rule| rule.name() == "joins_within_memory") {
             rules.insert(at + 1, Arc::new(FilledSides));
-            rules.insert(at + 1, Arc::new(NativeOperators::new(Arc::clone(&budget))));
+            rules.insert(at + 1, Arc::new(native));
             rules.insert(at, Arc::new(JoinOrder));
         }
         // Behind the rules that change what a scan reads.
@@ -273,7 +276,7 @@ impl Session {
         rules.push(Arc::new(cut::CutBatches::within(options.memory)));
         rules.push(Arc::new(WindowsByPartition));
         rules.push(Arc::new(WindowsOfText));
-        rules.push(Arc::new(ExternalSorts::new(options.memory, std::env::temp_dir())));
+        rules.push(Arc::new(sorts));
         rules.push(Arc::new(dense::DenseSorts));
         rules.push(Arc::new(RowsInOrder));
         rules.push(Arc::new(DigitsOfFiles));

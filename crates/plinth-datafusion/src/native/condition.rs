@@ -26,7 +26,7 @@ pub(super) fn of_keys<'a>(
     schema: &Schema,
     memory: &mut Reservation,
 ) -> Result<Arc<dyn PhysicalExpr>> {
-    if table.groups() == 0 {
+    if table.keys() == 0 {
         return Ok(lit(false));
     }
     let mut all = Vec::new();

@@ -1,13 +1,15 @@
 //! The operator in the place of a hash join.
 //!
 //! The left side is gathered once, by all threads, into one table (`build`); the right side's partitions look their rows up in it (`probe`), as
-//! chunks of a scan where it is one. Rows are not exchanged. What the engine knows of such a join (its schema, its estimates, which
+//! chunks of a scan where it is one. Rows are not exchanged. A left side that has no room in memory is joined by merging (`outgrown`). What the engine knows of such a join (its schema, its estimates, which
 //! filters go through it to which side) is asked of the engine's operator, which is kept.
 
 mod asked;
 mod build;
 mod column;
+mod outgrown;
 mod probe;
+mod table;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -38,7 +40,10 @@ use plinth_io::MemoryBudget;
 
 use self::asked::Asked;
 use self::build::{Gathered, batch};
+use self::outgrown::Merging;
+pub(super) use self::outgrown::Rules;
 pub(super) use self::probe::Probing;
+use crate::config::{is_native, joins_natively};
 use crate::evaluated::Evaluated;
 use crate::filled::{filled, without_constants};
 
@@ -49,6 +54,8 @@ pub(super) struct JoinExec {
     join: Arc<Join>,
     /// Rows that it is expected to give, if that is known.
     estimated: Option<f64>,
+    /// For the plan that takes its place if its left side has no room.
+    rules: Rules,
     budget: Arc<MemoryBudget>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -112,21 +119,11 @@ impl JoinExec {
         engine: &HashJoinExec,
         estimated: Option<f64>,
         filters: bool,
+        rules: &Rules,
         budget: &Arc<MemoryBudget>,
     ) -> Result<Option<Self>> {
-        if engine.null_aware || engine.fetch().is_some() || engine.on().is_empty() {
+        if !stands_for(engine)? {
             return Ok(None);
-        }
-        let (left, right) = (engine.left().schema(), engine.right().schema());
-        for (one, other) in engine.on() {
-            let (one, other) = (one.data_type(&left)?, other.data_type(&right)?);
-            let known = matches!(
-                Numbers::of(&one),
-                Some(Numbers::Bool | Numbers::Signed(_) | Numbers::Unsigned(_) | Numbers::Wide)
-            );
-            if !known || one != other {
-                return Ok(None);
-            }
         }
         // Nothing is exchanged: its inputs are as they come.
         let mut builder = engine.builder().with_partition_mode(PartitionMode::CollectLeft).recompute_properties();
@@ -135,13 +132,15 @@ impl JoinExec {
             builder = builder.with_new_children(vec![Arc::clone(engine.left()), right])?;
             asked = Some(asking);
         }
-        Self::over(builder.build()?, asked, estimated, budget, ExecutionPlanMetricsSet::new()).map(Some)
+        let metrics = ExecutionPlanMetricsSet::new();
+        Self::over(builder.build()?, asked, estimated, rules, budget, metrics).map(Some)
     }
 
     fn over(
         engine: HashJoinExec,
         asked: Option<Asked>,
         estimated: Option<f64>,
+        rules: &Rules,
         budget: &Arc<MemoryBudget>,
         metrics: ExecutionPlanMetricsSet,
     ) -> Result<Self> {
@@ -195,6 +194,7 @@ impl JoinExec {
             engine,
             join: Arc::new(join),
             estimated,
+            rules: Arc::clone(rules),
             budget: Arc::clone(budget),
             properties: Arc::new(properties),
             metrics,
@@ -208,7 +208,7 @@ impl JoinExec {
             return internal_err!("the engine made a {} of a hash join", engine.name());
         };
         let (engine, asked, metrics) = (engine.builder().build()?, self.join.asked.clone(), self.metrics.clone());
-        Ok(Arc::new(Self::over(engine, asked, self.estimated, &self.budget, metrics)?))
+        Ok(Arc::new(Self::over(engine, asked, self.estimated, &self.rules, &self.budget, metrics)?))
     }
 
     /// The run that a partition belongs to.
@@ -221,8 +221,9 @@ impl JoinExec {
             Some(gathered) if !again => Arc::clone(gathered),
             _ => {
                 run.taken = vec![false; partitions];
-                let (left, right) = (self.engine.left(), self.engine.right());
-                Arc::new(Gathered::new(&self.join, left, right, &self.budget, context, partitions)?)
+                let merging = Merging::of(&self.engine, partitions, &self.rules);
+                let metrics = self.metrics.clone();
+                Arc::new(Gathered::new(&self.join, &self.engine, merging, metrics, &self.budget, context)?)
             }
         };
         if let Some(taken) = run.taken.get_mut(partition) {
@@ -258,6 +259,30 @@ impl JoinExec {
     pub(super) fn sides(&self) -> (&Arc<dyn ExecutionPlan>, &Arc<dyn ExecutionPlan>) {
         (self.engine.left(), self.engine.right())
     }
+}
+
+/// Whether a join of the engine's can be done here.
+fn stands_for(engine: &HashJoinExec) -> Result<bool> {
+    if engine.null_aware || engine.fetch().is_some() || engine.on().is_empty() {
+        return Ok(false);
+    }
+    let (left, right) = (engine.left().schema(), engine.right().schema());
+    for (one, other) in engine.on() {
+        let (one, other) = (one.data_type(&left)?, other.data_type(&right)?);
+        let known = matches!(
+            Numbers::of(&one),
+            Some(Numbers::Bool | Numbers::Signed(_) | Numbers::Unsigned(_) | Numbers::Wide)
+        );
+        if !known || one != other {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a join is done by merging once its left side turns out to have no room in memory.
+pub fn gives_way(engine: &HashJoinExec, config: &ConfigOptions) -> bool {
+    is_native(config) && joins_natively(config) && stands_for(engine).unwrap_or(false)
 }
 
 /// What scans of a join's right side ask, if there is one that does.

@@ -20,7 +20,7 @@ use plinth_exec::grouping::{Column, Order, Top};
 use plinth_io::MemoryBudget;
 
 use super::aggregate::GroupExec;
-use super::join::JoinExec;
+use super::join::{JoinExec, Rules};
 use super::metadata::answered;
 use super::plan::Plan;
 use super::top::TopExec;
@@ -32,12 +32,20 @@ use crate::order::estimates;
 #[derive(Debug)]
 pub struct NativeOperators {
     domains: Arc<Domains>,
+    /// For plans that are made while a query runs.
+    sorts: Rules,
 }
 
 impl NativeOperators {
     /// Operators that take their memory of a budget.
     pub fn new(budget: Arc<MemoryBudget>) -> Self {
-        Self { domains: Domains::new(budget) }
+        Self { domains: Domains::new(budget), sorts: Arc::new([]) }
+    }
+
+    /// The same with rules for the sorts of a join whose side turns out to have no room in memory.
+    #[must_use]
+    pub fn with_sorts(self, rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>) -> Self {
+        Self { sorts: rules.into(), ..self }
     }
 
     /// `joins` are the rows that hash joins are expected to give, one after the other; none if joins are left to the engine. `filters` tells whether
@@ -51,7 +59,7 @@ impl NativeOperators {
         if let Some(join) = plan.downcast_ref::<HashJoinExec>()
             && let Some(joins) = joins
         {
-            let own = JoinExec::of(join, joins.next().flatten(), filters, self.domains.budget())?;
+            let own = JoinExec::of(join, joins.next().flatten(), filters, &self.sorts, self.domains.budget())?;
             return Ok(own.map_or_else(|| Transformed::no(Arc::clone(&plan)), |own| Transformed::yes(Arc::new(own))));
         }
         if let Some(last) = plan.downcast_ref::<AggregateExec>()

@@ -41,7 +41,7 @@ const LARGEST_PIECE: u64 = 1 << 20;
 const MERGING: u64 = 4;
 
 /// Has sorts of all rows done by [`plinth_exec::sort`] where there is little memory. It comes after all rules that look for sorts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ExternalSorts {
     memory: u64,
     folder: PathBuf,

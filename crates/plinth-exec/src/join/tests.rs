@@ -29,16 +29,46 @@ fn keys(most: usize) -> impl Strategy<Value = Vec<Key>> {
     prop::collection::vec((number(), small), 0..most)
 }
 
+/// The table of rows that come in pieces, made in so many parts (a power of two).
+fn built(
+    build: &[Key],
+    columns: usize,
+    ranges: &[Bounds],
+    nulls_match: bool,
+    piece: usize,
+    part_bits: u32,
+    budget: &Arc<MemoryBudget>,
+) -> Result<Table> {
+    let types = [DataType::Int64, DataType::Int32];
+    let meanings = types[..columns].iter().map(|t| Meaning::of(t, budget).unwrap()).collect();
+    let mut builder = Builder::new(meanings, ranges, nulls_match, build.len(), 1, budget)?;
+    builder.part_bits = part_bits;
+    let pieces: Vec<&[Key]> = build.chunks(piece).collect();
+    let packed = loop {
+        let pack =
+            |(at, rows): (usize, &&[Key])| builder.pack(&vectors(rows, columns), rows.len(), (at * piece) as u32);
+        let packed = pieces.iter().enumerate().map(pack).collect::<Result<Vec<_>>>()?;
+        if !builder.widen(&packed) {
+            break packed;
+        }
+    };
+    let made = (0..builder.parts()).map(|at| builder.part(at, &packed)).collect::<Result<Vec<_>, _>>()?;
+    Ok(builder.finish(made)?)
+}
+
 /// All pairs that a table gives for rows, in pieces of at most so many.
 fn pairs(table: &Table, probe: &[Key], columns: usize, most: usize) -> Vec<(u32, u32)> {
-    let (mut groups, mut all) = (Vec::new(), Vec::new());
-    table.probe().groups(table, &vectors(probe, columns), probe.len(), &mut groups).unwrap();
+    let (mut places, mut all) = (Vec::new(), Vec::new());
+    table.probe().places(table, &vectors(probe, columns), probe.len(), &mut places).unwrap();
+    let of_row = |(row, place): (usize, &u32)| table.rows(*place).map(move |found| (row as u32, found));
+    let each = places.iter().enumerate().filter(|(_, place)| **place != NO_ROW).flat_map(of_row).collect::<Vec<_>>();
     let (mut cursor, mut probed, mut found) = (Cursor::default(), Vec::new(), Vec::new());
     loop {
-        let ended = table.pairs(&groups, &mut cursor, most, &mut probed, &mut found);
+        let ended = table.pairs(&places, &mut cursor, most, &mut probed, &mut found);
         assert!(found.len() <= most && found.len() == probed.len());
         all.extend(probed.iter().copied().zip(found.iter().copied()));
         if ended {
+            assert_eq!(all, each);
             return all;
         }
     }
@@ -61,16 +91,12 @@ proptest! {
         nulls_match: bool,
         expected in prop::option::of((-3_i64..0, 0_i64..5)),
         piece in 1_usize..50,
+        part_bits in 0_u32..4,
         most in 1_usize..40,
     ) {
         let budget = MemoryBudget::new(1 << 30);
-        let types = [DataType::Int64, DataType::Int32];
-        let meanings = types[..columns].iter().map(|t| Meaning::of(t, &budget).unwrap()).collect();
-        let mut builder = Builder::new(meanings, &[expected, None][..columns], nulls_match, build.len(), &budget);
-        for rows in build.chunks(piece) {
-            builder.push(&vectors(rows, columns), rows.len()).unwrap();
-        }
-        let table = builder.finish().unwrap();
+        let ranges = &[expected, None][..columns];
+        let table = built(&build, columns, ranges, nulls_match, piece, part_bits, &budget).unwrap();
         prop_assert_eq!(table.len(), build.len());
         let mut wanted = Vec::new();
         for (row, key) in probe.iter().enumerate() {
@@ -97,20 +123,38 @@ proptest! {
 #[test]
 fn many_hashed_keys_are_found_again() {
     let budget = MemoryBudget::new(1 << 30);
-    let mut builder = Builder::new(vec![Meaning::of(&DataType::Int64, &budget).unwrap()], &[None], false, 0, &budget);
-    let key = |row: i64| (Some(row.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.cast_signed())), None);
-    let build: Vec<Key> = (0..200_000).map(key).collect();
-    builder.push(&vectors(&build, 1), build.len()).unwrap();
-    let table = builder.finish().unwrap();
-    let probe: Vec<Key> = (100_000..300_000).map(key).collect();
-    let wanted: Vec<(u32, u32)> = (0..100_000).map(|row| (row, row + 100_000)).collect();
-    assert_eq!(pairs(&table, &probe, 1, 8192), wanted);
+    for (part_bits, several) in [(0, 1_u32), (3, 1), (0, 3), (3, 3)] {
+        let key =
+            |row: i64| (Some((row / i64::from(several)).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.cast_signed())), None);
+        let build: Vec<Key> = (0..200_000).map(key).collect();
+        let table = built(&build, 1, &[None], false, 8192, part_bits, &budget).unwrap();
+        assert!(!table.addressed);
+        let probe: Vec<Key> = (150_000..300_000).map(key).collect();
+        let first = |row: u32| (150_000 + row) / several * several;
+        let rows = |row: u32| (first(row)..(first(row) + several).min(200_000)).map(move |found| (row, found));
+        let wanted: Vec<(u32, u32)> =
+            (0..50_000 + several).filter(|row| first(*row) < 200_000).flat_map(rows).collect();
+        assert_eq!(pairs(&table, &probe, 1, 8192), wanted);
+    }
+}
+
+#[test]
+fn addresses_are_told_by_the_number_of_rows() {
+    let budget = MemoryBudget::new(1 << 30);
+    let build: Vec<Key> = (0..100_000).map(|row| (Some(row * 7 % 100_000), None)).collect();
+    for part_bits in [0, 2] {
+        let table = built(&build, 1, &[Some((0, (1 << 19) - 1))], false, 8192, part_bits, &budget).unwrap();
+        assert!(table.addressed);
+        let probe: Vec<Key> = (-5..100_005).map(|row| (Some(row), None)).collect();
+        let found = pairs(&table, &probe, 1, 1000);
+        assert!(found.len() == 100_000 && found.iter().all(|(row, found)| found * 7 % 100_000 + 5 == *row));
+    }
 }
 
 #[test]
 fn refused_memory_is_an_error() {
     let budget = MemoryBudget::new(1 << 16);
-    let mut builder = Builder::new(vec![Meaning::of(&DataType::Int64, &budget).unwrap()], &[None], false, 0, &budget);
     let build: Vec<Key> = (0..100_000).map(|row| (Some(row), None)).collect();
-    assert!(matches!(builder.push(&vectors(&build, 1), build.len()), Err(ExecError::Memory(_))));
+    assert!(matches!(built(&build, 1, &[None], false, 100_000, 0, &budget), Err(ExecError::Memory(_))));
+    assert_eq!(budget.used(), 0);
 }

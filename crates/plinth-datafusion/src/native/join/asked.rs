@@ -47,6 +47,11 @@ impl Asked {
         Ok(())
     }
 
+    /// The filter.
+    pub(super) fn filter(&self) -> &Arc<DynamicFilterPhysicalExpr> {
+        &self.filter
+    }
+
     /// Has the filter hold for all rows, as before a run.
     pub(super) fn forget(&self) -> Result<()> {
         self.filter.update(lit(true))

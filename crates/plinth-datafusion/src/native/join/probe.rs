@@ -7,15 +7,15 @@ use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions
 use arrow_buffer::BooleanBuffer;
 use arrow_select::take::take;
 use datafusion_common::{JoinSide, JoinType, Result, internal_datafusion_err, internal_err};
-use datafusion_execution::TaskContext;
+use datafusion_execution::{SendableRecordBatchStream, TaskContext};
 use datafusion_physical_plan::joins::utils::ColumnIndex;
 use datafusion_physical_plan::metrics::BaselineMetrics;
-use plinth_exec::join::{Cursor, Probe};
-use plinth_exec::rows::NO_GROUP;
+use futures::StreamExt;
+use plinth_exec::join::{Cursor, NO_ROW, Probe};
 use plinth_exec::vector::Vector;
 
 use super::Join;
-use super::build::{Gathered, Left};
+use super::build::{Gathered, Left, Side};
 use crate::error::from_exec;
 use crate::native::input::{Rows, Source};
 
@@ -39,14 +39,16 @@ enum State {
     /// Nothing was read.
     Beginning,
     Reading(Box<Reading>),
+    /// The left side was too large: rows come from a join by merging.
+    Merging(SendableRecordBatchStream),
     /// Rows of the left side come out, from one on.
-    Ending(Arc<Left>, usize),
+    Ending(Arc<Side>, usize),
     Ended,
 }
 
 /// What is being read.
 struct Reading {
-    left: Arc<Left>,
+    side: Arc<Side>,
     source: Source,
     probe: Probe,
     chunk: Option<Chunk>,
@@ -55,7 +57,8 @@ struct Reading {
 /// Rows of the right side whose pairs come out.
 struct Chunk {
     rows: Rows,
-    groups: Vec<u32>,
+    /// Of each the place of its key.
+    places: Vec<u32>,
     cursor: Cursor,
     /// Which have a partner, as far as is known and if it matters.
     matched: Vec<bool>,
@@ -81,18 +84,31 @@ impl Probing {
         loop {
             let batch = match std::mem::replace(&mut self.state, State::Ended) {
                 State::Beginning => {
-                    let left = self.gathered.left().await?;
-                    // The right side is begun only now: its scans know which keys there are.
-                    let source = self.gathered.right.rows(self.partition, &self.context)?;
-                    let probe = left.table.probe();
-                    self.state = State::Reading(Box::new(Reading { left, source, probe, chunk: None }));
+                    let side = self.gathered.left().await?;
+                    self.state = match &*side {
+                        Side::Gathered(left) => {
+                            // The right side is begun only now: its scans know which keys there are.
+                            let source = self.gathered.right.rows(self.partition, &self.context)?;
+                            let probe = left.table.probe();
+                            State::Reading(Box::new(Reading { side, source, probe, chunk: None }))
+                        }
+                        Side::Merged(plan) => State::Merging(plan.execute(self.partition, Arc::clone(&self.context))?),
+                    };
                     None
                 }
+                State::Merging(mut batches) => match batches.next().await.transpose()? {
+                    Some(batch) => {
+                        self.state = State::Merging(batches);
+                        let columns = batch.columns().iter().map(|column| Vector::Array(Arc::clone(column)));
+                        Some((batch.num_rows(), columns.collect()))
+                    }
+                    None => None,
+                },
                 State::Reading(mut reading) => match &mut reading.chunk {
                     Some(chunk) => {
                         // A chunk may have any number of pairs, and the condition may hold for none.
                         tokio::task::consume_budget().await;
-                        let (batch, ended) = self.joined(&reading.left, chunk)?;
+                        let (batch, ended) = self.joined(reading.side.gathered()?, chunk)?;
                         if ended {
                             reading.chunk = None;
                         }
@@ -103,22 +119,24 @@ impl Probing {
                         tokio::task::consume_budget().await;
                         match reading.source.next().await? {
                             Some(rows) => {
-                                reading.chunk = Some(self.looked_up(&reading.left, &mut reading.probe, rows)?);
+                                let left = reading.side.gathered()?;
+                                reading.chunk = Some(self.looked_up(left, &mut reading.probe, rows)?);
                                 self.state = State::Reading(reading);
                             }
                             None if self.gathered.ends() && self.join.needs_left_at_end() => {
-                                self.state = State::Ending(reading.left, 0);
+                                self.state = State::Ending(reading.side, 0);
                             }
                             None => {}
                         }
                         None
                     }
                 },
-                State::Ending(left, from) => {
+                State::Ending(side, from) => {
+                    let left = side.gathered()?;
                     let until = left.rows.num_rows().min(from + self.most);
-                    let batch = self.ending(&left, from, until)?;
+                    let batch = self.ending(left, from, until)?;
                     if until < left.rows.num_rows() {
-                        self.state = State::Ending(left, until);
+                        self.state = State::Ending(side, until);
                     }
                     batch
                 }
@@ -131,26 +149,26 @@ impl Probing {
         }
     }
 
-    /// Rows, with the groups of their keys.
+    /// Rows, with the places of their keys.
     fn looked_up(&self, left: &Left, probe: &mut Probe, rows: Rows) -> Result<Chunk> {
         let _timer = self.metrics.elapsed_compute().timer();
         let (count, columns) = &rows;
         let keys = self.join.right.iter().map(|key| key.evaluate(columns, *count, &self.gathered.memos));
         let keys = keys.collect::<Result<Vec<_>>>()?;
-        let mut groups = Vec::new();
-        probe.groups(&left.table, &keys, *count, &mut groups).map_err(from_exec)?;
+        let mut places = Vec::new();
+        probe.places(&left.table, &keys, *count, &mut places).map_err(from_exec)?;
         let matched = if self.join.gives_right() { vec![false; *count] } else { Vec::new() };
-        let mut chunk = Chunk { rows, groups, cursor: Cursor::default(), matched, paired: false };
+        let mut chunk = Chunk { rows, places, cursor: Cursor::default(), matched, paired: false };
         if self.join.condition.is_none() && !self.join.gives_pairs() {
             // That there is a partner is all that matters.
-            let groups = chunk.groups.iter();
-            chunk.matched.iter_mut().zip(groups).for_each(|(matched, group)| *matched = *group != NO_GROUP);
+            let places = chunk.places.iter();
+            chunk.matched.iter_mut().zip(places).for_each(|(matched, place)| *matched = *place != NO_ROW);
             if self.join.needs_left_at_end() {
-                for &group in &chunk.groups {
-                    let partners = left.table.partners(group);
-                    // All of them or none.
-                    if partners.first().is_some_and(|first| !left.is_visited(*first as usize)) {
-                        partners.iter().for_each(|row| left.visit(*row));
+                for &place in chunk.places.iter().filter(|place| **place != NO_ROW) {
+                    let mut rows = left.table.rows(place).peekable();
+                    // All rows of a key or none.
+                    if rows.peek().is_some_and(|first| !left.is_visited(*first as usize)) {
+                        rows.for_each(|row| left.visit(row));
                     }
                 }
             }
@@ -168,7 +186,7 @@ impl Probing {
             return Ok((batch, true));
         }
         let (mut probed, mut found) = (std::mem::take(&mut self.probed), std::mem::take(&mut self.found));
-        chunk.paired = left.table.pairs(&chunk.groups, &mut chunk.cursor, self.most, &mut probed, &mut found);
+        chunk.paired = left.table.pairs(&chunk.places, &mut chunk.cursor, self.most, &mut probed, &mut found);
         let (probed, found) = self.passing(left, &chunk.rows, probed, found)?;
         if self.join.gives_right() {
             for &row in probed.values() {
