@@ -18,6 +18,7 @@ mod input;
 mod join;
 mod leaf;
 mod metadata;
+mod ordered;
 mod pieces;
 mod plan;
 mod reason;

@@ -252,6 +252,18 @@ impl PlinthSource {
         Ok(bounds)
     }
 
+    /// The one file that some parts are of, if it tells that rows are in the order of an output column's integers, none of which is null; its name.
+    pub(crate) fn ascending(&self, parts: &[PartitionedFile], output: usize) -> Result<Option<String>> {
+        // A field of a struct is null also where the struct is.
+        let column = self.output(output).filter(|expr| expr.is::<Column>());
+        let stored = self.stored(parts, column.as_ref(), 1)?;
+        let Some([(file, path)]) = stored.as_deref() else { return Ok(None) };
+        let statistics = file.statistics(path).map_err(from_format)?;
+        let whole = statistics.order.ascends && statistics.null_count == 0;
+        let integers = matches!(statistics.min, Some((Scalar::Int(_), _)));
+        Ok((whole && integers).then(|| file.name().to_owned()))
+    }
+
     /// Whether an output column has no value in two rows of some parts, and no null, as far as the one file that they are of tells.
     pub(crate) fn is_unique(&self, parts: &[PartitionedFile], output: usize) -> Result<bool> {
         // A field of a struct is null also where the struct is.

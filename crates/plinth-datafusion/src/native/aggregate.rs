@@ -18,7 +18,7 @@ use datafusion_physical_plan::filter_pushdown::{ChildFilterDescription, FilterDe
 use datafusion_physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
-use futures::stream::{self, StreamExt};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use plinth_core::sync::lock;
 use plinth_exec::domains::Domains;
 use plinth_exec::grouping::{Column, Grouping, Top};
@@ -62,13 +62,17 @@ struct OnFirstUse {
 
 impl OnFirstUse {
     async fn outcome(&self) -> Result<Outcome> {
+        self.running().await?.outcome().await
+    }
+
+    async fn running(&self) -> Result<&Running> {
         let start = || async {
             match lock(&self.work).take() {
                 Some(work) => Running::start(work),
                 None => internal_err!("an aggregate that failed to start is asked for rows"),
             }
         };
-        self.running.get_or_try_init(start).await?.outcome().await
+        self.running.get_or_try_init(start).await
     }
 }
 
@@ -141,6 +145,8 @@ impl GroupExec {
                     budget: Arc::clone(self.domains.budget()),
                     domains: Arc::clone(&self.domains),
                     partitions,
+                    all: self.top.is_none(),
+                    metrics: self.metrics.clone(),
                 };
                 run.taken = vec![false; partitions];
                 Arc::new(OnFirstUse { work: Mutex::new(Some(work)), running: tokio::sync::OnceCell::new() })
@@ -320,8 +326,53 @@ struct Leaving {
     at: usize,
 }
 
+impl Leaving {
+    /// The next groups, at most so many. None at the end.
+    fn next(&mut self, most: usize, schema: &SchemaRef) -> Result<Option<arrow_array::RecordBatch>> {
+        let until = self.groups.len().min(self.at.saturating_add(most));
+        let some = self.groups.get(self.at..until).filter(|some| !some.is_empty());
+        let batch = some.map(|some| batch_of(schema, self.grouping.values(some).map_err(from_exec)?));
+        self.at = until;
+        batch.transpose()
+    }
+}
+
 impl Output {
+    /// The groups that leave before all rows are read, and the others: both at a time, for the tasks may wait until either are taken.
     async fn batches(
+        self,
+        run: &Arc<OnFirstUse>,
+        partition: usize,
+        context: Arc<TaskContext>,
+        metrics: BaselineMetrics,
+    ) -> Result<Batches> {
+        let Some(complete) = run.running().await?.complete() else {
+            return self.rest(run, partition, context, metrics).await;
+        };
+        let (schema, most, counted) = (Arc::clone(&self.schema), self.batch, metrics.clone());
+        let begun = (complete, None::<Leaving>, Arc::clone(run));
+        let early = stream::try_unfold(begun, move |(complete, mut leaving, run)| {
+            let (schema, counted) = (Arc::clone(&schema), counted.clone());
+            async move {
+                loop {
+                    if let Some(part) = &mut leaving
+                        && let Some(batch) = part.next(most, &schema)?
+                    {
+                        counted.record_output(batch.num_rows());
+                        return Ok(Some((batch, (complete, leaving, run))));
+                    }
+                    let Some(grouping) = complete.lock().await.recv().await else { return Ok(None) };
+                    let groups = grouping.all();
+                    leaving = Some(Leaving { grouping, groups, at: 0 });
+                }
+            }
+        });
+        let run = Arc::clone(run);
+        let rest = stream::once(async move { self.rest(&run, partition, context, metrics).await }).try_flatten();
+        Ok(stream::select(early, rest).boxed())
+    }
+
+    async fn rest(
         mut self,
         run: &Arc<OnFirstUse>,
         partition: usize,
@@ -365,16 +416,11 @@ impl Output {
                     }
                     continue;
                 };
-                let most = self.batch.min(self.left.unwrap_or(usize::MAX)).min(part.groups.len() - part.at);
-                if most == 0 {
+                let Some(batch) = part.next(self.batch.min(self.left.unwrap_or(usize::MAX)), &self.schema)? else {
                     leaving = None;
                     continue;
-                }
-                let some = part.groups.get(part.at..part.at + most).unwrap_or_default();
-                let arrays = part.grouping.values(some).map_err(from_exec)?;
-                part.at += most;
-                self.left = self.left.map(|left| left - most);
-                let batch = batch_of(&self.schema, arrays)?;
+                };
+                self.left = self.left.map(|left| left - batch.num_rows());
                 metrics.record_output(batch.num_rows());
                 return Ok(Some(batch));
             }

@@ -139,6 +139,19 @@ impl Input {
         }
     }
 
+    /// The file whose rows these are, if it tells that they come in the order of a column's integers, none of which is null; its name.
+    pub(super) fn ascending(&self, column: usize) -> Result<Option<String>> {
+        match &self.kind {
+            Kind::Scan(_, parts) => self.scan().map_or(Ok(None), |(_, source)| source.ascending(parts, column)),
+            Kind::Join(..) | Kind::Projected(..) | Kind::Batches => Ok(None),
+        }
+    }
+
+    /// A column's name.
+    pub(super) fn name(&self, column: usize) -> String {
+        self.plan.schema().fields().get(column).map_or_else(|| column.to_string(), |field| field.name().clone())
+    }
+
     /// How many different values columns of a scan have, as far as statistics tell, and how many rows there are.
     pub(super) fn distinct(&self, columns: &[Option<usize>]) -> (Vec<Option<usize>>, Option<usize>) {
         let statistics = match &self.kind {
@@ -169,7 +182,15 @@ impl Input {
                 let opener = PlinthOpener { narrow: true, ..source.opener(&store, config, partition)? };
                 let (left, memos) = (Arc::clone(pieces), Arc::clone(&self.memos));
                 let partitions = self.partitions();
-                Ok(From::Scan(Box::new(Pieces { opener, left, partitions, memos, begun: VecDeque::new(), now: None })))
+                Ok(From::Scan(Box::new(Pieces {
+                    opener,
+                    left,
+                    partitions,
+                    memos,
+                    begun: VecDeque::new(),
+                    number: 0,
+                    now: None,
+                })))
             }
             Kind::Join(..) => {
                 let join = self.plan.downcast_ref::<JoinExec>();
@@ -258,6 +279,16 @@ impl Source {
     }
 }
 
+impl Source {
+    /// The piece of a scan that the last rows were of.
+    pub(super) fn piece(&self) -> usize {
+        match &self.from {
+            From::Scan(pieces) => pieces.number,
+            From::Projected { .. } | From::Join(_) | From::Batches(_) => 0,
+        }
+    }
+}
+
 impl From {
     async fn next(&mut self) -> Result<Option<Rows>> {
         match self {
@@ -287,6 +318,8 @@ pub(super) struct Pieces {
     memos: Arc<Memos>,
     /// Pieces of files that are far, whose first reads are under way.
     begun: VecDeque<JoinHandle<Result<Option<Started>>>>,
+    /// Pieces that were begun.
+    number: usize,
     now: Option<Piece>,
 }
 
@@ -324,6 +357,7 @@ impl Pieces {
                     self.opener.begin(&part)?
                 }
             };
+            self.number += 1;
             self.now = started.map(Piece::new).transpose()?;
         }
     }

@@ -180,6 +180,15 @@ impl Plan {
         if some.fit_a_word() { some } else { keys(true, meanings) }
     }
 
+    /// The only key that tells groups apart, and the column of the input that it is.
+    pub(super) fn only_key(&self) -> Option<(usize, usize)> {
+        let mut keys = self.keys.iter().zip(&self.determined).enumerate().filter(|(_, (_, determined))| !**determined);
+        match (keys.next(), keys.next()) {
+            (Some((at, (Evaluated::Column(column), _))), None) => Some((at, *column)),
+            _ => None,
+        }
+    }
+
     /// The column that is its only key, if nothing else is computed.
     pub(super) fn sole_key(&self) -> Option<usize> {
         match (self.keys.as_slice(), self.measures.as_slice()) {
@@ -276,6 +285,13 @@ pub(super) struct Meanings {
     keys: Keys,
     /// And the range these numbers are expected in.
     measures: Vec<Option<(Meaning, Bounds)>>,
+}
+
+impl Meanings {
+    /// The same for few groups, whose numbers of a key lie within a range.
+    pub(super) fn of_few(&self, key: usize, (least, greatest): (i64, i64)) -> Self {
+        Self { keys: self.keys.expecting_few(key, least, greatest), measures: self.measures.clone() }
+    }
 }
 
 /// The numbers that a key column is expected to have.

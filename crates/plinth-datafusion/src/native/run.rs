@@ -13,15 +13,17 @@ use datafusion_common_runtime::JoinSet;
 use datafusion_execution::TaskContext;
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::aggregates::AggregateExec;
+use datafusion_physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use plinth_core::sync::lock;
 use plinth_exec::ExecError;
 use plinth_exec::domains::Domains;
 use plinth_exec::grouping::{Division, Firsts, Grouping, Merge, Top};
 use plinth_io::{MemoryBudget, Reservation};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::fallback::{States, fallback};
-use super::input::{Input, Source};
+use super::input::{Input, Rows, Source};
+use super::ordered::{Ordered, Progress, parted};
 use super::plan::{Meanings, Plan};
 use crate::error::{from_exec, from_join};
 use crate::evaluated::Memos;
@@ -45,6 +47,9 @@ pub(super) struct Work {
     pub(super) domains: Arc<Domains>,
     /// Partitions of the output.
     pub(super) partitions: usize,
+    /// Whether groups may leave before all rows are read: all of them are wanted.
+    pub(super) all: bool,
+    pub(super) metrics: ExecutionPlanMetricsSet,
 }
 
 /// How far it is.
@@ -96,9 +101,14 @@ pub(super) enum Outcome {
     Plan(Arc<dyn ExecutionPlan>),
 }
 
+/// Groups that are complete.
+pub(super) type Complete = Arc<tokio::sync::Mutex<mpsc::Receiver<Box<Grouping>>>>;
+
 /// A running aggregate.
 pub(super) struct Running {
     phase: watch::Receiver<Phase>,
+    /// Where groups come that leave before the others.
+    complete: Option<Complete>,
     /// Ends with the last partition of the output.
     _tasks: JoinSet<()>,
 }
@@ -119,6 +129,29 @@ impl Own {
     }
 }
 
+/// A thread's groups, and its memory where they give way.
+struct Tables {
+    grouping: Grouping,
+    own: Option<Own>,
+}
+
+impl Tables {
+    fn of(grouping: Grouping) -> Self {
+        Self { grouping, own: None }
+    }
+}
+
+/// How groups leave before all rows are read.
+#[derive(Clone)]
+struct Early {
+    /// The key by which rows are ordered.
+    ordered: Ordered,
+    /// Where groups go that are complete.
+    complete: mpsc::Sender<Box<Grouping>>,
+    /// How many do.
+    count: Count,
+}
+
 /// What the tasks share.
 struct Shared {
     work: Work,
@@ -131,6 +164,8 @@ struct Shared {
     giving_way: Mutex<()>,
     /// Kept for the first of these, which come while all memory is taken.
     room: Mutex<Option<Reservation>>,
+    /// If groups leave before all rows are read; gone once the tasks have it.
+    early: Option<Early>,
 }
 
 impl Running {
@@ -142,11 +177,22 @@ impl Running {
         let sources = sources.collect::<Result<Vec<_>>>()?;
         let room = Mutex::new(work.budget.reserve("groups that give way", work.budget.limit() / ROOM).ok());
         let giving_way = Mutex::new(());
-        let shared = Shared { work, meanings, phase, states: OnceLock::new(), giving_way, room };
-        let shared = Arc::new(shared);
+        let ordered = if work.all { Ordered::of(&work.plan, &work.input)? } else { None };
+        let (sender, complete) = mpsc::channel(work.partitions.max(1));
+        let complete = ordered.is_some().then(|| Arc::new(tokio::sync::Mutex::new(complete)));
+        let early = ordered.map(|ordered| {
+            let count = MetricBuilder::new(&work.metrics).global_counter("groups_complete_early");
+            Early { ordered, complete: sender, count }
+        });
+        let shared = Shared { work, meanings, phase, states: OnceLock::new(), giving_way, room, early };
         let mut tasks = JoinSet::new();
         tasks.spawn(async move { shared.run(sources).await });
-        Ok(Self { phase: receiver, _tasks: tasks })
+        Ok(Self { phase: receiver, complete, _tasks: tasks })
+    }
+
+    /// Groups that leave before all rows are read, if there are such.
+    pub(super) fn complete(&self) -> Option<Complete> {
+        self.complete.clone()
     }
 
     /// Waits until the result can be read.
@@ -164,53 +210,113 @@ impl Running {
 }
 
 impl Shared {
-    async fn run(self: &Arc<Self>, sources: Vec<Source>) {
-        let ended = match self.gather(sources).await {
-            Ok(groupings) => self.finish(groupings).await,
+    async fn run(mut self, sources: Vec<Source>) {
+        let early = self.early.take();
+        let shared = Arc::new(self);
+        let ended = match shared.gather(sources, early).await {
+            Ok(groupings) => shared.finish(groupings).await,
             Err(error) => Err(error),
         };
         if let Err(error) = ended {
-            match self.states.get() {
+            let Self { states, phase, .. } = &*shared;
+            match states.get() {
                 // Those who read the states have the error then.
                 Some(states) => drop(states.send(Err(error)).await),
-                None => drop(self.phase.send(Phase::Failed(Arc::new(error)))),
+                None => drop(phase.send(Phase::Failed(Arc::new(error)))),
             }
         }
     }
 
     /// The groups of each source.
-    async fn gather(self: &Arc<Self>, sources: Vec<Source>) -> Result<Vec<Grouping>> {
+    async fn gather(self: &Arc<Self>, sources: Vec<Source>, early: Option<Early>) -> Result<Vec<Grouping>> {
         let mut tasks = JoinSet::new();
         for source in sources {
-            let shared = Arc::clone(self);
-            tasks.spawn(async move { shared.group(source).await });
+            let (shared, early) = (Arc::clone(self), early.clone());
+            tasks.spawn(async move {
+                match early {
+                    Some(early) => shared.group_in_order(source, &early).await,
+                    None => shared.group(source).await.map(|grouping| vec![grouping]),
+                }
+            });
         }
+        // Those who wait for groups that are complete are told that no more come.
+        drop(early);
         let mut groupings = Vec::new();
         while let Some(grouping) = tasks.join_next().await {
-            groupings.push(grouping.map_err(from_join)??);
+            groupings.extend(grouping.map_err(from_join)??);
         }
         Ok(groupings)
     }
 
+    /// Groups the rows of a source that come in the order of their key.
+    async fn group_in_order(&self, mut source: Source, early: &Early) -> Result<Vec<Grouping>> {
+        let ordered = &early.ordered;
+        let (meanings, mut progress) = (self.meanings()?, Progress::new(ordered));
+        let fresh = |from: i64| {
+            let meanings = meanings.of_few(ordered.key, ordered.range(from));
+            Ok::<_, DataFusionError>(Tables::of(self.work.plan.grouping(&meanings, &self.work.budget)?))
+        };
+        let mut tables = fresh(0)?;
+        let mut kept = Vec::new();
+        while let Some(rows) = source.next().await? {
+            let step = progress.step(&rows, source.piece())?;
+            if step.begins {
+                kept.push(self.last(std::mem::replace(&mut tables, fresh(step.from)?)).await?);
+            }
+            let Some(cut) = step.cut else {
+                tables = self.push(tables, &rows).await?;
+                continue;
+            };
+            let (before, rows) = parted(&rows, cut.at);
+            let full = self.push(tables, &before).await?;
+            tables = fresh(cut.key)?;
+            if cut.kept || full.own.is_some() {
+                kept.push(self.last(full).await?);
+            } else {
+                early.count.add(full.grouping.len());
+                if early.complete.send(Box::new(full.grouping)).await.is_err() {
+                    return Err(internal_datafusion_err!("groups are read no more"));
+                }
+            }
+            tables = self.push(tables, &rows).await?;
+        }
+        kept.push(self.last(tables).await?);
+        Ok(kept)
+    }
+
     /// Groups the rows of a source.
     async fn group(&self, mut source: Source) -> Result<Grouping> {
-        let Work { plan, budget, input, memos, partitions, .. } = &self.work;
-        let mut grouping = plan.grouping(&self.meanings()?, budget)?;
-        let mut own: Option<Own> = None;
+        let Work { plan, budget, .. } = &self.work;
+        let mut tables = Tables::of(plan.grouping(&self.meanings()?, budget)?);
         while let Some(rows) = source.next().await? {
-            let chunk = plan.chunk(&rows, memos)?;
-            let gives_way = own.is_none() && self.states.get().is_some();
-            let mut pushed = if gives_way { None } else { Some(grouping.push(&chunk)) };
-            if matches!(pushed, None | Some(Err(ExecError::Memory(_)))) {
-                self.give_way(grouping).await?;
-                // Numbers of text are the thread's own from now on: those that all share would have to be kept.
-                let own = own.get_or_insert_with(|| Own::new(budget, *partitions));
-                grouping = plan.grouping(&plan.meanings(input, &own.budget, None)?, &own.budget)?;
-                pushed = Some(grouping.push(&chunk));
-            }
-            pushed.transpose().map_err(from_exec)?;
-            tokio::task::consume_budget().await;
+            tables = self.push(tables, &rows).await?;
         }
+        self.last(tables).await
+    }
+
+    /// Groups rows with those there are.
+    async fn push(&self, tables: Tables, rows: &Rows) -> Result<Tables> {
+        let Work { plan, budget, input, memos, partitions, .. } = &self.work;
+        let Tables { mut grouping, mut own } = tables;
+        let chunk = plan.chunk(rows, memos)?;
+        let gives_way = own.is_none() && self.states.get().is_some();
+        let mut pushed = if gives_way { None } else { Some(grouping.push(&chunk)) };
+        if matches!(pushed, None | Some(Err(ExecError::Memory(_)))) {
+            self.give_way(grouping).await?;
+            // Numbers of text are the thread's own from now on: those that all share would have to be kept.
+            let own = own.get_or_insert_with(|| Own::new(budget, *partitions));
+            grouping = plan.grouping(&plan.meanings(input, &own.budget, None)?, &own.budget)?;
+            pushed = Some(grouping.push(&chunk));
+        }
+        pushed.transpose().map_err(from_exec)?;
+        tokio::task::consume_budget().await;
+        Ok(Tables { grouping, own })
+    }
+
+    /// The groups of a thread once no more rows come.
+    async fn last(&self, tables: Tables) -> Result<Grouping> {
+        let Work { plan, budget, input, .. } = &self.work;
+        let Tables { mut grouping, own } = tables;
         if let Some(own) = own {
             // What it holds is counted there.
             self.give_way(grouping).await?;

@@ -29,6 +29,7 @@ mod little;
 mod native;
 mod numbers;
 mod order;
+mod ordered;
 mod places;
 mod planning;
 mod prepared;
