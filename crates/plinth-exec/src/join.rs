@@ -31,6 +31,9 @@ pub const NO_ROW: u32 = u32::MAX;
 /// Rows of a part at least, on average, as a power of two.
 const FEWEST_BITS: u32 = 15;
 
+/// Addresses take half of what they do for groups: so much more than its rows a table may have of them, and take about what slots would.
+const SPARSE: usize = 2;
+
 /// Parts at most, as a power of two.
 const MOST_PARTS: u32 = 8;
 
@@ -111,13 +114,22 @@ impl Builder {
             deal.rows.extend(from..from + rows as u32);
             return Ok(Packed { deals, beyond: Vec::new(), _memory: memory });
         }
+        let part_of = |key: u64, hash: &dyn Fn() -> u64| match addressed {
+            Some(bits) => key.unbounded_shr(bits - self.part_bits.min(bits)) as usize,
+            None => part::part_of(hash(), self.part_bits),
+        };
+        if let ([one], None) = (packed, &nulls) {
+            for (&key, row) in one[..rows].iter().zip(from..) {
+                if let Some(deal) = deals.get_mut(part_of(key, &|| part::hash([key]))) {
+                    deal.words.push(key);
+                    deal.rows.push(row);
+                }
+            }
+            return Ok(Packed { deals, beyond: Vec::new(), _memory: memory });
+        }
         for row in (0..rows).filter(|row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row))) {
             let key = packed.iter().take(words).map(|column| column[row]);
-            let part = match addressed {
-                Some(bits) => packed[0][row].unbounded_shr(bits - self.part_bits.min(bits)) as usize,
-                None if self.part_bits == 0 => 0,
-                None => part::part_of(part::hash(key.clone()), self.part_bits),
-            };
+            let part = part_of(packed[0][row], &|| part::hash(key.clone()));
             if let Some(deal) = deals.get_mut(part) {
                 deal.words.extend(key);
                 deal.rows.push(from + row as u32);
@@ -138,7 +150,7 @@ impl Builder {
 
     /// Bits of addresses, if keys are addresses.
     fn addresses(&self) -> Option<u32> {
-        address_bits(&self.keys.layout, self.rows)
+        address_bits(&self.keys.layout, SPARSE * self.rows)
     }
 
     /// Makes one of the parts, of all rows there are.
@@ -302,18 +314,18 @@ impl Table {
             Some(Several(rows)) => {
                 probed.resize(most, 0);
                 found.resize(most, 0);
-                'rows: loop {
+                loop {
                     let Some(&place) = places.get(cursor.row) else { break true };
                     let key = rows.get((place as usize).saturating_add(cursor.partner)..).unwrap_or_default();
-                    for &row in key {
-                        if pairs == most {
-                            break 'rows false;
-                        }
-                        (probed[pairs], found[pairs]) = (cursor.row as u32, row & !LAST);
-                        (pairs, cursor.partner) = (pairs + 1, cursor.partner + 1);
-                        if row & LAST != 0 {
-                            break;
-                        }
+                    let len = key.iter().position(|row| row & LAST != 0).map_or(0, |last| last + 1);
+                    let some = len.min(most - pairs);
+                    let into = pairs..pairs + some;
+                    found[into.clone()].iter_mut().zip(key).for_each(|(found, row)| *found = row & !LAST);
+                    probed[into].fill(cursor.row as u32);
+                    pairs += some;
+                    if some < len {
+                        cursor.partner += some;
+                        break false;
                     }
                     *cursor = Cursor { row: cursor.row + 1, partner: 0 };
                 }

@@ -19,8 +19,12 @@ use plinth_profile::{Anchor, Profiler, Stage};
 use super::PushdownMode;
 use super::source::Ran;
 
-/// Blocks from one sample to the next, and the first, which lie side by side: what never pays soon rests.
+/// Blocks from one sample to the next.
 const SAMPLE: u64 = 64;
+const FIRST_SAMPLE: u64 = 1;
+
+/// Where all predicates may rest, the first samples lie side by side, so that what never pays soon does. (Elsewhere what a predicate takes for
+/// its first blocks, such as to look through a dictionary, would tell too much of the order.)
 const FIRST_SAMPLES: std::ops::Range<u64> = 1..5;
 
 /// Windows that are one block, decoded the way that the others are not: a few early on, and then one of so many.
@@ -198,8 +202,9 @@ impl AdaptiveStats {
     }
 
     /// Whether a block is one of those of which everything is asked.
-    pub(super) fn is_sample(block: u64) -> bool {
-        FIRST_SAMPLES.contains(&block) || block % SAMPLE == FIRST_SAMPLES.start
+    pub(super) fn is_sample(&self, block: u64) -> bool {
+        let all_may_rest = || self.conjuncts.iter().all(|conjunct| conjunct.optional);
+        block % SAMPLE == FIRST_SAMPLE || FIRST_SAMPLES.contains(&block) && all_may_rest()
     }
 
     /// No row of a block was left.

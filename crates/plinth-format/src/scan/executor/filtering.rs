@@ -8,7 +8,6 @@ use arrow_buffer::BooleanBuffer;
 
 use super::Executor;
 use crate::error::Result;
-use crate::scan::adaptive::AdaptiveStats;
 use crate::scan::filter::{FilterTask, filter, sample};
 use crate::scan::source::{ColumnId, ColumnSource};
 use crate::scan::stages::{Columns, FilteredBlock, Filtering, ReadyWindow};
@@ -142,7 +141,7 @@ impl<S: ColumnSource> Executor<S> {
             });
         }
         let several = block.open.len() > 1 || self.stats.has_optional();
-        if several && !self.has_limit && AdaptiveStats::is_sample(number) {
+        if several && !self.has_limit && self.stats.is_sample(number) {
             sample(&mut self.source, block, &self.stats)
         } else {
             filter(&mut self.source, block, &self.order, &self.stats)
