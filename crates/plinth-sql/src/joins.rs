@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::DataType;
 use datafusion::common::Result;
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -20,8 +21,8 @@ const TEXT: u64 = 32;
 const UNFORESEEN: f64 = 3.0;
 
 /// Joins by sorting and merging, which can spill to disk, where the build side of a hash join, which can't, would take more
-/// than a quarter of the memory as far as statistics tell. The own operator finds out itself: it is passed over only where more than
-/// half of the memory is what it would most probably take.
+/// than a quarter of the memory as far as statistics tell. The own operator finds out itself: it is passed over only where it is certain
+/// that it would take more than half of the memory.
 ///
 /// Its place is between the rule that chooses the build side and the one that sorts what must be in order.
 #[derive(Debug)]
@@ -53,11 +54,19 @@ impl JoinsWithin {
             return Ok(Transformed::no(plan));
         }
         let left = join.left().as_ref();
-        let fits = |rows: Option<u64>, most: u64| rows.map(|rows| bytes(left, rows) <= most);
-        // The engine's statistics are cheap, and take much too many rows for what joins leave.
-        let (tight, wide) = (self.memory / 4, self.memory / 2);
-        let (most, unforeseen) = if gives_way(join, config) { (wide, 1.0) } else { (tight, UNFORESEEN) };
-        if fits(rows(left), tight).unwrap_or(true) || fits(expected(left, unforeseen), most).unwrap_or(false) {
+        let too_large = |rows: u64, most: u64| bytes(left, rows) > most;
+        let merges = match rows(left) {
+            // What it can find out itself it need not be told, unless it is certain.
+            Some(Precision::Exact(rows)) if gives_way(join, config) => too_large(rows as u64, self.memory / 2),
+            Some(_) if gives_way(join, config) => false,
+            // The engine's statistics are cheap, and take much too many rows for what joins leave.
+            Some(Precision::Exact(rows) | Precision::Inexact(rows)) => {
+                let most = self.memory / 4;
+                too_large(rows as u64, most) && expected(left).is_none_or(|rows| too_large(rows, most))
+            }
+            _ => false,
+        };
+        if !merges {
             return Ok(Transformed::no(plan));
         }
         let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));
@@ -76,15 +85,14 @@ fn bytes(plan: &dyn ExecutionPlan, rows: u64) -> u64 {
 }
 
 /// A plan's rows, as far as the engine knows.
-fn rows(plan: &dyn ExecutionPlan) -> Option<u64> {
-    let statistics = StatisticsContext::new().compute(plan, &StatisticsArgs::new()).ok()?;
-    statistics.num_rows.get_value().map(|rows| *rows as u64)
+fn rows(plan: &dyn ExecutionPlan) -> Option<Precision<usize>> {
+    StatisticsContext::new().compute(plan, &StatisticsArgs::new()).ok().map(|statistics| statistics.num_rows)
 }
 
-/// The rows that a plan will give, as far as an estimate tells, times a factor.
+/// The most rows that a plan will give if an estimate of them is not far off.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate; what is too large is cut")]
-fn expected(plan: &dyn ExecutionPlan, factor: f64) -> Option<u64> {
-    expected_rows(plan).map(|rows| (rows * factor) as u64)
+fn expected(plan: &dyn ExecutionPlan) -> Option<u64> {
+    expected_rows(plan).map(|rows| (rows * UNFORESEEN) as u64)
 }
 
 impl PhysicalOptimizerRule for JoinsWithin {

@@ -89,8 +89,13 @@ async fn side_by_side<T: Send + 'static>(
     };
     let waiting: Vec<_> = (0..threads.min(count)).map(thread).collect();
     let mut all: Vec<Option<T>> = std::iter::repeat_with(|| None).take(count).collect();
+    // All of them end before anything is said: what they read may be wanted for something else.
+    let mut ended = Vec::with_capacity(waiting.len());
     for thread in waiting {
-        for (at, made) in thread.await.map_err(ExecError::source)?? {
+        ended.push(thread.await.map_err(ExecError::source).flatten());
+    }
+    for made in ended {
+        for (at, made) in made? {
             if let Some(place) = all.get_mut(at) {
                 *place = Some(made);
             }
