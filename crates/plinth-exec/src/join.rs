@@ -22,8 +22,8 @@ use crate::rows::address_bits;
 use crate::vector::Vector;
 use crate::words::read;
 
-/// Who asks for memory.
-const CONSUMER: &str = "hash join (build side)";
+/// Who asks for memory for the side that is gathered.
+pub const CONSUMER: &str = "hash join (build side)";
 
 /// What stands for no row.
 pub const NO_ROW: u32 = u32::MAX;
@@ -62,6 +62,8 @@ pub struct Packed {
 pub struct Made {
     part: Part,
     others: Later,
+    /// Different keys.
+    keys: usize,
 }
 
 impl Builder {
@@ -120,20 +122,18 @@ impl Builder {
         };
         if let ([one], None) = (packed, &nulls) {
             for (&key, row) in one[..rows].iter().zip(from..) {
-                if let Some(deal) = deals.get_mut(part_of(key, &|| part::hash([key]))) {
-                    deal.words.push(key);
-                    deal.rows.push(row);
-                }
+                let deal = deals.get_mut(part_of(key, &|| part::hash([key]))).ok_or_else(no_part)?;
+                deal.words.push(key);
+                deal.rows.push(row);
             }
             return Ok(Packed { deals, beyond: Vec::new(), _memory: memory });
         }
         for row in (0..rows).filter(|row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row))) {
             let key = packed.iter().take(words).map(|column| column[row]);
             let part = part_of(packed[0][row], &|| part::hash(key.clone()));
-            if let Some(deal) = deals.get_mut(part) {
-                deal.words.extend(key);
-                deal.rows.push(from + row as u32);
-            }
+            let deal = deals.get_mut(part).ok_or_else(no_part)?;
+            deal.words.extend(key);
+            deal.rows.push(from + row as u32);
         }
         Ok(Packed { deals, beyond: Vec::new(), _memory: memory })
     }
@@ -157,7 +157,7 @@ impl Builder {
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub fn part(&self, at: usize, packed: &[Packed]) -> Result<Made, OutOfMemory> {
+    pub fn part(&self, at: usize, packed: &[Packed]) -> Result<Made> {
         let deals: Vec<&Deal> = packed.iter().filter_map(|packed| packed.deals.get(at)).collect();
         let (part, others) = match self.addresses() {
             Some(bits) => {
@@ -166,7 +166,8 @@ impl Builder {
             }
             None => Part::by_hash(&deals, self.keys.layout.words(), self.part_bits, &self.budget)?,
         };
-        Ok(Made { part, others })
+        let rows: usize = deals.iter().map(|deal| deal.rows.len()).sum();
+        Ok(Made { part, keys: rows - others.all.len(), others })
     }
 
     /// The table that all parts are, in their order.
@@ -175,6 +176,7 @@ impl Builder {
     /// If there is no memory for it.
     pub fn finish(self, made: Vec<Made>) -> Result<Table, OutOfMemory> {
         let mut memory = self.budget.open(CONSUMER);
+        let distinct = made.iter().map(|made| made.keys).sum();
         let (mut parts, later): (Vec<_>, Vec<_>) = made.into_iter().map(|made| (made.part, made.others)).unzip();
         let several = if later.iter().all(|later| later.all.is_empty()) {
             None
@@ -185,11 +187,15 @@ impl Builder {
             memory.shrink(4 * self.rows as u64);
             Some(several)
         };
-        let distinct = parts.iter().map(Part::len).sum();
         let Self { keys, nulls_match, rows, part_bits, .. } = self;
         let addressed = matches!(parts.first(), Some(Part::Addresses { .. }));
         Ok(Table { keys, parts, part_bits, addressed, several, distinct, count: rows, nulls_match, _memory: memory })
     }
+}
+
+/// The error of a key that belongs to no part, of which there is none.
+fn no_part() -> ExecError {
+    ExecError::internal("a key that belongs to no part of its table")
 }
 
 /// Where a key is null.

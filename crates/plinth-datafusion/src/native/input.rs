@@ -277,9 +277,7 @@ impl Source {
         })
         .await
     }
-}
 
-impl Source {
     /// The piece of a scan that the last rows were of.
     pub(super) fn piece(&self) -> usize {
         match &self.from {

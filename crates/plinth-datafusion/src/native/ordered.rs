@@ -105,7 +105,8 @@ impl Progress {
         let numbers = self.numbers.first().map_or(&[][..], Vec::as_slice);
         let begins = self.piece != Some(piece);
         if begins {
-            (self.piece, self.rows, self.first, self.last) = (Some(piece), 0, true, i64::MIN);
+            // A thread takes pieces in their order: what it has seen is less than what comes.
+            (self.piece, self.rows, self.first) = (Some(piece), 0, true);
         }
         let (Some(&from), Some(&to)) = (numbers.first(), numbers.last()) else {
             return Ok(Step { begins, from: 0, cut: None });

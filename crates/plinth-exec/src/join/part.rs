@@ -10,6 +10,7 @@ use std::sync::Arc;
 use plinth_io::{MemoryBudget, OutOfMemory, Reservation};
 
 use super::{CONSUMER, NO_ROW};
+use crate::error::{ExecError, Result};
 use crate::rows::mixed;
 use crate::words::{Word, Words, read, write};
 
@@ -61,6 +62,11 @@ pub(super) struct Slots {
     memory: Reservation,
 }
 
+/// The error of a table that is full, which it never is.
+fn no_slot() -> ExecError {
+    ExecError::internal("a table of keys without a free slot")
+}
+
 /// The hash of a key.
 #[inline(always)]
 pub(super) fn hash(key: impl IntoIterator<Item = u64>) -> u64 {
@@ -80,14 +86,15 @@ impl Part {
         from: u64,
         addresses: usize,
         budget: &Arc<MemoryBudget>,
-    ) -> Result<(Self, Later), OutOfMemory> {
+    ) -> Result<(Self, Later)> {
         let mut memory = budget.open(CONSUMER);
         memory.try_grow(4 * addresses as u64)?;
         let (mut rows, mut others) = (vec![0_u32; addresses], Later::new(budget));
         for deal in deals {
             for (&key, &row) in deal.words.iter().zip(&deal.rows) {
-                // The keys were dealt by address.
-                let Some(first) = rows.get_mut(key.wrapping_sub(from) as usize) else { continue };
+                let first = rows.get_mut(key.wrapping_sub(from) as usize);
+                let first =
+                    first.ok_or_else(|| ExecError::internal("a key was dealt to a part without its address"))?;
                 if *first == 0 {
                     *first = row + 1;
                 } else {
@@ -104,7 +111,7 @@ impl Part {
         words: usize,
         part_bits: u32,
         budget: &Arc<MemoryBudget>,
-    ) -> Result<(Self, Later), OutOfMemory> {
+    ) -> Result<(Self, Later)> {
         let rows = deals.iter().map(|deal| deal.rows.len()).sum();
         let (mut slots, mut others) = (Slots::new(words, part_bits, budget), Later::new(budget));
         let mut seen = 0;
@@ -116,14 +123,6 @@ impl Part {
             };
         }
         Ok((Self::Slots(slots), others))
-    }
-
-    /// Different keys.
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Addresses { rows, .. } => rows.iter().filter(|row| **row != 0).count(),
-            Self::Slots(slots) => slots.taken,
-        }
     }
 
     /// Puts what a function makes of each key's row in its place.
@@ -209,13 +208,7 @@ impl Slots {
     }
 
     /// Takes the rows of a deal, where so many were seen of all that there will be; how many are seen then.
-    fn put<const N: usize>(
-        &mut self,
-        deal: &Deal,
-        mut seen: usize,
-        rows: usize,
-        others: &mut Later,
-    ) -> Result<usize, OutOfMemory> {
+    fn put<const N: usize>(&mut self, deal: &Deal, mut seen: usize, rows: usize, others: &mut Later) -> Result<usize> {
         let words = if N == 0 { self.words } else { N };
         let mut hashes = [0; TOGETHER];
         for (keys, together) in deal.words.chunks(TOGETHER * words).zip(deal.rows.chunks(TOGETHER)) {
@@ -232,15 +225,14 @@ impl Slots {
                     }
                     _ => ControlFlow::Continue(()),
                 });
-                match found {
-                    Some((_, Some(first))) => others.push((first - 1) as u32, row)?,
-                    Some((at, None)) => {
+                match found.ok_or_else(no_slot)? {
+                    (_, Some(first)) => others.push((first - 1) as u32, row)?,
+                    (at, None) => {
                         let slot = &mut self.slots.all_mut()[at..=at + words];
                         write(&mut slot[0], u64::from(row) + 1);
                         slot[1..].iter_mut().zip(key).for_each(|(word, key)| write(word, *key));
                         self.taken += 1;
                     }
-                    None => {}
                 }
             }
             seen += together.len();
@@ -263,7 +255,7 @@ impl Slots {
     }
 
     /// Gives room for more keys, where so many rows of all were seen.
-    fn reserve(&mut self, more: usize, seen: usize, rows: usize) -> Result<(), OutOfMemory> {
+    fn reserve(&mut self, more: usize, seen: usize, rows: usize) -> Result<()> {
         let wanted = self.taken + more;
         if self.bits > 0 && wanted * 8 <= (5 << self.bits) {
             return Ok(());
@@ -284,7 +276,7 @@ impl Slots {
     }
 
     /// Moves what it holds to more slots.
-    fn grow(&mut self, bits: u32) -> Result<(), OutOfMemory> {
+    fn grow(&mut self, bits: u32) -> Result<()> {
         let stride = self.words + 1;
         let mut memory = self.memory.budget().open(CONSUMER);
         memory.try_grow((8 * stride as u64) << bits)?;
@@ -297,9 +289,8 @@ impl Slots {
         for slot in before.slots.all().chunks_exact(stride).filter(|slot| read(&slot[0]) != 0) {
             let hash = hash(slot[1..].iter().map(read));
             let free = |at, row, _: &[Word]| if row == 0 { ControlFlow::Break(at) } else { ControlFlow::Continue(()) };
-            if let Some(at) = self.walk(hash, free) {
-                self.slots.all_mut()[at..at + stride].copy_from_slice(slot);
-            }
+            let at = self.walk(hash, free).ok_or_else(no_slot)?;
+            self.slots.all_mut()[at..at + stride].copy_from_slice(slot);
         }
         Ok(())
     }

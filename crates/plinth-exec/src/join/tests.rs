@@ -52,7 +52,7 @@ fn built(
             break packed;
         }
     };
-    let made = (0..builder.parts()).map(|at| builder.part(at, &packed)).collect::<Result<Vec<_>, _>>()?;
+    let made = (0..builder.parts()).map(|at| builder.part(at, &packed)).collect::<Result<Vec<_>>>()?;
     Ok(builder.finish(made)?)
 }
 

@@ -16,7 +16,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use plinth_core::sync::lock;
 use plinth_exec::ExecError;
-use plinth_exec::join::Table;
+use plinth_exec::join::{CONSUMER, Table};
 use plinth_exec::vector::{Coded, Vector};
 use plinth_io::{MemoryBudget, Reservation};
 
@@ -32,9 +32,6 @@ use crate::profile::spawn_blocking;
 
 /// Rows up to which one thread makes all of the table.
 const ALONE: usize = 1 << 15;
-
-/// Who asks for memory, as the table does.
-const CONSUMER: &str = "hash join (build side)";
 
 /// The left side, gathered.
 pub(super) struct Left {

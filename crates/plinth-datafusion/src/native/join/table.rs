@@ -65,7 +65,7 @@ impl Making {
         };
         let (of, packed) = (builder.clone(), Arc::new(packed));
         let parts = builder.parts();
-        let made = side_by_side(threads, parts, move |at| Ok(of.part(at, &packed)?)).await?;
+        let made = side_by_side(threads, parts, move |at| of.part(at, &packed)).await?;
         Ok(builder.finish(made)?)
     }
 }
