@@ -9,9 +9,10 @@ use arrow_schema::SchemaRef;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_physical_expr::expressions::{Column, LikeExpr, Literal};
 use datafusion_physical_expr_common::physical_expr::{PhysicalExpr, fmt_sql};
+use plinth_encoding::Pattern;
 use plinth_encoding::expr::ColumnFunction;
 
-use crate::pattern::contained;
+use crate::pattern::of_like;
 use crate::schema::widen;
 
 /// A boolean expression of the engine over a batch of the columns it mentions.
@@ -19,12 +20,15 @@ use crate::schema::widen;
 pub(crate) struct EngineFunction {
     expr: Arc<dyn PhysicalExpr>,
     schema: SchemaRef,
+    /// What it asks of a column of text, if that is all; and whether it is the opposite.
+    pattern: Option<(Pattern, bool)>,
 }
 
 impl EngineFunction {
     /// `expr` refers to the columns of `schema` by position.
     pub(crate) fn new(expr: Arc<dyn PhysicalExpr>, schema: SchemaRef) -> Self {
-        Self { expr, schema }
+        let pattern = pattern(expr.as_ref());
+        Self { expr, schema, pattern }
     }
 
     fn truth(&self, columns: &[ArrayRef]) -> Result<BooleanArray> {
@@ -38,6 +42,14 @@ impl EngineFunction {
             )));
         }
         let columns = columns.iter().zip(fields).map(|(c, f)| widen(c, f.data_type())).collect::<Result<Vec<_>>>()?;
+        if let (Some((pattern, negated)), [text]) = (&self.pattern, &*columns)
+            && let Some(text) = text.as_string_view_opt()
+        {
+            return Ok(text
+                .iter()
+                .map(|value| value.map(|value| pattern.matches(value.as_bytes()) != *negated))
+                .collect());
+        }
         let rows = columns.first().map_or(0, |column| column.len());
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
@@ -57,17 +69,22 @@ impl ColumnFunction for EngineFunction {
         self.truth(columns).map_err(|error| message(error.strip_backtrace()))
     }
 
-    fn contained(&self) -> Option<Vec<u8>> {
-        let like = self.expr.downcast_ref::<LikeExpr>().filter(|like| !like.negated() && !like.case_insensitive())?;
-        like.expr().downcast_ref::<Column>()?;
-        let pattern = like.pattern().downcast_ref::<Literal>()?.value().try_as_str()??;
-        contained(pattern).map(String::into_bytes)
+    fn pattern(&self) -> Option<(Pattern, bool)> {
+        self.pattern.clone()
     }
 
     fn same_as(&self, other: &dyn ColumnFunction) -> bool {
         let other: &dyn Any = other;
         other.downcast_ref::<Self>().is_some_and(|other| self.schema == other.schema && self.expr.eq(&other.expr))
     }
+}
+
+/// What an expression asks of a column of text, if that is all; and whether it is the opposite.
+fn pattern(expr: &dyn PhysicalExpr) -> Option<(Pattern, bool)> {
+    let like = expr.downcast_ref::<LikeExpr>().filter(|like| !like.case_insensitive())?;
+    like.expr().downcast_ref::<Column>()?;
+    let pattern = like.pattern().downcast_ref::<Literal>()?.value().try_as_str()??;
+    Some((of_like(pattern)?, like.negated()))
 }
 
 /// Without the heading that [`crate::from_format`] will put back.

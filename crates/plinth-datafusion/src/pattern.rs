@@ -1,42 +1,36 @@
-//! LIKE patterns that are a comparison in disguise.
+//! LIKE patterns as what scans ask of text.
 
+use plinth_encoding::Pattern;
 use plinth_encoding::expr::{CompareOp, Expr, Path, Scalar};
-
-/// What a LIKE pattern asks, where bytes can answer it.
-#[derive(Debug, PartialEq, Eq)]
-enum Shape {
-    /// The whole text.
-    Equals(String),
-    /// How it starts.
-    StartsWith(String),
-}
 
 /// `column LIKE pattern` as comparisons of bytes, if the pattern has no wildcard but one `%` at its end.
 pub(crate) fn like(column: &Path, pattern: &str) -> Option<Expr> {
-    Some(match shape(pattern)? {
-        Shape::Equals(text) => {
-            Expr::Compare { column: column.clone(), op: CompareOp::Eq, value: Scalar::from(text.as_str()) }
-        }
-        Shape::StartsWith(prefix) => Expr::starts_with(column, prefix.as_bytes()),
-    })
-}
-
-/// What text has to contain for a LIKE pattern, if that is all it asks: a text between two `%`.
-pub(crate) fn contained(pattern: &str) -> Option<String> {
-    match shape(pattern.strip_prefix('%')?)? {
-        Shape::StartsWith(text) => Some(text),
-        Shape::Equals(_) => None,
+    match &*parts(pattern)? {
+        [text] => Some(Expr::Compare { column: column.clone(), op: CompareOp::Eq, value: Scalar::from(text.as_str()) }),
+        [prefix, end] if end.is_empty() => Some(Expr::starts_with(column, prefix.as_bytes())),
+        _ => None,
     }
 }
 
-/// Reads a pattern with Arrow's rules: a backslash makes the `%`, `_` or backslash after it stand for itself. What else a
-/// backslash may mean is left to Arrow.
-fn shape(pattern: &str) -> Option<Shape> {
+/// A LIKE pattern that has no wildcard but `%`, of which it has one at least.
+pub(crate) fn of_like(pattern: &str) -> Option<Pattern> {
+    match &*parts(pattern)? {
+        [prefix, within @ .., suffix] => {
+            Some(Pattern::new(prefix.as_bytes(), within.iter().map(String::as_bytes), suffix.as_bytes()))
+        }
+        _ => None,
+    }
+}
+
+/// The texts before, between and behind the `%` of a pattern, with Arrow's rules: a backslash makes the `%`, `_` or backslash after it
+/// stand for itself. What else a backslash may mean is left to Arrow, and so is `_`.
+fn parts(pattern: &str) -> Option<Vec<String>> {
+    let mut parts = Vec::new();
     let mut text = String::with_capacity(pattern.len());
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         match c {
-            '%' => return chars.as_str().is_empty().then_some(Shape::StartsWith(text)),
+            '%' => parts.push(std::mem::take(&mut text)),
             '_' => return None,
             '\\' => match chars.next() {
                 Some(c @ ('%' | '_' | '\\')) => text.push(c),
@@ -45,7 +39,8 @@ fn shape(pattern: &str) -> Option<Shape> {
             c => text.push(c),
         }
     }
-    Some(Shape::Equals(text))
+    parts.push(text);
+    Some(parts)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use duckdb_neo::value::Value;
 use plinth_encoding::expr::{CompareOp, Expr, Path, Scalar};
 
 use crate::failure::Result;
-use crate::like::Pattern;
+use crate::like::Like;
 
 /// How deep an expression may be.
 const DEPTH: usize = 64;
@@ -207,13 +207,13 @@ impl<C: Columns> Translation<'_, C> {
         };
         let Constant::Value(Scalar::Bytes(text)) = constant_of(pattern, &place.data_type)? else { return Ok(None) };
         let Ok(text) = std::str::from_utf8(&text) else { return Ok(None) };
-        let like = |text| Pattern::like(text).map(|pattern| pattern.of(place.path.clone()));
+        let like = |text| Like::parse(text).map(|pattern| pattern.of(place.path.clone()));
         Ok(match name.as_str() {
             "prefix" | "starts_with" | "^@" if !text.is_empty() => {
                 Some(Expr::starts_with(&place.path, text.as_bytes()))
             }
-            "contains" => Some(Pattern::contains(text).of(place.path)),
-            "suffix" | "ends_with" => Some(Pattern::ends_with(text).of(place.path)),
+            "contains" => Some(Like::contains(text).of(place.path)),
+            "suffix" | "ends_with" => Some(Like::ends_with(text).of(place.path)),
             "~~" => like(text),
             "!~~" => like(text).map(|inner| Expr::Not(Box::new(inner))),
             _ => None,

@@ -5,81 +5,60 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray};
-use memchr::memmem;
+use plinth_encoding::Pattern;
 use plinth_encoding::expr::{ColumnFunction, Expr, Function, Path};
 
-/// A pattern of texts with anything between them. Bytes answer it: no character of UTF-8 begins within another.
+/// That a text is of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pattern {
-    /// At its start; empty if anything may be there.
-    prefix: Vec<u8>,
-    /// One after the other.
-    within: Vec<Vec<u8>>,
-    /// At its end.
-    suffix: Vec<u8>,
-}
+pub(crate) struct Like(Pattern);
 
-impl Pattern {
+impl Like {
     /// That a text contains another.
     pub(crate) fn contains(text: &str) -> Self {
-        Self { prefix: Vec::new(), within: vec![text.into()], suffix: Vec::new() }
+        Self(Pattern::containing(text.as_bytes()))
     }
 
     /// That it ends so.
     pub(crate) fn ends_with(text: &str) -> Self {
-        Self { prefix: Vec::new(), within: Vec::new(), suffix: text.into() }
+        Self(Pattern::new(&[], [], text.as_bytes()))
     }
 
     /// A pattern of LIKE with at least one `%`; `None` if it has a wildcard of one character.
-    pub(crate) fn like(pattern: &str) -> Option<Self> {
+    pub(crate) fn parse(pattern: &str) -> Option<Self> {
         if pattern.contains(['_', '\\']) {
             return None;
         }
         let (prefix, rest) = pattern.split_once('%')?;
         let (within, suffix) = rest.rsplit_once('%').unwrap_or(("", rest));
-        let within = within.split('%').filter(|part| !part.is_empty()).map(|part| part.as_bytes().to_vec()).collect();
-        Some(Self { prefix: prefix.into(), within, suffix: suffix.into() })
+        let within = within.split('%').map(str::as_bytes);
+        Some(Self(Pattern::new(prefix.as_bytes(), within, suffix.as_bytes())))
     }
 
     /// The predicate that a column matches it.
     pub(crate) fn of(self, column: Path) -> Expr {
-        if self.within.is_empty() && self.suffix.is_empty() && !self.prefix.is_empty() {
-            return Expr::starts_with(&column, &self.prefix);
+        let Self(pattern) = &self;
+        if pattern.within().len() == 0 && pattern.suffix().is_empty() && !pattern.prefix().is_empty() {
+            return Expr::starts_with(&column, pattern.prefix());
         }
         Expr::Function(Function { columns: vec![column], function: Arc::new(self) })
     }
-
-    fn matches(&self, text: &[u8]) -> bool {
-        let Some(rest) = text.strip_prefix(&*self.prefix) else { return false };
-        let Some(mut rest) = rest.strip_suffix(&*self.suffix) else { return false };
-        self.within.iter().all(|part| match memmem::find(rest, part) {
-            Some(at) => {
-                rest = &rest[at + part.len()..];
-                true
-            }
-            None => false,
-        })
-    }
 }
 
-impl ColumnFunction for Pattern {
+impl ColumnFunction for Like {
     fn name(&self) -> String {
         let part = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let within: Vec<String> = self.within.iter().map(|bytes| part(bytes)).collect();
-        format!("LIKE {}%{}%{}", part(&self.prefix), within.join("%"), part(&self.suffix))
+        let within: Vec<String> = self.0.within().map(part).collect();
+        format!("LIKE {}%{}%{}", part(self.0.prefix()), within.join("%"), part(self.0.suffix()))
     }
 
     fn evaluate(&self, columns: &[ArrayRef]) -> Result<BooleanArray, String> {
         let [column] = columns else { return Err(format!("LIKE of {} columns", columns.len())) };
         let text = column.as_string_view_opt().ok_or_else(|| format!("LIKE of {}", column.data_type()))?;
-        Ok(text.iter().map(|value| value.map(|value| self.matches(value.as_bytes()))).collect())
+        Ok(text.iter().map(|value| value.map(|value| self.0.matches(value.as_bytes()))).collect())
     }
 
-    fn contained(&self) -> Option<Vec<u8>> {
-        match &*self.within {
-            [only] if self.prefix.is_empty() && self.suffix.is_empty() => Some(only.clone()),
-            _ => None,
-        }
+    fn pattern(&self) -> Option<(Pattern, bool)> {
+        Some((self.0.clone(), false))
     }
 
     fn same_as(&self, other: &dyn ColumnFunction) -> bool {
@@ -92,33 +71,21 @@ impl ColumnFunction for Pattern {
 mod tests {
     use super::*;
 
-    /// What LIKE means, by trying every split.
-    fn naive(pattern: &[u8], text: &[u8]) -> bool {
-        match pattern {
-            [] => text.is_empty(),
-            [b'%', rest @ ..] => (0..=text.len()).any(|at| naive(rest, &text[at..])),
-            [byte, rest @ ..] => text.first() == Some(byte) && naive(rest, &text[1..]),
-        }
-    }
-
     #[test]
-    fn patterns_match_as_a_naive_matcher_says() {
-        let texts: Vec<String> = (0..4_u32.pow(5))
-            .map(|n| (0..5).map(|at| ['a', 'b', 'c', 'ü'][n as usize / 4_usize.pow(at) % 4]).collect())
-            .chain(["".into(), "a".into(), "ab".into(), "aba".into()])
-            .collect();
-        for pattern in
-            ["%", "a%", "%a", "%ab%", "a%b", "a%a", "ab%ba", "%a%b%c%", "%%a%%", "a%b%a", "ü%", "%ü%ü", "abc%abc"]
-        {
-            let compiled = Pattern::like(pattern).unwrap();
-            for text in &texts {
-                assert_eq!(
-                    compiled.matches(text.as_bytes()),
-                    naive(pattern.as_bytes(), text.as_bytes()),
-                    "{text} LIKE {pattern}"
-                );
-            }
+    fn patterns_are_read_as_duckdb_reads_them() {
+        let pattern = |prefix: &str, within: &[&str], suffix: &str| {
+            Like(Pattern::new(prefix.as_bytes(), within.iter().map(|part| part.as_bytes()), suffix.as_bytes()))
+        };
+        for (text, expected) in [
+            ("%", pattern("", &[], "")),
+            ("a%", pattern("a", &[], "")),
+            ("%a", pattern("", &[], "a")),
+            ("%ab%", pattern("", &["ab"], "")),
+            ("%%a%%", pattern("", &["a"], "")),
+            ("a%b%c%d", pattern("a", &["b", "c"], "d")),
+        ] {
+            assert_eq!(Like::parse(text).unwrap(), expected, "{text}");
         }
-        assert!(Pattern::like("a_%").is_none() && Pattern::like("abc").is_none() && Pattern::like("a\\%%").is_none());
+        assert!(Like::parse("a_%").is_none() && Like::parse("abc").is_none() && Like::parse("a\\%%").is_none());
     }
 }

@@ -10,7 +10,7 @@ use plinth_core::random::Random;
 use plinth_encoding::expr::CompareOp::{Eq, GtEq, Lt};
 use plinth_encoding::expr::Scalar;
 use plinth_encoding::{
-    Block, Column, Effort, EncodeOptions, Encoding, Needle, Physical, ValueSet, Values, encode, evaluate_column,
+    Block, Column, Effort, EncodeOptions, Encoding, Pattern, Physical, ValueSet, Values, encode, evaluate_column,
 };
 
 const ROWS: usize = 8192;
@@ -91,7 +91,7 @@ fn columns() -> Vec<(&'static str, Vec<String>)> {
 
 fn questions(values: &[String]) -> Vec<(&'static str, ValueSet)> {
     let compare = |op, value: &str| ValueSet::compare(UTF8, op, &value.into()).unwrap();
-    let contains = |text: &str| ValueSet::BytesContaining(Needle::new(text.as_bytes()));
+    let contains = |text: &str| ValueSet::BytesLike(Pattern::containing(text.as_bytes()));
     let middle = &values[ROWS / 2];
     let absent: String = middle.chars().rev().collect();
     let prefix = |text: &str| {
@@ -113,6 +113,7 @@ fn questions(values: &[String]) -> Vec<(&'static str, ValueSet)> {
         ("LIKE '%in one%'", contains(middle)),
         ("LIKE '%word%'", contains("ironic")),
         ("LIKE '%e%'", contains("e")),
+        ("LIKE '%in%ire%'", ValueSet::BytesLike(Pattern::new(b"", [&b"in"[..], b"ire"], b""))),
     ]
 }
 

@@ -18,6 +18,8 @@
 use arrow_buffer::BooleanBuffer;
 use plinth_core::simd::Level;
 
+use crate::scratch::Kind;
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 pub mod mixed;
@@ -29,7 +31,7 @@ mod scalar;
 pub const VECTOR: usize = 1024;
 
 /// A lane element that values are unpacked into. Arithmetic wraps.
-pub trait Lane: Copy + Default + Ord + 'static + arrow_buffer::ArrowNativeType + std::fmt::Debug {
+pub trait Lane: Kind + Ord + arrow_buffer::ArrowNativeType + std::fmt::Debug {
     /// The low bits.
     fn truncate(value: u64) -> Self;
     /// The low bits.

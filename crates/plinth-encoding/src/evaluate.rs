@@ -130,10 +130,34 @@ fn equal_views(views: &[[u8; 16]], buffers: &[Buffer], values: &[Arc<[u8]>]) -> 
     hits
 }
 
+/// Which values, after `load`, have their bits set, of which the first is that of `least`. What `load` makes none has none.
+fn within_bitmap<S: Copy>(
+    values: &[S],
+    load: impl Fn(S) -> Option<i64>,
+    least: i64,
+    bits: &BooleanBuffer,
+) -> BooleanBuffer {
+    let kernel = Level::best();
+    let mut words = vec![0_u64; values.len().div_ceil(64)];
+    let mut places = [0_u32; bitpack::VECTOR];
+    for (values, words) in values.chunks(bitpack::VECTOR).zip(words.chunks_mut(bitpack::VECTOR / 64)) {
+        let places = &mut places[..values.len()];
+        for (place, value) in places.iter_mut().zip(values) {
+            let at = load(*value).map_or(u64::MAX, |value| value.wrapping_sub(least).cast_unsigned());
+            *place = u32::try_from(at).unwrap_or(u32::MAX);
+        }
+        bitpack::members(kernel, places, bits, words);
+    }
+    BooleanBuffer::new(Buffer::from_vec(words), 0, values.len())
+}
+
 /// An integer type of Arrow's, for comparisons as the machine does them.
 trait Int: Copy + Ord + TryFrom<i128> + Into<i128> {
     const MIN: Self;
     const MAX: Self;
+
+    /// In 64 bits with a sign; none if it has no place there.
+    fn wide(self) -> Option<i64>;
 }
 
 macro_rules! int {
@@ -141,6 +165,11 @@ macro_rules! int {
         impl Int for $type {
             const MIN: Self = <$type>::MIN;
             const MAX: Self = <$type>::MAX;
+
+            #[inline(always)]
+            fn wide(self) -> Option<i64> {
+                i64::try_from(self).ok()
+            }
         }
     )*};
 }
@@ -169,10 +198,12 @@ fn ints<const W: usize, T: Int>(
                 let value: i128 = load(bytes).into();
                 usize::try_from(value).is_ok_and(|at| at < set.len() && set.value(at))
             }),
-            (IntSet::Keys(keys), _) => map_bits(values, |bytes| {
-                let value: i128 = load(bytes).into();
-                i64::try_from(value).is_ok_and(|value| keys.contains(value))
-            }),
+            (IntSet::Keys(keys), _) => match keys.bitmap() {
+                Some((least, bits)) if u32::try_from(bits.len()).is_ok() => {
+                    within_bitmap(values, |bytes| load(bytes).wide(), least, bits)
+                }
+                _ => map_bits(values, |bytes| load(bytes).wide().is_some_and(|value| keys.contains(value))),
+            },
             (IntSet::Listed(members), _) => map_bits(values, |bytes| members.has(load(bytes).into())),
         },
         _ => {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray};
 
 use crate::key_set::KeySet;
+use crate::pattern::Pattern;
 
 /// A column, or a field inside struct columns, by name from the outside in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -162,9 +163,10 @@ pub trait ColumnFunction: fmt::Debug + Any + Send + Sync {
     /// means that at least one row fails; the scan narrows it down and raises it only if a surviving row fails.
     fn evaluate(&self, columns: &[ArrayRef]) -> Result<BooleanArray, String>;
 
-    /// The bytes, if it is a function of one column that is true for the values of text which contain them, false for others and
-    /// unknown for null: blocks of text are then asked as they are encoded. Values of dictionaries it is asked about itself.
-    fn contained(&self) -> Option<Vec<u8>> {
+    /// The pattern, if it is a function of one column that is true for the values of text which are of it, false for others and
+    /// unknown for null, or the other way round, which the boolean says: blocks of text are then asked as they are encoded. Values of
+    /// dictionaries it is asked about itself.
+    fn pattern(&self) -> Option<(Pattern, bool)> {
         None
     }
 

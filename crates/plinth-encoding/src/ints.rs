@@ -40,6 +40,7 @@ use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
 use crate::physical::{IntKind, to_f64};
 use crate::recipe::Choice;
+use crate::scratch::Scratch;
 use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_int};
 
@@ -220,6 +221,13 @@ impl Ints {
         Ok(out)
     }
 
+    /// As [`Ints::decode`], for values that are soon gone.
+    pub(crate) fn decode_scratch<T: Lane>(&self, wanted: Wanted<'_>) -> Result<Scratch<T>> {
+        let mut out = Scratch::new(self.len)?;
+        self.decode_into(wanted, &mut out)?;
+        Ok(out)
+    }
+
     /// Decodes into a slice of `len` values.
     fn decode_into<T: Lane>(&self, wanted: Wanted<'_>, out: &mut [T]) -> Result<()> {
         match &self.node {
@@ -267,13 +275,13 @@ impl Ints {
         if let Some(answer) = self.evaluate(set)? {
             return Ok(answer);
         }
-        let values: Vec<u64> = self.decode_raw()?;
+        let values = self.decode_raw()?;
         Ok(bits::map_bits(&values, |raw| holds(set, self.kind, raw)))
     }
 
     /// All values, extended by their sign.
-    pub(crate) fn decode_raw(&self) -> Result<Vec<u64>> {
-        let mut values: Vec<u64> = self.decode(None)?;
+    pub(crate) fn decode_raw(&self) -> Result<Scratch<u64>> {
+        let mut values: Scratch<u64> = self.decode_scratch(None)?;
         if self.kind.width < 8 {
             values.iter_mut().for_each(|value| *value = self.kind.extend(*value));
         }
@@ -324,8 +332,10 @@ pub(crate) fn vectors(len: usize) -> usize {
 /// Decodes integers to little-endian bytes.
 pub(crate) fn decode_ints(values: &Ints, wanted: Option<&[bool]>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
     fn typed<T: Lane>(values: &Ints, wanted: Option<&[bool]>, selection: Option<&BooleanBuffer>) -> Result<Buffer> {
-        let all = values.decode::<T>(wanted)?;
-        Ok(Buffer::from_vec(bits::select(all, selection)))
+        Ok(Buffer::from_vec(match selection {
+            None => values.decode::<T>(wanted)?,
+            Some(selection) => bits::filter_values(&values.decode_scratch::<T>(wanted)?, selection),
+        }))
     }
     let width = values.kind.width;
     if let (Some(plain), None) = (values.as_plain(), selection)

@@ -10,6 +10,10 @@
     reason = "differences of keys are below 64 bits, and hashes are cut"
 )]
 
+use arrow_buffer::BooleanBuffer;
+
+use crate::bits::Words;
+
 /// Bits of the range that a bitmap may take for each key.
 const SPARSE: u64 = 64;
 
@@ -33,7 +37,7 @@ pub struct KeySet {
 #[derive(Clone, Debug)]
 enum Form {
     /// Bit `i` tells of the least number plus `i`.
-    Bitmap(Vec<u64>),
+    Bitmap(BooleanBuffer),
     /// Words of a Bloom filter.
     Bloom(Vec<u64>),
 }
@@ -65,13 +69,14 @@ impl KeySet {
         let span = greatest.wrapping_sub(least).cast_unsigned();
         let mut full = false;
         let form = if span < most {
-            let mut words = vec![0_u64; (span / 64) as usize + 1];
+            let len = span as usize + 1;
+            let mut bits = Words::zeros(len);
             for key in keys {
-                let at = key.wrapping_sub(least).cast_unsigned();
-                words[(at / 64) as usize] |= 1 << (at % 64);
+                bits.put(key.wrapping_sub(least).cast_unsigned() as usize, true);
             }
-            full = words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() == span + 1;
-            Form::Bitmap(words)
+            let bits = bits.finish();
+            full = bits.count_set_bits() == len;
+            Form::Bitmap(bits)
         } else {
             let mut words = vec![0_u64; (keys.len() * BITS).div_ceil(64)];
             for &key in keys {
@@ -102,14 +107,22 @@ impl KeySet {
     #[inline(always)]
     pub fn contains(&self, value: i64) -> bool {
         match &self.form {
-            Form::Bitmap(words) => {
-                let at = value.wrapping_sub(self.least).cast_unsigned();
-                words.get((at / 64) as usize).is_some_and(|word| word >> (at % 64) & 1 == 1)
+            Form::Bitmap(bits) => {
+                let at = value.wrapping_sub(self.least).cast_unsigned() as usize;
+                bits.values().get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1)
             }
             Form::Bloom(words) => {
                 let (at, bits) = place(value, words.len());
                 words.get(at).is_some_and(|word| word & bits == bits)
             }
+        }
+    }
+
+    /// If a bitmap tells, the least key and a bit for each number from that on.
+    pub(crate) fn bitmap(&self) -> Option<(i64, &BooleanBuffer)> {
+        match &self.form {
+            Form::Bitmap(bits) => Some((self.least, bits)),
+            Form::Bloom(_) => None,
         }
     }
 
@@ -125,16 +138,9 @@ impl KeySet {
             return false;
         }
         match &self.form {
-            Form::Bitmap(words) => {
-                let from = from.wrapping_sub(self.least).cast_unsigned();
-                let to = to.wrapping_sub(self.least).cast_unsigned();
-                let (first, last) = ((from / 64) as usize, (to / 64) as usize);
-                let words = words.get(first..=last).unwrap_or_default();
-                words.iter().enumerate().any(|(at, &word)| {
-                    let word = if at == 0 { word >> (from % 64) << (from % 64) } else { word };
-                    let word = if first + at == last { word & (u64::MAX >> (63 - to % 64)) } else { word };
-                    word != 0
-                })
+            Form::Bitmap(bits) => {
+                let place = |value: i64| value.wrapping_sub(self.least).cast_unsigned() as usize;
+                bits.slice(place(from), place(to) - place(from) + 1).has_true()
             }
             // A few are asked one by one.
             Form::Bloom(_) => to.wrapping_sub(from).cast_unsigned() >= 64 || (from..=to).any(|key| self.contains(key)),

@@ -27,6 +27,7 @@ use crate::frame::Frame;
 use crate::ints::{Ints, Wanted, is_wanted};
 use crate::physical::IntKind;
 use crate::recipe::Choice;
+use crate::scratch::Scratch;
 use crate::value_set::ValueSet;
 use crate::views::Views;
 use crate::wire::{Reader, narrow};
@@ -142,13 +143,14 @@ impl Strings {
                 Ok(Views { views, buffers: one.buffers })
             }
             Node::Heap { lengths, heap } => {
-                let lengths: Vec<u32> = lengths.decode(None)?;
+                let lengths: Scratch<u32> = lengths.decode_scratch(None)?;
                 heap.decode(&lengths, wanted, selection, utf8)
             }
             Node::Dictionary { distinct, codes } => {
                 let Views { views, buffers } = distinct.decode(None, None, utf8)?;
-                let codes: Vec<u32> = codes.decode(wanted)?;
-                let codes = bits::select(codes, selection);
+                let codes: Scratch<u32> = codes.decode_scratch(wanted)?;
+                let selected = selection.map(|selection| bits::filter_values(&codes, selection));
+                let codes = selected.as_deref().unwrap_or(&codes);
                 let most = codes.iter().copied().max().unwrap_or(0) as usize;
                 if most >= views.len() {
                     return Err(EncodingError::corrupt(format!("code {most} of {} strings", views.len())));
@@ -169,7 +171,7 @@ impl Strings {
         match &self.node {
             Node::Constant(value) => Ok(bits::all(self.len, set.holds_bytes(value))),
             Node::Heap { lengths, heap } => {
-                let lengths: Vec<u32> = lengths.decode(None)?;
+                let lengths: Scratch<u32> = lengths.decode_scratch(None)?;
                 // There is one empty value only, so that its length tells it.
                 if set.byte_lengths().as_deref() == Some(&[0]) {
                     return Ok(bits::map_bits(&lengths, |len| len == 0));
@@ -189,7 +191,7 @@ impl Strings {
                 match codes.evaluate(&ValueSet::of_codes(holds.clone()))? {
                     Some(answer) => Ok(answer),
                     None => {
-                        let codes: Vec<u32> = codes.decode(None)?;
+                        let codes: Scratch<u32> = codes.decode_scratch(None)?;
                         Ok(bits::map_bits(&codes, |code| {
                             let code = code as usize;
                             code < holds.len() && holds.value(code)
@@ -207,7 +209,7 @@ impl Strings {
         if of_lengths.is_none() && !(matches!(heap, Heap::Fsst(_)) && set.contained().is_some()) {
             return Ok(None);
         }
-        let lengths: Vec<u32> = lengths.decode(None)?;
+        let lengths: Scratch<u32> = lengths.decode_scratch(None)?;
         let vectors = heap.vectors_with(&lengths, set, None)?;
         let mut candidates = Words::zeros(lengths.len());
         for (i, lengths) in lengths.chunks(VECTOR).enumerate().filter(|(i, _)| is_wanted(Some(&vectors), *i)) {

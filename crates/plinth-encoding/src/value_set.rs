@@ -2,7 +2,6 @@
 //! map is asked.
 
 mod listed;
-mod needle;
 mod zones;
 
 use std::cmp::Ordering;
@@ -15,9 +14,9 @@ use arrow_buffer::BooleanBuffer;
 use crate::error::{EncodingError, Result};
 use crate::expr::{CompareOp, Scalar};
 use crate::key_set::KeySet;
+use crate::pattern::Pattern;
 use crate::physical::{Physical, wide_value};
 pub use listed::Listed;
-pub use needle::Needle;
 
 /// A set of values of one physical type. A comparison holds for a value if the set contains it; nulls are never asked.
 #[derive(Clone, Debug)]
@@ -49,8 +48,8 @@ pub enum ValueSet {
     },
     /// Byte strings equal to one of these, which are sorted.
     BytesSet(Arc<[Arc<[u8]>]>),
-    /// Byte strings that contain this one.
-    BytesContaining(Needle),
+    /// Byte strings of a pattern.
+    BytesLike(Pattern),
     /// Booleans: whether `false` and whether `true` is in the set.
     Bools {
         /// Whether `false` is.
@@ -244,7 +243,7 @@ impl ValueSet {
         match self {
             Self::BytesRange { lo, hi } => above(lo, |bound| value.cmp(bound)) && below(hi, |bound| value.cmp(bound)),
             Self::BytesSet(set) => set.binary_search_by(|member| (**member).cmp(value)).is_ok(),
-            Self::BytesContaining(needle) => needle.is_in(value),
+            Self::BytesLike(pattern) => pattern.matches(value),
             Self::Not(inner) => !inner.holds_bytes(value),
             _ => false,
         }
@@ -271,7 +270,7 @@ impl ValueSet {
         match self {
             Self::IntRange { .. } | Self::IntSet(_) => matches!(physical, Physical::Int { .. } | Physical::Wide { .. }),
             Self::FloatRange { .. } | Self::FloatSet(_) => matches!(physical, Physical::Float { .. }),
-            Self::BytesRange { .. } | Self::BytesSet(_) | Self::BytesContaining(_) => {
+            Self::BytesRange { .. } | Self::BytesSet(_) | Self::BytesLike(_) => {
                 matches!(physical, Physical::Fixed { .. } | Physical::Bytes { .. })
             }
             Self::Bools { .. } => physical == Physical::Bool,
@@ -341,7 +340,7 @@ impl ValueSet {
     /// Bytes, one at least, that each byte string in the set contains. (What is not in a set may be any.)
     pub(crate) fn contained(&self) -> Option<&[u8]> {
         let bytes = match self {
-            Self::BytesContaining(needle) => needle.bytes(),
+            Self::BytesLike(pattern) => pattern.contained(),
             Self::BytesRange { lo: Bound::Included(lo), hi: Bound::Included(hi) } if lo == hi => lo,
             Self::BytesRange {
                 lo: Bound::Included(lo) | Bound::Excluded(lo),

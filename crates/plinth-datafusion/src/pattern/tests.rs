@@ -1,29 +1,36 @@
-//! LIKE patterns as comparisons.
+//! LIKE patterns, as they are read.
 
 use super::*;
 
 #[test]
 fn patterns_are_read_with_their_escapes() {
-    let equals = |text: &str| Some(Shape::Equals(text.into()));
-    let starts = |text: &str| Some(Shape::StartsWith(text.into()));
-    assert_eq!(shape(""), equals(""));
-    assert_eq!(shape("abc"), equals("abc"));
-    assert_eq!(shape("abc%"), starts("abc"));
-    assert_eq!(shape("%"), starts(""));
-    assert_eq!(shape(r"a\%b%"), starts("a%b"));
-    assert_eq!(shape(r"a\_\\%"), starts(r"a_\"));
-    assert_eq!(shape(r"100\%"), equals("100%"));
-    for opaque in ["a%b", "%a", "a_", "_", "a%%", r"a\", r"a\b%"] {
-        assert_eq!(shape(opaque), None, "{opaque}");
+    for (pattern, expected) in [
+        ("", &[""][..]),
+        ("abc", &["abc"]),
+        ("abc%", &["abc", ""]),
+        ("%", &["", ""]),
+        (r"a\%b%", &["a%b", ""]),
+        (r"a\_\\%", &[r"a_\", ""]),
+        (r"100\%", &["100%"]),
+        ("%a%%b", &["", "a", "", "b"]),
+    ] {
+        assert_eq!(parts(pattern).unwrap(), expected, "{pattern}");
+    }
+    for opaque in ["a_", "_", "%a_b%", r"a\", r"a\b%"] {
+        assert_eq!(parts(opaque), None, "{opaque}");
     }
 }
 
 #[test]
-fn text_between_two_wildcards_is_contained() {
-    for (pattern, text) in [("%abc%", "abc"), (r"%a\%b%", "a%b"), ("%%", "")] {
-        assert_eq!(contained(pattern).as_deref(), Some(text), "{pattern}");
+fn comparisons_are_told_from_patterns() {
+    let column = Path::column("c");
+    for comparison in ["", "abc", "abc%", "%", r"a\%b%"] {
+        assert!(like(&column, comparison).is_some(), "{comparison}");
     }
-    for other in ["", "%", "abc", "%abc", "abc%", "%a%b%", "%a_b%", "%%a%", r"\%a%"] {
-        assert_eq!(contained(other), None, "{other}");
+    for pattern in ["a%b", "%a", "a%%", "%a%"] {
+        assert!(like(&column, pattern).is_none(), "{pattern}");
+        assert!(of_like(pattern).is_some(), "{pattern}");
     }
+    assert_eq!(of_like("%a%b%").unwrap(), Pattern::new(b"", [&b"a"[..], b"b"], b""));
+    assert!(of_like("abc").is_none());
 }

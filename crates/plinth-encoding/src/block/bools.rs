@@ -12,6 +12,7 @@ use crate::encoding::{Effort, Encoding, cost};
 use crate::error::{EncodingError, Result};
 use crate::ints::{Ints, encode_nested, runs::check_ends};
 use crate::physical::IntKind;
+use crate::scratch::Scratch;
 use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_varint, wide};
 
@@ -93,7 +94,7 @@ impl Bools {
             Node::Constant(value) => Ok(bits::all(self.len, *value)),
             Node::Bitmap(bytes) => bits::bitmap(bytes.clone(), self.len),
             Node::Runs { first, ends } => {
-                let ends: Vec<u32> = ends.decode(None)?;
+                let ends: Scratch<u32> = ends.decode_scratch(None)?;
                 check_ends(&ends, self.len)?;
                 Ok(bits::from_runs(*first, &ends, self.len))
             }

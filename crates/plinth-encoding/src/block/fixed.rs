@@ -15,6 +15,7 @@ use crate::frame::Frame;
 use crate::ints::{Ints, Wanted};
 use crate::physical::{IntKind, wide_value};
 use crate::recipe::Choice;
+use crate::scratch::Scratch;
 use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_align64};
 
@@ -168,9 +169,9 @@ impl Fixed {
             Node::Plain(bytes) => Ok(self.select(bytes.clone(), selection)),
             Node::Zstd(frame) => Ok(self.select(Buffer::from_vec(frame.decompress()?), selection)),
             Node::Narrowed(ints) => {
-                let values: Vec<u64> = ints.decode(wanted)?;
-                let values = bits::select(values, selection);
-                Ok(widen(&values, self.width))
+                let values: Scratch<u64> = ints.decode_scratch(wanted)?;
+                let selected = selection.map(|selection| bits::filter_values(&values, selection));
+                Ok(widen(selected.as_deref().unwrap_or(&values), self.width))
             }
         }
     }

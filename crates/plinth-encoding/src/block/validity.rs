@@ -17,6 +17,7 @@ use crate::encoding::Effort;
 use crate::error::{EncodingError, Result};
 use crate::ints::{Ints, encode_nested, runs::check_ends};
 use crate::physical::IntKind;
+use crate::scratch::Scratch;
 use crate::wire::{Reader, put_varint, wide};
 
 const KIND: u8 = 3;
@@ -116,7 +117,7 @@ impl Validity {
             Kind::AllNull => return Ok(Some(NullBuffer::new_null(len))),
             Kind::Bitmap(bytes) => bits::bitmap(bytes.clone(), len)?,
             Kind::Runs { first, ends } => {
-                let ends: Vec<u32> = ends.decode(None)?;
+                let ends: Scratch<u32> = ends.decode_scratch(None)?;
                 check_ends(&ends, len)?;
                 bits::from_runs(*first, &ends, len)
             }

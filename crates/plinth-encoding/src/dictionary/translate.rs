@@ -39,7 +39,7 @@ impl Dictionary {
             }
             ValueSet::BytesRange { lo, hi } if is_bytes => range(self.bytes_range(lo, hi)?),
             ValueSet::BytesSet(values) if is_bytes => self.any_of(values.iter())?,
-            ValueSet::BytesContaining(_) if is_bytes => self.each(test)?,
+            ValueSet::BytesLike(_) if is_bytes => self.each(test)?,
             // A test on another type holds for no value.
             _ => ValueSet::nothing(),
         })

@@ -16,6 +16,7 @@ use crate::error::{EncodingError, Result};
 use crate::ints::{Ints, Wanted, encode_nested, encode_nested_as};
 use crate::physical::IntKind;
 use crate::recipe::Choice;
+use crate::scratch::Scratch;
 use crate::wire::{Reader, put_int, put_varint, wide};
 
 /// A float type.
@@ -236,11 +237,11 @@ impl Alp {
 
     pub(super) fn decode<T: Decimal>(&self, wanted: Wanted<'_>) -> Result<Vec<T>> {
         let (power, inverse) = (power(self.f), inverse(self.e));
-        let integers: Vec<T::Bits> = self.integers.decode(wanted)?;
-        let mut out: Vec<T> = integers.into_iter().map(|integer| T::decode(integer, power, inverse)).collect();
-        let positions: Vec<u32> = self.positions.decode(None)?;
+        let integers: Scratch<T::Bits> = self.integers.decode_scratch(wanted)?;
+        let mut out: Vec<T> = integers.iter().map(|&integer| T::decode(integer, power, inverse)).collect();
+        let positions: Scratch<u32> = self.positions.decode_scratch(None)?;
         let exceptions = self.exceptions.as_slice().chunks_exact(usize::from(self.width.max(1)));
-        for (at, bytes) in positions.into_iter().zip(exceptions) {
+        for (&at, bytes) in positions.iter().zip(exceptions) {
             let mut wide = [0; 8];
             let len = bytes.len().min(8);
             wide[..len].copy_from_slice(&bytes[..len]);

@@ -10,6 +10,7 @@ use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
 use crate::physical::IntKind;
 use crate::recipe::Choice;
+use crate::scratch::Scratch;
 use crate::wire::Reader;
 
 /// A parsed node.
@@ -73,12 +74,12 @@ impl Delta {
     }
 
     pub(super) fn decode<T: Lane>(&self, wanted: Wanted<'_>, out: &mut [T]) -> Result<()> {
-        let firsts: Vec<T> = self.firsts.decode(None)?;
+        let firsts: Scratch<T> = self.firsts.decode_scratch(None)?;
         self.deltas.decode_into(wanted, out)?;
         if firsts.len() != vectors(out.len()) {
             return Err(EncodingError::corrupt("a delta node lacks first values"));
         }
-        for (i, (vector, first)) in out.chunks_mut(VECTOR).zip(firsts).enumerate() {
+        for (i, (vector, &first)) in out.chunks_mut(VECTOR).zip(&*firsts).enumerate() {
             if is_wanted(wanted, i) {
                 let mut sum = first;
                 if let Some((start, rest)) = vector.split_first_mut() {

@@ -16,6 +16,7 @@ use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
 use crate::physical::IntKind;
 use crate::recipe::Choice;
+use crate::scratch::Scratch;
 use crate::value_set::{IntSet, ValueSet};
 use crate::wire::{Reader, put_varint, wide};
 
@@ -105,8 +106,8 @@ impl Distinct {
     }
 
     pub(super) fn decode<T: Lane>(&self, wanted: Wanted<'_>, out: &mut [T]) -> Result<()> {
-        let values: Vec<T> = self.values.decode(None)?;
-        let ranks: Vec<u32> = self.ranks.decode(wanted)?;
+        let values: Scratch<T> = self.values.decode_scratch(None)?;
+        let ranks: Scratch<u32> = self.ranks.decode_scratch(wanted)?;
         for (i, (out, ranks)) in out.chunks_mut(VECTOR).zip(ranks.chunks(VECTOR)).enumerate() {
             if !is_wanted(wanted, i) {
                 continue;

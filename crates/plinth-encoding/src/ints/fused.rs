@@ -5,6 +5,7 @@ use arrow_buffer::BooleanBuffer;
 use super::{FEW, bit, holds};
 use crate::bitpack::{self, Lane, VECTOR};
 use crate::bits::Words;
+use crate::key_set::KeySet;
 use crate::physical::IntKind;
 use crate::value_set::{IntSet, ValueSet};
 use plinth_core::simd::Level;
@@ -51,11 +52,18 @@ pub(super) fn evaluate<V: Vector>(
                 (IntSet::Listed(values), _) => {
                     each(&vector, kernel, base, count, words, |raw| values.has(kind.value(raw)));
                 }
-                (IntSet::Keys(keys), _) => each(&vector, kernel, base, count, words, |raw| {
-                    // Beyond 63 bits unsigned numbers are no keys.
-                    let raw = raw.cast_signed();
-                    (kind.signed || raw >= 0) && keys.contains(raw)
-                }),
+                (IntSet::Keys(keys), _) => match near(keys, kind.value(base), vector.most()) {
+                    Some((first, bits)) => {
+                        let codes = &mut codes[..count];
+                        vector.unpack(kernel, first, codes);
+                        bitpack::members(kernel, codes, bits, words);
+                    }
+                    None => each(&vector, kernel, base, count, words, |raw| {
+                        // Beyond 63 bits unsigned numbers are no keys.
+                        let raw = raw.cast_signed();
+                        (kind.signed || raw >= 0) && keys.contains(raw)
+                    }),
+                },
                 (IntSet::Bits(bits), _) => match u32::try_from(kind.value(base)) {
                     Ok(base)
                         if u64::from(base).checked_add(vector.most()).is_some_and(|most| most <= u32::MAX.into()) =>
@@ -71,6 +79,15 @@ pub(super) fn evaluate<V: Vector>(
         }
     }
     out.finish()
+}
+
+/// If a bitmap tells the keys, and the values from `base` to `base + most` are so near to these that differences in 32 bits are
+/// enough: the place of `base` in the bitmap. Values before its first bit have places behind its last.
+fn near(keys: &KeySet, base: i128, most: u64) -> Option<(u32, &BooleanBuffer)> {
+    let (least, bits) = keys.bitmap()?;
+    let place = i32::try_from(base - i128::from(least)).ok()?;
+    let is_near = i32::try_from(most).is_ok() && i32::try_from(bits.len()).is_ok();
+    is_near.then_some((place.cast_unsigned(), bits))
 }
 
 /// Sets the bits of the values in a range.

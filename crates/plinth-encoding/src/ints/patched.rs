@@ -13,6 +13,7 @@ use crate::bits::Words;
 use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
 use crate::physical::IntKind;
+use crate::scratch::Scratch;
 use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_varint, wide};
 
@@ -131,8 +132,8 @@ impl Patched {
         format!("{}; {} x {}", self.inner.describe(), self.values.len, self.values.describe())
     }
 
-    fn positions(&self) -> Result<Vec<u32>> {
-        let positions: Vec<u32> = self.positions.decode(None)?;
+    fn positions(&self) -> Result<Scratch<u32>> {
+        let positions: Scratch<u32> = self.positions.decode_scratch(None)?;
         let increase = positions.windows(2).all(|pair| pair[0] < pair[1]);
         if !increase || positions.last().is_some_and(|&last| last as usize >= self.inner.len) {
             return Err(EncodingError::corrupt("the positions of exceptions are out of order or past the end"));
@@ -142,8 +143,8 @@ impl Patched {
 
     pub(super) fn decode<T: Lane>(&self, wanted: Wanted<'_>, out: &mut [T]) -> Result<()> {
         self.inner.decode_into(wanted, out)?;
-        let values: Vec<T> = self.values.decode(None)?;
-        for (at, value) in self.positions()?.into_iter().zip(values) {
+        let values: Scratch<T> = self.values.decode_scratch(None)?;
+        for (&at, &value) in self.positions()?.iter().zip(&*values) {
             if let Some(slot) = out.get_mut(at as usize) {
                 *slot = value;
             }
@@ -155,7 +156,7 @@ impl Patched {
         let Some(answers) = self.inner.evaluate(set)? else { return Ok(None) };
         let exceptions = self.values.evaluate_always(set)?;
         let mut out = Words::copy(&answers);
-        for (at, answer) in self.positions()?.into_iter().zip(&exceptions) {
+        for (&at, answer) in self.positions()?.iter().zip(&exceptions) {
             out.put(at as usize, answer);
         }
         Ok(Some(out.finish()))

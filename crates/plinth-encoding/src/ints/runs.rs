@@ -12,6 +12,7 @@ use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
 use crate::physical::IntKind;
 use crate::recipe::Choice;
+use crate::scratch::Scratch;
 use crate::value_set::ValueSet;
 use crate::wire::{Reader, put_varint, wide};
 
@@ -80,7 +81,9 @@ fn expand<T: Lane>(first: u64, ends: &[u8], values: &[T], out: &mut [T]) -> Resu
     let (whole, rest) = rest.as_chunks_mut::<8>();
     let mut ends = ends.iter();
     for (slots, bits) in whole.iter_mut().zip(ends.by_ref()) {
-        let Some(ahead) = values.get(run..).and_then(<[T]>::first_chunk::<AHEAD>) else { break };
+        let ahead = values.get(run..).and_then(<[T]>::first_chunk::<AHEAD>);
+        let ahead =
+            ahead.ok_or_else(|| EncodingError::corrupt(format!("more ends than the {} runs", values.len() - AHEAD)))?;
         let mut at = 0;
         for (i, slot) in slots.iter_mut().enumerate() {
             at += usize::from(bits >> i & 1);
@@ -113,21 +116,24 @@ impl Runs {
         format!("{} x {}; ends {}", self.values.len, self.values.describe(), self.ends.describe())
     }
 
-    fn ends(&self) -> Result<Vec<u32>> {
-        let ends: Vec<u32> = self.ends.decode(None)?;
+    fn ends(&self) -> Result<Scratch<u32>> {
+        let ends: Scratch<u32> = self.ends.decode_scratch(None)?;
         check_ends(&ends, self.len)?;
         Ok(ends)
     }
 
     pub(super) fn decode<T: Lane>(&self, out: &mut [T]) -> Result<()> {
-        let mut values: Vec<T> = self.values.decode(None)?;
+        let count = self.values.len;
+        let mut values: Scratch<T> = Scratch::new(count + AHEAD)?;
+        let (heads, ahead) = values.split_at_mut(count);
+        self.values.decode_into(None, heads)?;
         if let Some((first, ends)) = self.ends.as_bitmap() {
-            values.resize(values.len() + AHEAD, T::default());
+            ahead.fill(T::default());
             return expand(first, ends, &values, out);
         }
         let ends = self.ends()?;
         let mut from = 0;
-        for (end, value) in ends.into_iter().zip(values) {
+        for (&end, &value) in ends.iter().zip(&*heads) {
             let end = end as usize;
             match out.get_mut(from..).and_then(<[T]>::first_chunk_mut::<SHORT>) {
                 Some(start) if end - from <= SHORT => *start = [value; SHORT],

@@ -19,6 +19,7 @@ use crate::encoding::Effort;
 use crate::error::{EncodingError, Result};
 use crate::ints::{Ints, Wanted, encode_nested, is_wanted, vectors};
 use crate::physical::IntKind;
+use crate::scratch::Scratch;
 use crate::wire::{Reader, narrow, put_varint, wide};
 
 const ESCAPE: u8 = 255;
@@ -104,14 +105,14 @@ impl Fsst {
 
     /// The codes of each vector.
     fn vectors(&self) -> Result<Vec<&[u8]>> {
-        let ends: Vec<u32> = self.ends.decode(None)?;
+        let ends: Scratch<u32> = self.ends.decode_scratch(None)?;
         let mut from = 0;
         let vector = |end: u32| {
             let codes = self.codes.as_slice().get(from..end as usize);
             from = end as usize;
             codes.ok_or_else(|| EncodingError::corrupt("the codes of a vector are out of order"))
         };
-        ends.into_iter().map(vector).collect()
+        ends.iter().copied().map(vector).collect()
     }
 
     /// Of the wanted vectors those that may hold a needle of at least one byte, told by their codes; others do not.

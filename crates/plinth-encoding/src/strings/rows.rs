@@ -5,7 +5,8 @@ use arrow_buffer::BooleanBuffer;
 use crate::bitpack::VECTOR;
 use crate::bits::Words;
 use crate::ints::{Wanted, is_wanted};
-use crate::value_set::{Needle, ValueSet};
+use crate::pattern::Pattern;
+use crate::value_set::ValueSet;
 
 /// Which strings are in a set; none of vectors that are not wanted, which the heap does not hold. The lengths of the others must
 /// add up to the heap's.
@@ -17,9 +18,7 @@ pub(super) fn evaluate(set: &ValueSet, lengths: &[u32], heap: &[u8], wanted: Wan
         let strings = Strings { lengths, heap: heap.get(from..to).unwrap_or_default() };
         let mut hit = |row| hits.put(i * VECTOR + row, true);
         match (set, set.few_bytes()) {
-            (ValueSet::BytesContaining(needle), _) if !needle.bytes().is_empty() => {
-                strings.containing(needle, &mut hit)
-            }
+            (ValueSet::BytesLike(pattern), _) => strings.like(pattern, &mut hit),
             (_, Some(few)) => strings.each(|value| few.iter().any(|one| **one == *value), &mut hit),
             _ => strings.each(|value| set.holds_bytes(value), &mut hit),
         }
@@ -48,20 +47,24 @@ impl Strings<'_> {
         }
     }
 
-    /// Tells of those that contain a needle of at least one byte: the heap is searched as if it were one string.
-    fn containing(&self, needle: &Needle, hit: &mut impl FnMut(usize)) {
+    /// Tells of those of a pattern: the heap is searched for one part of it as if it were one string.
+    fn like(&self, pattern: &Pattern, hit: &mut impl FnMut(usize)) {
+        let Some(needle) = pattern.needle() else { return self.each(|value| pattern.matches(value), hit) };
+        let only = pattern.only_contains();
         let mut rows = self.lengths.iter().enumerate();
         let mut from = 0;
         while let Some(found) = self.heap.get(from..).and_then(|rest| needle.find(rest)) {
             let found = from + found;
             // The string in which it begins. If it ends in another, so does all that begins behind it in this one.
-            let Some((row, end)) = rows.by_ref().find_map(|(row, &len)| {
+            let Some((row, start)) = rows.by_ref().find_map(|(row, &len)| {
+                let start = from;
                 from += len as usize;
-                (from > found).then_some((row, from))
+                (from > found).then_some((row, start))
             }) else {
                 return;
             };
-            if found + needle.bytes().len() <= end {
+            let holds = || only || self.heap.get(start..from).is_some_and(|value| pattern.matches(value));
+            if found + needle.needle().len() <= from && holds() {
                 hit(row);
             }
         }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 use model::{Row, column, float, holds, int, noise, rows, selection};
+use plinth_encoding::key_set::KeySet;
 use plinth_encoding::{Block, Effort, EncodeOptions, Encoding, IntSet, Physical, ValueSet, encode, evaluate_column};
 use shapes::{Shape, shapes};
 
@@ -80,7 +81,17 @@ fn tests(physical: Physical, rows: &[Row]) -> Vec<ValueSet> {
             set.sort_unstable();
             set.dedup();
             let bits = ValueSet::IntSet(Arc::new(IntSet::Bits((0..3000).map(|i| i % 3 == 0).collect())));
+            let keys = |keys: &mut dyn Iterator<Item = i128>| {
+                let keys: Vec<i64> = keys.filter_map(|key| i64::try_from(key).ok()).collect();
+                let set = KeySet::of(&keys).map_or(IntSet::Listed(vec![].into()), |keys| IntSet::Keys(keys.into()));
+                ValueSet::IntSet(Arc::new(set))
+            };
+            let thirds = |from: i128| (0..900).filter_map(move |i| from.checked_add(3 * i));
             vec![
+                keys(&mut set.clone().into_iter()),
+                keys(&mut thirds(value(50))),
+                keys(&mut value(50).checked_sub(1500).into_iter().flat_map(thirds)),
+                keys(&mut [i128::from(i64::MIN), value(50), i128::from(i64::MAX)].into_iter()),
                 ValueSet::IntRange { lo: value(30), hi: value(60) },
                 ValueSet::IntRange { lo: value(50), hi: value(50) },
                 ValueSet::IntRange { lo: i128::MIN, hi: value(20) },

@@ -2,7 +2,7 @@
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 use plinth_encoding::expr::{CompareOp, Scalar};
-use plinth_encoding::{Block, Effort, Encoding, Needle, Physical, ValueSet, evaluate_column};
+use plinth_encoding::{Block, Effort, Encoding, Pattern, Physical, ValueSet, evaluate_column};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -22,7 +22,15 @@ fn sets(bytes: &[u8], other: &[u8]) -> Vec<ValueSet> {
         compare(CompareOp::GtEq, bytes),
         ValueSet::any_of(TEXT, &[scalar(bytes), scalar(other)]).unwrap(),
         ValueSet::any_of(TEXT, &[]).unwrap(),
-        ValueSet::BytesContaining(Needle::new(bytes)),
+        ValueSet::BytesLike(Pattern::containing(bytes)),
+        ValueSet::BytesLike(Pattern::new(b"", [bytes, other], b"")),
+        ValueSet::BytesLike(Pattern::new(b"", [other, bytes.get(..1).unwrap_or_default()], b"")),
+        ValueSet::BytesLike(Pattern::new(bytes, [], other)),
+        ValueSet::BytesLike(Pattern::new(
+            bytes.get(..1).unwrap_or_default(),
+            [other],
+            bytes.get(1..).unwrap_or_default(),
+        )),
     ];
     let range = |lo, hi| compare(lo, bytes).of_both(&compare(hi, other));
     sets.extend(range(CompareOp::GtEq, CompareOp::Lt));

@@ -12,7 +12,7 @@ use plinth_encoding::dictionary::Dictionary;
 use plinth_encoding::expr::{Function, Path, Scalar};
 use plinth_encoding::postings::{Codes, Postings};
 use plinth_encoding::{
-    Column, DictionaryAnswers, EncodingError, Mask, Needle, Physical, ValueSet, Values, ZoneMapResult, evaluate_column,
+    Column, DictionaryAnswers, EncodingError, Mask, Physical, ValueSet, Values, ZoneMapResult, evaluate_column,
 };
 use plinth_io::{Prefetch, Priority};
 
@@ -51,7 +51,7 @@ pub struct LeafState {
     /// Of each of the column's dictionaries.
     dictionaries: OnceLock<Vec<DictionaryState>>,
     /// Of a function, the values it is true for, where text without a dictionary can be asked whether it has them.
-    containing: OnceLock<Option<ValueSet>>,
+    matching: OnceLock<Option<ValueSet>>,
 }
 
 /// What a scan remembers of a predicate on one dictionary.
@@ -193,7 +193,7 @@ impl FileColumns {
     }
 
     /// A function of one column: once per distinct value where there is a dictionary, else on text as it is encoded if it asks
-    /// what that contains, else on decoded rows.
+    /// for a pattern, else on decoded rows.
     fn evaluate_function(&mut self, leaf: &Leaf<LeafState>, function: &Function, rows: &Rows<'_>) -> Result<Mask> {
         let node = &self.nodes[leaf.column];
         let stream = node.stream;
@@ -202,7 +202,7 @@ impl FileColumns {
                 if let Some(answers) = self.answers(leaf, function, dictionary)? {
                     return self.apply(stream, rows, answers);
                 }
-            } else if let Some(set) = containing(leaf, function, node.physical()) {
+            } else if let Some(set) = matching(leaf, function, node.physical()) {
                 return self.evaluate_set(stream, rows, set);
             }
         }
@@ -283,11 +283,15 @@ fn words(values: Buffer, len: usize) -> ScalarBuffer<i64> {
     values.as_chunks::<8>().0.iter().map(|value| i64::from_le_bytes(*value)).collect()
 }
 
-/// The values that a function is true for, if it asks what text contains.
-fn containing<'a>(leaf: &'a Leaf<LeafState>, function: &Function, physical: Physical) -> Option<&'a ValueSet> {
+/// The values that a function is true for, if it asks whether text is of a pattern.
+fn matching<'a>(leaf: &'a Leaf<LeafState>, function: &Function, physical: Physical) -> Option<&'a ValueSet> {
     let is_text = physical == Physical::Bytes { utf8: true };
-    let set = || Some(ValueSet::BytesContaining(Needle::new(&function.function.contained()?)));
-    leaf.state.containing.get_or_init(|| set().filter(|_| is_text)).as_ref()
+    let set = || {
+        let (pattern, negated) = function.function.pattern()?;
+        let set = ValueSet::BytesLike(pattern);
+        Some(if negated { ValueSet::Not(Box::new(set)) } else { set })
+    };
+    leaf.state.matching.get_or_init(|| set().filter(|_| is_text)).as_ref()
 }
 
 fn is_presence(node: &Node) -> bool {

@@ -5,6 +5,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
+use plinth_encoding::Pattern;
 use plinth_encoding::expr::{ColumnFunction, Expr, Function, Path, Scalar, col};
 use plinth_format::{DynamicFilter, File, OpenOptions, PushdownMode, ScanColumn, WriterOptions};
 use plinth_io::{Io, IoOptions, MemoryBudget};
@@ -133,21 +134,31 @@ impl ColumnFunction for EvenLength {
     }
 }
 
-/// Text that contains another, which blocks of text are asked themselves.
+/// Text that contains others, one after the other, or does not, which blocks of text are asked themselves.
 #[derive(Debug)]
-struct Contains(String);
+struct Contains {
+    parts: Vec<String>,
+    negated: bool,
+}
 
 impl ColumnFunction for Contains {
     fn name(&self) -> String {
-        format!("contains {}", self.0)
+        format!("contains {:?}, negated: {}", self.parts, self.negated)
     }
 
     fn evaluate(&self, columns: &[ArrayRef]) -> Result<BooleanArray, String> {
-        Ok(columns[0].as_string_view().iter().map(|v| v.map(|v| v.contains(&self.0))).collect())
+        let contains = |value: &str| {
+            let behind = |rest: Option<usize>, part: &String| {
+                let rest = rest?;
+                Some(rest + value[rest..].find(part.as_str())? + part.len())
+            };
+            self.parts.iter().fold(Some(0), behind).is_some() != self.negated
+        };
+        Ok(columns[0].as_string_view().iter().map(|value| value.map(contains)).collect())
     }
 
-    fn contained(&self) -> Option<Vec<u8>> {
-        Some(self.0.clone().into_bytes())
+    fn pattern(&self) -> Option<(Pattern, bool)> {
+        Some((Pattern::new(b"", self.parts.iter().map(String::as_bytes), b""), self.negated))
     }
 }
 
@@ -195,8 +206,12 @@ fn leaf() -> impl Strategy<Value = Expr> {
             .prop_map(|v| col("text").is_in(v.iter().map(|s| Scalar::from(s.as_str())))),
         1 => prop_oneof![Just("sorted"), Just("noise"), Just("text")].prop_map(|c| col(c).is_null()),
         1 => prop_oneof![Just("text"), Just("unique")].prop_map(|c| function(EvenLength, &[c])),
-        1 => (prop_oneof![Just("text"), Just("unique")], "[0-9a-f]{1,2}|ow 8|row|")
-            .prop_map(|(c, needle)| function(Contains(needle), &[c])),
+        1 => (
+            prop_oneof![Just("text"), Just("unique")],
+            proptest::collection::vec("[0-9a-f]{1,2}|ow 8|row|", 1..3),
+            any::<bool>(),
+        )
+            .prop_map(|(c, parts, negated)| function(Contains { parts, negated }, &[c])),
         1 => Just(()).prop_map(|()| function(TwoColumns, &["sorted", "noise"])),
         1 => prop_oneof![Just(None), Just(Some(true)), Just(Some(false))].prop_map(Expr::Literal),
     ]
@@ -307,7 +322,10 @@ fn what_text_contains_is_asked_of_its_blocks_unless_they_come_out() {
     let holds = |row: &str| row.contains("8 7");
     let expected = batch["unique"].as_string::<i32>().iter().filter(|row| row.is_some_and(holds)).count();
     for (output, encoded) in [("sorted", true), ("unique", false)] {
-        let scan = file.scan().select([output]).filter(function(Contains("8 7".into()), &["unique"]));
+        let scan = file
+            .scan()
+            .select([output])
+            .filter(function(Contains { parts: vec!["8 7".into()], negated: false }, &["unique"]));
         let scan = scan.pushdown_mode(PushdownMode::FilterFirst).build().unwrap();
         let stats = Arc::clone(scan.adaptive_stats());
         assert_eq!(read_all(scan).num_rows(), expected);
