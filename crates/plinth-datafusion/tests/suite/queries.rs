@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::data::{Twins, batch, lines, options, schema, write};
 
-pub(crate) const FILTERS: [&str; 62] = [
+pub(crate) const FILTERS: [&str; 68] = [
     "i = 3",
     "i <> 3",
     "i < 10",

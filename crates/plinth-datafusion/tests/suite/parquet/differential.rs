@@ -6,7 +6,7 @@ use crate::queries::FILTERS;
 use super::data::{Pair, config, properties, rows, within};
 
 /// Predicates on the columns that only Parquet files of these tests have.
-const MORE: [&str; 32] = [
+const MORE: [&str; 39] = [
     "i8 > 100",
     "i16 BETWEEN -10 AND 10",
     "u8 = 255",
