@@ -1,8 +1,8 @@
 //! The keys of one side of a join, as scans of the other side are asked for them.
 //!
 //! Where the range of the keys allows, a bit tells of each number whether it is a key. Else a blocked Bloom filter does: each key sets four bits of
-//! one word, so that a look-up is one load and one comparison; a number that is no key passes about once in a hundred times.
-//! Such a set holds more than the keys: it may drop rows that have no partner, and must not be negated.
+//! one word, so that a look-up is one load and one comparison; a number that is no key passes about once in a hundred times, and more seldom where keys
+//! are few. Such a set holds more than the keys: it may drop rows that have no partner, and must not be negated.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -23,6 +23,10 @@ const SMALL: u64 = 1 << 23;
 
 /// Bits of a Bloom filter for each key.
 const BITS: usize = 16;
+
+/// Words that a Bloom filter of few keys has nevertheless: they lie in a core's first cache, and hardly any number passes that is no key.
+/// What passes would be decoded, in nearly each block if it is one row in a hundred.
+const FEW: usize = 1 << 11;
 
 /// A set of integers of 64 bits.
 #[derive(Clone, Debug)]
@@ -56,15 +60,16 @@ fn place(key: i64, words: usize) -> (usize, u64) {
 impl KeySet {
     /// The set of some keys; none if there is no key.
     pub fn of(keys: &[i64]) -> Option<Self> {
-        Self::within(keys, (keys.len() as u64).saturating_mul(SPARSE).max(SMALL))
+        Self::within(keys, (keys.len() as u64).saturating_mul(SPARSE).max(SMALL), FEW)
     }
 
     /// The same in little memory, however many are asked about: a bitmap only where it takes a few words for each key.
     pub fn dense(keys: &[i64]) -> Option<Self> {
-        Self::within(keys, (keys.len() as u64).saturating_mul(SPARSE))
+        Self::within(keys, (keys.len() as u64).saturating_mul(SPARSE), 0)
     }
 
-    fn within(keys: &[i64], most: u64) -> Option<Self> {
+    /// A bitmap of at most so many bits, or a filter of at least so many words.
+    fn within(keys: &[i64], most: u64, least_words: usize) -> Option<Self> {
         let (least, greatest) = (*keys.iter().min()?, *keys.iter().max()?);
         let span = greatest.wrapping_sub(least).cast_unsigned();
         let mut full = false;
@@ -78,7 +83,7 @@ impl KeySet {
             full = bits.count_set_bits() == len;
             Form::Bitmap(bits)
         } else {
-            let mut words = vec![0_u64; (keys.len() * BITS).div_ceil(64)];
+            let mut words = vec![0_u64; (keys.len() * BITS).div_ceil(64).max(least_words)];
             for &key in keys {
                 let (at, bits) = place(key, words.len());
                 words[at] |= bits;
@@ -200,6 +205,9 @@ mod tests {
         assert!(!set.is_exact());
         let passed = (100_000..200_000).filter(|at| set.contains(spread(*at))).count();
         assert!(passed < 2000, "{passed} of 100,000 passed");
+        let few = KeySet::of(&keys[..600]).unwrap();
+        let passed = (100_000..1_100_000).filter(|at| few.contains(spread(*at))).count();
+        assert!(passed < 100, "{passed} of a million passed");
     }
 
     #[test]
