@@ -55,7 +55,7 @@ impl Pattern {
     pub fn matches(&self, value: &[u8]) -> bool {
         let Parts { prefix, within, suffix } = &*self.0;
         let mut rest = value;
-        // To compare no bytes is a call, and takes AVX-512 hundreds of cycles where these would lie at no address.
+        // Comparing no bytes is a call nevertheless, and was most of the time of `LIKE '%text%'` over a dictionary.
         if !prefix.is_empty() {
             let Some(behind) = rest.strip_prefix(&**prefix) else { return false };
             rest = behind;
