@@ -42,7 +42,9 @@ impl EngineFunction {
             )));
         }
         let columns = columns.iter().zip(fields).map(|(c, f)| widen(c, f.data_type())).collect::<Result<Vec<_>>>()?;
+        // The engine looks for one text faster; several are a regular expression to it.
         if let (Some((pattern, negated)), [text]) = (&self.pattern, &*columns)
+            && texts(pattern) > 1
             && let Some(text) = text.as_string_view_opt()
         {
             return Ok(text
@@ -85,6 +87,12 @@ fn pattern(expr: &dyn PhysicalExpr) -> Option<(Pattern, bool)> {
     like.expr().downcast_ref::<Column>()?;
     let pattern = like.pattern().downcast_ref::<Literal>()?.value().try_as_str()??;
     Some((of_like(pattern)?, like.negated()))
+}
+
+/// How many texts a pattern has.
+fn texts(pattern: &Pattern) -> usize {
+    let ends = [pattern.prefix(), pattern.suffix()];
+    pattern.within().len() + ends.into_iter().filter(|text| !text.is_empty()).count()
 }
 
 /// Without the heading that [`crate::from_format`] will put back.
