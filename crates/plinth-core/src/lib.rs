@@ -5,6 +5,7 @@
 //! - [`losers`]: the smallest of many heads, for merges.
 //! - [`sort`](mod@sort): sorts by exact type.
 //! - [`simd`]: which instruction sets this machine has.
+//! - [`prefetch`](mod@prefetch): memory that is wanted soon.
 //! - [`html`]: pages and text in them.
 //! - [`units`]: sizes, rates and times as people read them.
 //! - [`sync`]: locks that a panic elsewhere does not break.
@@ -14,6 +15,7 @@
 pub mod html;
 pub mod key;
 pub mod losers;
+pub mod prefetch;
 pub mod random;
 pub mod simd;
 pub mod sort;

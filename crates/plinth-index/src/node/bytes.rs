@@ -7,8 +7,10 @@
 
 use std::cmp::Ordering;
 
+use plinth_core::prefetch::prefetch;
+
 use super::memory::{move_down, move_up};
-use super::search::{partition, prefetch};
+use super::search::partition;
 use super::{Bytes, Nodes, Room, check_layout, check_order, layout};
 use crate::bits::{bits, field, high, index};
 use crate::page::{CLASSES, HEADER, Page, UNIT_WORDS, words_of};

@@ -6,8 +6,10 @@
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
+use plinth_core::prefetch::prefetch;
+
 use super::memory::{copy, move_down, move_up};
-use super::search::{partition, prefetch};
+use super::search::partition;
 use super::{Nodes, Room, check_layout, check_order, layout};
 use crate::bits::{high, low, low64, signed32, signed64, unsigned32, unsigned64};
 use crate::page::{HEADER, Page};

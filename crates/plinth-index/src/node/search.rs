@@ -18,20 +18,6 @@ pub(crate) fn partition(from: usize, to: usize, below: impl Fn(usize) -> bool) -
     base + usize::from(below(base))
 }
 
-/// Brings the cache line of a word towards the core. Does nothing where that is not known how.
-#[inline]
-#[allow(unsafe_code)]
-pub(crate) fn prefetch<T>(at: &T) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch reads nothing, and the address is a reference's.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(at).cast());
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = at;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

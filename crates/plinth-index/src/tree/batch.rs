@@ -1,5 +1,7 @@
 //! Many lookups at once: while one waits for memory, others go on; and what is not in memory is read at the same time.
 
+use plinth_core::prefetch::prefetch;
+
 use super::{ANCHOR, Index, reference};
 use crate::error::Result;
 use crate::latch::Latch;
@@ -95,7 +97,7 @@ impl<K: Key, const U: bool, P: Policy> Index<K, U, P> {
                 let (at, word) = reference(page, entry);
                 match self.pool.child(word) {
                     Some(child) => {
-                        crate::node::search::prefetch(child.frame);
+                        prefetch(child.frame);
                         K::prefetch(child.page);
                         next.push((i, reading, child));
                     }
