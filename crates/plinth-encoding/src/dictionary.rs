@@ -182,11 +182,76 @@ struct Found {
     exact: bool,
 }
 
+/// What a dictionary learned of its values, for the next one of the same column.
+#[derive(Clone, Debug, Default)]
+pub struct Learned {
+    /// None if it took no tokens.
+    tokens: Vec<u128>,
+    /// Bytes of a sample of pieces, and what they took in tokens.
+    plain: usize,
+    packed: usize,
+}
+
+/// The least part of its dictionary's keys that tokens are kept for: they are to take little memory beside what held them.
+const KEPT: usize = 16;
+/// The part by which pieces may take more than those that their tokens were learned from.
+const ABOUT: usize = 32;
+
+impl Learned {
+    /// The tokens again, if pieces are packed by them about as well as those they were learned from.
+    fn again(&self, sorted: &Sorted, pieces: &[&[u8]], occurring: &[bool; 256]) -> Option<Tokenizer> {
+        if self.tokens.is_empty() {
+            return None;
+        }
+        let tokenizer = Tokenizer::of(&self.tokens, occurring)?;
+        let packed = packed_size(&tokenizer, pieces, sorted) as u128 * self.plain as u128;
+        let most = (self.packed + self.packed / ABOUT) as u128 * plain_size(pieces) as u128;
+        (packed <= most).then_some(tokenizer)
+    }
+
+    /// Takes what tokens make of pieces.
+    fn note(&mut self, tokenizer: &Tokenizer, packed: usize, sorted: &Sorted, pieces: &[&[u8]]) {
+        let tokens = tokenizer.learned();
+        if size_of_val(tokens) * KEPT <= sorted.key_bytes() {
+            *self = Self { tokens: tokens.to_vec(), plain: plain_size(pieces), packed };
+        }
+    }
+}
+
+fn plain_size(pieces: &[&[u8]]) -> usize {
+    pieces.iter().map(|piece| piece.len()).sum()
+}
+
+/// Bytes of a sample of pieces, each with a byte of lengths, and of its share of a table that is spread over all keys.
+fn size_with(table: &[u8], packed: usize, pieces: &[&[u8]], sorted: &Sorted) -> usize {
+    packed + pieces.len() + table.len() * pieces.len() / sorted.len().max(1)
+}
+
+/// The same of pieces in tokens.
+fn packed_size(tokenizer: &Tokenizer, pieces: &[&[u8]], sorted: &Sorted) -> usize {
+    let mut table = Vec::new();
+    tokenizer.write(&mut table);
+    size_with(&table, tokenizer.packed_len(pieces), pieces, sorted)
+}
+
 /// Encodes a sorted dictionary. Equal dictionaries give equal bytes.
 ///
 /// # Errors
 /// If `sorted` holds values of another type.
 pub fn encode(physical: Physical, sorted: &Sorted, effort: Effort) -> Result<EncodedDictionary> {
+    encode_like(physical, sorted, effort, &mut Learned::default())
+}
+
+/// As [`encode`] for a dictionary of the same column as others: what they learned is used as long as it does about as well.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_like(
+    physical: Physical,
+    sorted: &Sorted,
+    effort: Effort,
+    learned: &mut Learned,
+) -> Result<EncodedDictionary> {
     if sorted.physical() != physical {
         return Err(EncodingError::invalid(format!(
             "a dictionary of {:?} is not one of {physical:?}",
@@ -201,7 +266,7 @@ pub fn encode(physical: Physical, sorted: &Sorted, effort: Effort) -> Result<Enc
         });
         return Ok(EncodedDictionary { blocks: blocks.collect(), index: index::write(sorted, None) });
     }
-    let coding = choose_coding(sorted, effort);
+    let coding = choose_coding(sorted, effort, learned);
     let drafts = starts.par_iter().map(|&start| {
         let ranks = start..sorted.len().min(start + BLOCK);
         front::draft(&ranks.map(|rank| sorted.key(rank)).collect::<Vec<_>>(), &coding)
@@ -215,32 +280,39 @@ pub fn encode(physical: Physical, sorted: &Sorted, effort: Effort) -> Result<Enc
 }
 
 /// How pieces take the least room: packed over the alphabet of all keys if that is small, or compressed.
-fn choose_coding(sorted: &Sorted, effort: Effort) -> Coding {
+fn choose_coding(sorted: &Sorted, effort: Effort, learned: &mut Learned) -> Coding {
     let mut occurring = [false; 256];
     sorted.keys().flatten().for_each(|&byte| occurring[usize::from(byte)] = true);
     let alphabet = Alphabet::new(&occurring);
     let bits = alphabet.as_ref().map_or(8, |alphabet| alphabet.bits() as usize);
-    choose_compression(sorted, bits, &occurring, effort)
+    choose_compression(sorted, bits, &occurring, effort, learned)
         .unwrap_or_else(|| alphabet.map(Box::new).map_or(Coding::Plain, Coding::Packed))
 }
 
 /// A table of symbols or tokens, if one makes the dictionary more than a tenth smaller than pieces of so many bits a byte,
 /// judged by some buckets; tokens, which take longer to find, if they save a tenth of what symbols leave.
-fn choose_compression(sorted: &Sorted, bits: usize, occurring: &[bool; 256], effort: Effort) -> Option<Coding> {
+fn choose_compression(
+    sorted: &Sorted,
+    bits: usize,
+    occurring: &[bool; 256],
+    effort: Effort,
+    learned: &mut Learned,
+) -> Option<Coding> {
     if sorted.key_bytes() / sorted.len().max(1) <= WORTH_COMPRESSING {
         return None;
     }
     let pieces = sample(sorted, SAMPLED_BUCKETS);
-    // Every key has a byte of lengths; the table is spread over all keys, of which the sample is a part.
-    let share = |table: &[u8]| pieces.len() + table.len() * pieces.len() / sorted.len();
+    if let Some(tokenizer) = learned.again(sorted, &pieces, occurring) {
+        return Some(Coding::Tokens(Box::new(tokenizer)));
+    }
     let much_less = |bytes: usize, than: usize| bytes < than / 10 * 9;
-    let plain = pieces.iter().map(|piece| piece.len()).sum::<usize>() * bits / 8 + pieces.len();
+    let plain = plain_size(&pieces) * bits / 8 + pieces.len();
 
     let compressor = Compressor::train(&pieces);
     let (mut codes, mut ends, mut table) = (Vec::new(), Vec::new(), Vec::new());
     compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(&pieces, &mut codes, &mut ends);
     symbols::write_symbols(&compressor, &mut table);
-    let in_symbols = codes.len() + share(&table);
+    let in_symbols = size_with(&table, codes.len(), &pieces, sorted);
     let symbols = much_less(in_symbols, plain).then(|| Coding::Compressed(Box::new(compressor)));
 
     if matches!(effort, Effort::Plain | Effort::Fast) {
@@ -248,11 +320,13 @@ fn choose_compression(sorted: &Sorted, bits: usize, occurring: &[bool; 256], eff
     }
     let buckets = sorted.len().div_ceil(BUCKET).saturating_mul(LEARNED_FROM) / sorted.key_bytes().max(LEARNED_FROM);
     let tokenizer = Tokenizer::train(&sample(sorted, buckets), occurring);
-    table.clear();
-    tokenizer.write(&mut table);
-    let in_tokens = tokenizer.packed_len(&pieces) + share(&table);
+    let in_tokens = packed_size(&tokenizer, &pieces, sorted);
     let tokens = much_less(in_tokens, if symbols.is_some() { in_symbols } else { plain });
-    if tokens { Some(Coding::Tokens(Box::new(tokenizer))) } else { symbols }
+    if !tokens {
+        return symbols;
+    }
+    learned.note(&tokenizer, in_tokens, sorted, &pieces);
+    Some(Coding::Tokens(Box::new(tokenizer)))
 }
 
 /// The pieces of about so many buckets, evenly spaced over all.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use plinth_core::prefetch::prefetch;
 use rayon::prelude::*;
 
 use crate::dictionary::chunks::Chunks;
@@ -15,6 +16,8 @@ use crate::physical::Physical;
 const FEW: usize = 12;
 /// Bytes a value takes in a table of strings at least: three in a line of 64, of four at most.
 const LINE_SHARE: usize = 28;
+/// How many strings before it is its turn a string is asked of memory.
+const AHEAD: usize = 12;
 /// So many are sorted on several threads.
 const MANY: usize = 1 << 14;
 
@@ -132,7 +135,8 @@ pub(super) fn strings(physical: Physical, strings: Strings) -> Sorted {
     let mut bytes = Vec::with_capacity(key_bytes + Item::BYTES);
     let mut ends = Vec::with_capacity(len);
     let mut remap = vec![0; len];
-    for (item, rank) in items.iter().zip(0..) {
+    for (at, (item, rank)) in items.iter().zip(0..).enumerate() {
+        tails.ask_ahead(&items, at, 0);
         remap[item.code as usize] = rank;
         match tails.entries.get(item.code as usize).filter(|entry| entry.len() > Item::BYTES) {
             Some(entry) => bytes.extend_from_slice(entry.bytes(&tails.kept, &mut [0; 16])),
@@ -203,6 +207,20 @@ impl Tails {
         self.entries.get(code as usize).map_or(&[], |entry| entry.bytes(&self.kept, scratch))
     }
 
+    /// Asks memory for what will be wanted when the items after the one at `at` are: where their strings are, and later what these
+    /// have from `depth` on.
+    #[inline]
+    fn ask_ahead(&self, items: &[Item], at: usize, depth: usize) {
+        let entry = |ahead: usize| items.get(at + ahead).and_then(|item| self.entries.get(item.code as usize));
+        if let Some(far) = entry(2 * AHEAD) {
+            prefetch(far);
+        }
+        let mut scratch = [0; 16];
+        if let Some(byte) = entry(AHEAD).and_then(|near| near.bytes(&self.kept, &mut scratch).get(depth)) {
+            prefetch(byte);
+        }
+    }
+
     /// Sorts by twelve bytes, then each run that shares them by the next twelve (a multikey quicksort with caching, after
     /// Bentley and Sedgewick; Ng and Kakehi). Strings are distinct, so a run ends where one of its strings does.
     fn order(&self, items: &mut [Item]) {
@@ -211,7 +229,9 @@ impl Tails {
             let first = range.start;
             let items = &mut items[range];
             if depth > 0 {
-                for item in items.iter_mut() {
+                for at in 0..items.len() {
+                    self.ask_ahead(items, at, depth);
+                    let item = &mut items[at];
                     let mut scratch = [0; 16];
                     let rest = self.bytes(item.code, &mut scratch).get(depth..).unwrap_or_default();
                     *item = Item::of(rest, item.code);

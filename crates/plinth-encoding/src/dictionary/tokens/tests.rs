@@ -49,6 +49,25 @@ proptest! {
     }
 
     #[test]
+    fn what_was_learned_is_used_again(texts in prop::collection::vec("[a-c]{1,60}|(abcdefgh|xyz){0,9}", 1..60)) {
+        let pieces: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+        let occurring = occurring(&pieces);
+        let learned = Tokenizer::train(&pieces, &occurring);
+        let again = Tokenizer::of(learned.learned(), &occurring).unwrap();
+        let packed = |tokenizer: &Tokenizer| {
+            let mut packed = Vec::new();
+            let mut writer = BitWriter::new(&mut packed);
+            let lengths = tokenizer.pack(&pieces, &mut writer);
+            writer.finish();
+            (lengths, packed)
+        };
+        prop_assert!(packed(&learned) == packed(&again));
+        let mut more = occurring;
+        more[usize::from(b'!')] = true;
+        prop_assert!(Tokenizer::of(learned.learned(), &more).is_none());
+    }
+
+    #[test]
     fn any_bytes_are_safe(table: Vec<u8>, packed: Vec<u8>, bit in 0_usize..9, len in 0_usize..99) {
         if let Some(tokens) = Tokens::read(&mut Reader::new(&table)) {
             let mut out = vec![0; Tokens::room(len)];

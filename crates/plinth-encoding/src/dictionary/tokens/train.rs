@@ -1,7 +1,16 @@
 //! Which tokens a dictionary's pieces call for, and pieces as the numbers of tokens.
 //!
 //! Training goes once through a sample. It takes the longest token that is there, and makes a token of two that have met
-//! often enough, until there are as many as there may be. Pieces are then cut in the same way.
+//! often enough, until there are as many as there may be. Pieces are then cut in the same way. Both work on several pieces side
+//! by side, because the tables of tokens and of pairs are larger than the caches next to a processor.
+
+mod cut;
+mod learn;
+mod search;
+
+use cut::Cut;
+use learn::Learner;
+use search::SIDE_BY_SIDE;
 
 use super::{Entry, LONGEST, MOST, bits_of, bytes_of, len_of, write};
 use crate::dictionary::alphabet::BitWriter;
@@ -13,8 +22,6 @@ const OFTEN: usize = 3;
 const MORE_OFTEN: usize = 4 << 20;
 /// Pieces are taken this far from each other, and so round by round: neighbours are alike, and would be learned by heart.
 const STRIDE: usize = 61;
-/// Most pairs that are counted at a time.
-const PAIRS: usize = 1 << 20;
 /// Free slots of a hash table for each that is taken.
 const SPARE: usize = 2;
 /// Zeros after a piece: a word less a byte.
@@ -44,17 +51,31 @@ impl Tokenizer {
         let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
         let often = (bytes / MORE_OFTEN).max(OFTEN);
         let mut longest = Longest::new(occurring, MOST.min(256 + bytes / often));
-        let mut pairs = Pairs::new(bytes / 8, often);
-        let rounds = (0..STRIDE).flat_map(|first| pieces.iter().skip(first).step_by(STRIDE));
-        let mut padded = Vec::new();
-        for piece in rounds {
-            if longest.is_full() {
+        let rounds = (0..STRIDE).flat_map(|first| pieces.iter().skip(first).step_by(STRIDE).copied());
+        let (mut learner, mut rounds) = (Learner::new(bytes, often), rounds);
+        let mut together = Vec::with_capacity(SIDE_BY_SIDE);
+        loop {
+            together.clear();
+            together.extend(rounds.by_ref().take(SIDE_BY_SIDE));
+            if together.is_empty() || longest.is_full() {
                 break;
             }
-            learn(piece, &mut longest, &mut pairs, &mut padded);
+            learner.learn(&mut longest, &together);
         }
         longest.number();
         Self { longest }
+    }
+
+    /// That of tokens [learned](Self::learned) before, if all bytes that occur are among them.
+    pub(in crate::dictionary) fn of(tokens: &[u128], occurring: &[bool; 256]) -> Option<Self> {
+        let longest = Longest::of(tokens);
+        let known = |byte: u8| longest.token(longest.bytes[usize::from(byte)]) == word_of(&[byte]);
+        (0..=u8::MAX).all(|byte| !occurring[usize::from(byte)] || known(byte)).then_some(Self { longest })
+    }
+
+    /// The tokens, to cut other pieces into.
+    pub(in crate::dictionary) fn learned(&self) -> &[u128] {
+        &self.longest.tokens
     }
 
     /// Bits a number.
@@ -81,48 +102,20 @@ impl Tokenizer {
 
     /// Calls `put` with the numbers of the tokens of some pieces, and gives how many each has.
     fn cut(&self, pieces: &[&[u8]], mut put: impl FnMut(u16)) -> Vec<usize> {
-        let mut padded = Vec::new();
         let mut lengths = Vec::with_capacity(pieces.len());
-        for piece in pieces {
-            let mut count = 0;
-            pad(piece, &mut padded);
-            let mut at = 0;
-            while at < piece.len() {
-                let (number, len) = self.longest.find(&padded, at);
-                put(number);
-                at += len;
-                count += 1;
+        let mut cut = Cut::default();
+        for pieces in pieces.chunks(SIDE_BY_SIDE) {
+            cut.cut(&self.longest, pieces);
+            for numbers in cut.pieces() {
+                numbers.iter().for_each(|&number| put(number));
+                lengths.push(numbers.len());
             }
-            lengths.push(count);
         }
         lengths
     }
 }
 
-/// Makes `padded` the piece and zeros, so that there is a word wherever the piece has a byte.
-fn pad(piece: &[u8], padded: &mut Vec<u8>) {
-    padded.clear();
-    padded.extend_from_slice(piece);
-    padded.extend_from_slice(&[0; PADDING]);
-}
-
-/// Counts the pairs of a piece's tokens, and makes tokens of those that are frequent.
-fn learn(piece: &[u8], longest: &mut Longest, pairs: &mut Pairs, padded: &mut Vec<u8>) {
-    pad(piece, padded);
-    let mut before: Option<(u16, usize)> = None;
-    let mut at = 0;
-    while at < piece.len() {
-        let (id, len) = longest.find(padded, at);
-        at += len;
-        let both = before.filter(|&(first, held)| held + len <= LONGEST && pairs.is_frequent(first, id));
-        before = match both.and_then(|(first, held)| Some((longest.join(first, id)?, held + len))) {
-            Some(joined) => Some(joined),
-            None => Some((id, len)),
-        };
-    }
-}
-
-/// Finds the longest token that some bytes begin with.
+/// The tokens by what they begin with, for a [`search::Search`] of the longest.
 ///
 /// A token is a word of its bytes and, highest, their number: as an [`Entry`] is in memory.
 struct Longest {
@@ -148,9 +141,26 @@ impl Longest {
             *id = u16::from(low_byte(tokens.len()));
             tokens.push(word_of(&[byte]));
         }
+        Self { tokens, bytes, ..Self::empty(most) }
+    }
+
+    fn empty(most: usize) -> Self {
         let lengths = std::array::from_fn(|_| vec![0; 1 << 16]);
         let slots = (SPARE * most).next_power_of_two();
-        Self { tokens, most, bytes, lengths, slots: vec![0; slots], ids: vec![0; slots] }
+        Self { tokens: Vec::new(), most, bytes: [0; 256], lengths, slots: vec![0; slots], ids: vec![0; slots] }
+    }
+
+    /// That of tokens in the order of their bytes.
+    fn of(tokens: &[u128]) -> Self {
+        let mut longest = Self::empty(tokens.len());
+        for (id, &token) in (0..=u16::MAX).zip(tokens) {
+            match token.to_le_bytes() {
+                bytes if len_of(&bytes) == 1 => longest.bytes[usize::from(bytes[0])] = id,
+                _ => longest.place(token, id),
+            }
+        }
+        longest.tokens = tokens.to_vec();
+        longest
     }
 
     fn is_full(&self) -> bool {
@@ -165,46 +175,53 @@ impl Longest {
     #[inline]
     fn places(&self, token: u128) -> impl Iterator<Item = usize> + use<> {
         let last = self.slots.len() - 1;
-        let [low, high] = split(token);
-        let start = mix(low, high) as usize;
+        let start = self.first_place(token);
         (start..=start + last).map(move |at| at & last)
+    }
+
+    /// The first slot that may hold a token, counted on past the last one.
+    #[inline]
+    fn first_place(&self, token: u128) -> usize {
+        let [low, high] = split(token);
+        mix(low, high) as usize
     }
 
     /// The token that follows when one follows the other; `None` if there is no room.
     fn join(&mut self, first: u16, second: u16) -> Option<u16> {
         let (first, second) = (self.token(first).to_le_bytes(), self.token(second).to_le_bytes());
         let token = word_of(&[bytes_of(&first), bytes_of(&second)].concat());
+        // Pieces that are learned from side by side may come to the same.
+        let known = |&at: &usize| self.slots[at] == 0 || self.slots[at] == token;
+        if let Some(at) = self.places(token).find(known).filter(|&at| self.slots[at] == token) {
+            return self.ids.get(at).copied();
+        }
         let id = u16::try_from(self.tokens.len()).ok().filter(|_| !self.is_full())?;
-        let free = self.places(token).find(|&at| self.slots[at] == 0)?;
-        (self.slots[free], self.ids[free]) = (token, id);
         self.tokens.push(token);
-        let (head, len) = (split(token)[0], len_of(&token.to_le_bytes()));
-        let class = len.ilog2() as usize - 1;
-        self.lengths[class][heads(head)[class]] |= 1 << (len % 8);
+        self.place(token, id);
         Some(id)
     }
 
-    /// The longest token that the bytes from `at` on begin with, and its length.
+    /// Puts a token of two bytes and more where it is looked for.
+    fn place(&mut self, token: u128, id: u16) {
+        let Some(free) = self.places(token).find(|&at| self.slots[at] == 0) else { return };
+        (self.slots[free], self.ids[free]) = (token, id);
+        let (head, len) = (split(token)[0], len_of(&token.to_le_bytes()));
+        let class = len.ilog2() as usize - 1;
+        self.lengths[class][heads(head)[class]] |= 1 << (len % 8);
+    }
+
+    /// The lengths, a bit each, that a token may have that some bytes begin with, of which so many are left.
     #[inline]
-    fn find(&self, padded: &[u8], at: usize) -> (u16, usize) {
-        let Some(word) = padded.get(at..).and_then(|rest| rest.first_chunk()) else { return (0, 1) };
-        let word = u128::from_le_bytes(*word);
-        let left = (padded.len() - PADDING - at).min(LONGEST);
+    fn lengths_of(&self, word: u128, left: usize) -> u16 {
         let [two, four, eight] = heads(split(word)[0]);
         let short = self.lengths[0][two] | self.lengths[1][four];
-        let mut lengths = u16::from_le_bytes([short, self.lengths[2][eight]]) & (u16::MAX >> (LONGEST - left));
-        while let Some(len) = lengths.checked_ilog2() {
-            lengths ^= 1 << len;
-            let token = word & MASKS[len as usize] | u128::from(len) << (8 * LONGEST);
-            for at in self.places(token) {
-                match self.slots[at] {
-                    0 => break,
-                    held if held == token => return (self.ids[at], len as usize),
-                    _ => {}
-                }
-            }
-        }
-        (self.bytes[usize::from(word.to_le_bytes()[0])], 1)
+        u16::from_le_bytes([short, self.lengths[2][eight]]) & (u16::MAX >> (LONGEST - left.min(LONGEST)))
+    }
+
+    /// The token of the byte that some bytes begin with.
+    #[inline]
+    fn of_byte(&self, word: u128) -> u16 {
+        self.bytes[usize::from(word.to_le_bytes()[0])]
     }
 
     /// Gives tokens their places in the order of their bytes as ids.
@@ -232,44 +249,16 @@ fn heads(word: u64) -> [usize; 3] {
     })
 }
 
+/// The token of the first `len` bytes of a word.
+#[inline]
+fn token_of(word: u128, len: u32) -> u128 {
+    word & MASKS[len as usize] | u128::from(len) << (8 * LONGEST)
+}
+
 /// The token of at most [`LONGEST`] bytes.
 fn word_of(bytes: &[u8]) -> u128 {
     let mut entry: Entry = [0; LONGEST + 1];
     entry[..bytes.len()].copy_from_slice(bytes);
     entry[LONGEST] = low_byte(bytes.len());
     u128::from_le_bytes(entry)
-}
-
-/// How often pairs were met: of pairs that want the same slot, the one that comes more often has it in the end.
-struct Pairs {
-    slots: Vec<(u32, u32)>,
-    often: u32,
-}
-
-impl Pairs {
-    fn new(expected: usize, often: usize) -> Self {
-        let slots = expected.clamp(1024, PAIRS).next_power_of_two();
-        Self { slots: vec![(0, 0); slots], often: u32::try_from(often).unwrap_or(u32::MAX) }
-    }
-
-    /// Counts a pair, and forgets it once it was met often enough.
-    #[inline]
-    fn is_frequent(&mut self, first: u16, second: u16) -> bool {
-        let pair = u32::from(first) << 16 | u32::from(second);
-        let at = mix(pair.into(), 0) as usize & (self.slots.len() - 1);
-        let Some((held, count)) = self.slots.get_mut(at) else { return false };
-        if *held == pair {
-            *count += 1;
-        } else if *count > 1 {
-            *count -= 1;
-            return false;
-        } else {
-            (*held, *count) = (pair, 1);
-        }
-        let frequent = *count >= self.often;
-        if frequent {
-            *count = 0;
-        }
-        frequent
-    }
 }
