@@ -4,10 +4,7 @@
 //! After the tag: `distinct` (varint, 1 to `len`); a node of so many integers of the same kind, increasing; a node of `len`
 //! unsigned integers of 4 bytes, the *ranks*: the place of each row's value among them, each below `distinct`.
 
-use std::collections::HashMap;
-
 use arrow_buffer::BooleanBuffer;
-use foldhash::fast::FixedState;
 
 use super::{Ints, Wanted, elias_fano, encode_nested_as, holds, is_wanted};
 use crate::bitpack::{Lane, VECTOR, bits_for, packed_len};
@@ -30,16 +27,24 @@ pub(crate) struct Distinct {
 /// Bits a value of the bitmap in which they are counted.
 const ROOM: usize = 8;
 
+/// Slots of the table that numbers them, for each value.
+const SPARE: usize = 2;
+
+/// The high bits of a value's hash but for so many: as of Fibonacci hashing, but bits fall off neither end of the product.
+#[inline]
+fn mixed(value: u64, shift: u32) -> usize {
+    let product = u128::from(value) * 0x9e37_79b9_7f4a_7c15;
+    let (low, high) = (value.wrapping_mul(0x9e37_79b9_7f4a_7c15), u64::try_from(product >> 64).unwrap_or(0));
+    usize::try_from((low ^ high.rotate_left(32)) >> shift).unwrap_or(0)
+}
+
 /// About how many values differ: a bit for each of their hashes, and what is likely to share a bit with another.
 fn count(values: &[u64]) -> usize {
     let bits = (values.len() * ROOM).next_power_of_two().max(64);
     let mut words = vec![0_u64; bits / 64];
     let shift = 64 - bits.ilog2();
-    for value in values {
-        // As of Fibonacci hashing, but bits fall off neither end of the product.
-        let product = u128::from(*value) * 0x9e37_79b9_7f4a_7c15;
-        let (low, high) = (value.wrapping_mul(0x9e37_79b9_7f4a_7c15), u64::try_from(product >> 64).unwrap_or(0));
-        let mixed = usize::try_from((low ^ high.rotate_left(32)) >> shift).unwrap_or(0);
+    for &value in values {
+        let mixed = mixed(value, shift);
         if let Some(word) = words.get_mut(mixed / 64) {
             *word |= 1 << (mixed % 64);
         }
@@ -56,19 +61,53 @@ pub(crate) fn estimate(values: &[u64], span: u64, kind: IntKind) -> Option<usize
     Some(4 + ranks + elias_fano::of_size(0, span.checked_sub(most)?, count, kind)?.size)
 }
 
+/// The distinct values as they come first, with their numbers from 0 on, and the number of each value.
+fn number(values: &[u64]) -> (Vec<(u64, u32)>, Vec<u64>) {
+    let mut distinct: Vec<(u64, u32)> = vec![];
+    let mut numbers: Vec<u64> = Vec::with_capacity(values.len());
+    let len = (values.len() * SPARE).next_power_of_two().max(2);
+    // Numbers, each more by one, where their values' hashes want them or after that.
+    let (mut slots, shift) = (vec![0_u32; len], 64 - len.ilog2());
+    for &value in values {
+        // Neighbours are often equal.
+        if let Some(&before) = numbers.last().filter(|&&before| holds_number(&distinct, before, value)) {
+            numbers.push(before);
+            continue;
+        }
+        let mut at = mixed(value, shift);
+        loop {
+            let Some(slot) = slots.get_mut(at) else {
+                at = 0;
+                continue;
+            };
+            match slot.checked_sub(1) {
+                None => {
+                    let next = u32::try_from(distinct.len()).unwrap_or(u32::MAX);
+                    *slot = next.saturating_add(1);
+                    distinct.push((value, next));
+                    numbers.push(next.into());
+                    break;
+                }
+                Some(number) if holds_number(&distinct, number.into(), value) => {
+                    numbers.push(number.into());
+                    break;
+                }
+                Some(_) => at += 1,
+            }
+        }
+    }
+    (distinct, numbers)
+}
+
+/// Whether a number is that of a value.
+#[inline]
+fn holds_number(distinct: &[(u64, u32)], number: u64, value: u64) -> bool {
+    usize::try_from(number).ok().and_then(|number| distinct.get(number)).is_some_and(|&(held, _)| held == value)
+}
+
 /// Writes a node, whose values and ranks may be like those of another.
 pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, like: &[Choice], out: &mut Vec<u8>) {
-    let mut numbers: HashMap<u64, u32, FixedState> = HashMap::with_hasher(FixedState::with_seed(0));
-    let mut distinct: Vec<(u64, u32)> = vec![];
-    let mut ranks: Vec<u64> = Vec::with_capacity(values.len());
-    for &value in values {
-        let next = u32::try_from(distinct.len()).unwrap_or(u32::MAX);
-        let number = *numbers.entry(value).or_insert_with(|| {
-            distinct.push((value, next));
-            next
-        });
-        ranks.push(number.into());
-    }
+    let (mut distinct, mut ranks) = number(values);
     distinct.sort_unstable_by_key(|&(value, _)| kind.ordered(value));
     let mut places = vec![0_u64; distinct.len()];
     for (place, &(_, number)) in distinct.iter().enumerate() {
@@ -209,6 +248,28 @@ mod tests {
     fn values_out_of_order_answer_nothing() {
         assert!(forged(&[5, 900, 70], &[2, 0, 1, 2]).evaluate(&equal(70)).is_err());
         assert!(forged(&[5, 5], &[0, 1, 0]).evaluate(&equal(5)).is_err());
+    }
+
+    #[test]
+    fn values_are_numbered_as_they_come() {
+        for distinct in [1_u64, 3, 700, 8192] {
+            let values: Vec<u64> = (0..8192_u64).map(|row| (row / 3 * 7 % distinct).wrapping_mul(1 << 52)).collect();
+            let mut known: Vec<u64> = vec![];
+            let naive: Vec<u64> = values
+                .iter()
+                .map(|value| {
+                    let at = known.iter().position(|other| other == value).unwrap_or(known.len());
+                    if at == known.len() {
+                        known.push(*value);
+                    }
+                    wide(at)
+                })
+                .collect();
+            let (found, numbers) = number(&values);
+            assert!(numbers == naive && found.iter().map(|&(value, _)| value).eq(known));
+            assert!(found.iter().enumerate().all(|(at, &(_, number))| number as usize == at));
+        }
+        assert_eq!(number(&[]), (vec![], vec![]));
     }
 
     #[test]
