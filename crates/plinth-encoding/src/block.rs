@@ -128,9 +128,13 @@ fn put_block(
         (Physical::Bool, Values::Bool(values)) => bools::encode(&input.bools(values)?, effort, out),
         (Physical::Int { width, signed }, Values::Fixed(bytes)) => {
             let kind = IntKind { width, signed };
-            let values = input.ints(bytes, kind)?;
-            if !follow(out, &|like, out| Ok(crate::ints::encode_as(like, &values, kind, 0, effort, start, out)))? {
-                crate::ints::encode(&values, kind, 0, effort, start, out);
+            if let Some(only) = input.only_int(bytes, kind) {
+                crate::ints::put_constant(only, kind, out);
+            } else {
+                let values = input.ints(bytes, kind)?;
+                if !follow(out, &|like, out| Ok(crate::ints::encode_as(like, &values, kind, 0, effort, start, out)))? {
+                    crate::ints::encode(&values, kind, 0, effort, start, out);
+                }
             }
         }
         (Physical::Float { width }, Values::Fixed(bytes)) => {

@@ -12,6 +12,7 @@ mod evaluate;
 pub mod expr;
 mod floats;
 mod frame;
+mod heads;
 mod ints;
 pub mod key_set;
 mod pattern;

@@ -30,6 +30,21 @@ impl Recipe {
         let (here, there) = (bytes as u128 * self.values as u128, self.bytes as u128 * values as u128);
         here <= there + there / 8 + (SLACK * self.values) as u128
     }
+
+    /// Whether another block has the same encodings within each other.
+    pub fn is_stored_as(&self, other: &Self) -> bool {
+        self.choice == other.choice
+    }
+
+    /// Whether the outermost encoding of another block is that of this one.
+    pub fn is_encoded_as(&self, other: &Self) -> bool {
+        other.choice.encoding == self.choice.encoding
+    }
+
+    /// Whether all values are the same: then there was nothing to choose.
+    pub fn is_constant(&self) -> bool {
+        self.choice.encoding == Encoding::Constant
+    }
 }
 
 impl Choice {

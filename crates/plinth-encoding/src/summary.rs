@@ -7,6 +7,7 @@ use crate::dictionary::Sorted;
 use crate::dictionary::keys::Numbers;
 use crate::physical::Physical;
 use crate::views::view_bytes;
+use crate::wire::wide;
 
 /// How values follow each other, nulls left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,14 +96,10 @@ pub fn sum(physical: Physical, column: &Column) -> Option<i128> {
     let Values::Fixed(bytes) = &column.values else { return None };
     let (bytes, nulls) = (bytes.as_slice(), column.nulls.as_ref());
     match physical {
-        Physical::Int { width: 1, signed: false } => add(bytes.as_chunks().0, nulls, u8::from_le_bytes),
-        Physical::Int { width: 1, signed: true } => add(bytes.as_chunks().0, nulls, i8::from_le_bytes),
-        Physical::Int { width: 2, signed: false } => add(bytes.as_chunks().0, nulls, u16::from_le_bytes),
-        Physical::Int { width: 2, signed: true } => add(bytes.as_chunks().0, nulls, i16::from_le_bytes),
-        Physical::Int { width: 4, signed: false } => add(bytes.as_chunks().0, nulls, u32::from_le_bytes),
-        Physical::Int { width: 4, signed: true } => add(bytes.as_chunks().0, nulls, i32::from_le_bytes),
-        Physical::Int { width: 8, signed: false } => add(bytes.as_chunks().0, nulls, u64::from_le_bytes),
-        Physical::Int { width: 8, signed: true } => add(bytes.as_chunks().0, nulls, i64::from_le_bytes),
+        Physical::Int { width: 1, signed } => Some(add::<1>(bytes, signed, nulls)),
+        Physical::Int { width: 2, signed } => Some(add::<2>(bytes, signed, nulls)),
+        Physical::Int { width: 4, signed } => Some(add::<4>(bytes, signed, nulls)),
+        Physical::Int { width: 8, signed } => Some(add::<8>(bytes, signed, nulls)),
         Physical::Wide { width: 16 } => {
             let mut values = bytes.as_chunks::<16>().0.iter().enumerate();
             values.try_fold(0_i128, |sum, (row, value)| match nulls.is_none_or(|nulls| nulls.is_valid(row)) {
@@ -114,19 +111,37 @@ pub fn sum(physical: Physical, column: &Column) -> Option<i128> {
     }
 }
 
-/// The sum of so few values of at most 64 bits that it fits.
-fn add<const W: usize, T: Into<i128>>(
-    values: &[[u8; W]],
-    nulls: Option<&NullBuffer>,
-    load: impl Fn([u8; W]) -> T,
-) -> Option<i128> {
-    Some(match nulls {
-        None => values.iter().map(|&value| load(value).into()).sum(),
+/// Values whose halves are added up together: their sums fit.
+const ADDED: usize = 1 << 20;
+
+/// The sum of so few values of at most 64 bits that it fits. Each is made unsigned by adding half of what its bits can say, and
+/// halves of 32 bits are added up apart: vectors can do that.
+fn add<const W: usize>(bytes: &[u8], signed: bool, nulls: Option<&NullBuffer>) -> i128 {
+    let sign = if signed { 1_u64 << (8 * W - 1) } else { 0 };
+    let number = |value: &[u8; W]| {
+        let mut wide = [0; 8];
+        wide[..W].copy_from_slice(value);
+        u64::from_le_bytes(wide) ^ sign
+    };
+    let values = bytes.as_chunks::<W>().0;
+    let (sum, count) = match nulls {
+        None => {
+            let sum = values.chunks(ADDED).map(|values| {
+                let halves = |(low, high): (u64, u64), value| {
+                    let number = number(value);
+                    (low + (number & u64::from(u32::MAX)), high + (number >> 32))
+                };
+                let (low, high) = values.iter().fold((0, 0), halves);
+                i128::from(low) + (i128::from(high) << 32)
+            });
+            (sum.sum::<i128>(), values.len())
+        }
         Some(nulls) => {
             let valid = values.iter().zip(nulls.iter()).filter(|(_, valid)| *valid);
-            valid.map(|(&value, _)| load(value).into()).sum()
+            (valid.map(|(value, _)| i128::from(number(value))).sum(), nulls.len() - nulls.null_count())
         }
-    })
+    };
+    sum - i128::from(sign) * i128::from(wide(count))
 }
 
 /// The integers of a dictionary, to be added up by their codes.

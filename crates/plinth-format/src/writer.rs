@@ -9,6 +9,7 @@ mod chunk;
 mod dictionary;
 mod index;
 mod layout;
+mod precedent;
 mod provisional;
 mod share;
 mod stream;

@@ -95,6 +95,16 @@ impl Input<'_> {
         })
     }
 
+    /// The integer that all rows have, if there is only one and no null.
+    pub(super) fn only_int(&self, bytes: &Buffer, kind: IntKind) -> Option<u64> {
+        let width = usize::from(kind.width);
+        let whole = self.valid.is_none() && bytes.len() == self.len.saturating_mul(width);
+        let rest = bytes.get(width..).filter(|_| whole)?;
+        let first = Input { len: 1, valid: None, compacted: false };
+        let same = bytes.get(..rest.len()) == Some(rest);
+        if same { first.ints(&bytes.slice_with_length(0, width), kind).ok()?.first().copied() } else { None }
+    }
+
     /// Values of `width` bytes, end to end.
     pub(super) fn fixed(&self, bytes: &Buffer, width: usize) -> Result<Vec<u8>> {
         if bytes.len() != self.len.saturating_mul(width) {

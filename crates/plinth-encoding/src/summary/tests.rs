@@ -70,4 +70,30 @@ proptest! {
         prop_assert_eq!(order(I32, &column), Order { ascends, descends, differs });
         prop_assert_eq!(sum(I32, &column), Some(known.iter().copied().map(i128::from).sum()));
     }
+
+    #[test]
+    fn sums_of_every_width_are_exact(values: Vec<u64>, nulls: bool) {
+        fn check<const W: usize>(values: &[u64], nulls: Option<&NullBuffer>) -> Result<(), TestCaseError> {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()[..W].to_vec()).collect();
+            let column = Column { len: values.len(), values: Values::Fixed(Buffer::from(bytes)), nulls: nulls.cloned() };
+            for signed in [false, true] {
+                let value = |raw: u64| {
+                    let raw = i128::from(raw & (u64::MAX >> (64 - 8 * W)));
+                    if signed && raw >> (8 * W - 1) == 1 { raw - (1 << (8 * W)) } else { raw }
+                };
+                let known = values.iter().enumerate().filter(|(row, _)| nulls.is_none_or(|nulls| nulls.is_valid(*row)));
+                let width = u8::try_from(W).unwrap();
+                prop_assert_eq!(
+                    sum(Physical::Int { width, signed }, &column),
+                    Some(known.map(|(_, &raw)| value(raw)).sum())
+                );
+            }
+            Ok(())
+        }
+        let nulls = nulls.then(|| NullBuffer::from_iter(values.iter().map(|value| value % 3 > 0)));
+        check::<1>(&values, nulls.as_ref())?;
+        check::<2>(&values, nulls.as_ref())?;
+        check::<4>(&values, nulls.as_ref())?;
+        check::<8>(&values, nulls.as_ref())?;
+    }
 }

@@ -4,8 +4,8 @@ use arrow_buffer::{Buffer, NullBuffer};
 use plinth_encoding::{Block, Column, EncodeOptions, Encoding, Physical, Recipe, bounds, encode, encode_like};
 use plinth_io::Output;
 use plinth_profile::{Profiler, Scope, Stage, scope};
-use rayon::prelude::*;
 
+use super::precedent::Precedent;
 use super::provisional::ProvisionalBlock;
 use super::summary::BlockSummary;
 use crate::error::{FormatError, Result};
@@ -21,6 +21,8 @@ pub(super) struct EncodedBlock {
     pub(super) encoding: u8,
     /// How it is stored, for others of its column.
     pub(super) recipe: Option<Recipe>,
+    /// The first value of each run, if these are few.
+    pub(super) heads: Option<Column>,
     /// What a reader must know of the format to read it.
     pub(super) features: u32,
     pub(super) zone: Option<Zone>,
@@ -47,27 +49,24 @@ pub(super) enum EncodedChunk {
     Provisional(Vec<ProvisionalBlock>),
 }
 
-/// Encodes each column as a block, and counts what is to be known of its values. The first one is weighed, the others are stored like
-/// one of the same stream before them.
+/// Encodes each column as a block, and counts what is to be known of its values.
 pub(super) fn encode_blocks(
     name: &str,
     physical: Physical,
     blocks: &[Column],
     zones: bool,
     options: &EncodeOptions,
-    like: Option<&Recipe>,
-    summarise: impl Fn(&Column, Option<&Zone>) -> BlockSummary + Sync,
+    precedent: &Precedent,
+    summarise: impl Fn(&Column, &EncodedBlock) -> BlockSummary + Sync,
 ) -> Result<Vec<EncodedBlock>> {
     let profiler = Profiler::current();
-    let encode = |(at, column)| {
+    precedent.encode(blocks, |column, like| {
         let mut scope = profiler.scope(Stage::Encode);
-        let like = if at == 0 { None } else { like };
         let mut block = encode_block(name, physical, column, zones, options, like)?;
-        block.summary = summarise(column, block.zone.as_ref());
+        block.summary = summarise(column, &block);
         block.note(&mut scope);
         Ok(block)
-    };
-    blocks.par_iter().enumerate().map(encode).collect()
+    })
 }
 
 /// Encodes one block, like another one if there is one.
@@ -105,12 +104,14 @@ pub(super) fn encode_block(
     let (features, recipe) = (opened.features(), opened.recipe());
     drop(opened);
     let bytes = bytes.into_vec().map_err(|_| FormatError::internal("an encoded block is shared"))?;
-    let zone = if zones { bounds(physical, column).map(Zone::exact) } else { None };
+    let heads = if zones { column.heads() } else { None };
+    let zone = if zones { bounds(physical, heads.as_ref().unwrap_or(column)).map(Zone::exact) } else { None };
     Ok(EncodedBlock {
         values: u32::try_from(column.len).unwrap_or(u32::MAX),
         nulls: u32::try_from(column.nulls.as_ref().map_or(0, NullBuffer::null_count)).unwrap_or(u32::MAX),
         encoding: encoded.encoding as u8,
         recipe,
+        heads,
         features,
         bytes,
         zone,

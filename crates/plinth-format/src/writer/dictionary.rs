@@ -1,8 +1,8 @@
 //! What happens to dictionaries while they grow and when all rows are in.
 
-use plinth_encoding::dictionary::{EncodedDictionary, Sorted, encode, keys};
+use plinth_encoding::dictionary::{EncodedDictionary, Sorted, encode_like, keys};
 use plinth_encoding::expr::Scalar;
-use plinth_encoding::summary::{Addends, Order, order};
+use plinth_encoding::summary::{Addends, Order};
 use plinth_encoding::{Bounds, Physical, Recipe};
 use plinth_io::{Output, Spool};
 use plinth_profile::{Profiler, Stage};
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::chunk::{EncodedBlock, encode_block, write_blocks};
 use super::provisional::SpooledBlock;
 use super::stream::{ColumnWriter, StoredChunk, StreamWriter, codes_column};
-use super::summary::BlockSummary;
+use super::summary::{BlockSummary, order_of};
 use super::{WriterOptions, write_section};
 use crate::error::{FormatError, Result};
 use crate::footer::TOKENS;
@@ -53,8 +53,6 @@ struct Ranked {
     sorted: Sorted,
     addends: Option<Addends>,
     encoded: EncodedDictionary,
-    /// How the first block of the row group before is stored.
-    like: Option<Recipe>,
 }
 
 /// Sorts and writes the dictionaries that grow, and the chunks that wait for them.
@@ -70,7 +68,7 @@ pub(super) fn write_all(
         let _sort = profiler.scope(Stage::Sort.of("dictionary"));
         rank(stream, options)
     };
-    let mut ranked = streams.par_iter_mut().map(sort).collect::<Result<Vec<_>>>()?;
+    let ranked = streams.par_iter_mut().map(sort).collect::<Result<Vec<_>>>()?;
     let numbers: Vec<usize> = streams.iter().map(|stream| stream.dictionaries.len()).collect();
     let first = streams.iter().map(|stream| stream.first_growing).min().unwrap_or(row_groups);
     // A row group is written while the next one is encoded.
@@ -86,12 +84,9 @@ pub(super) fn write_all(
             || recode_group(streams, &ranked, group, spool, options, &profiler),
         );
         encoded = next?;
-        for (ranked, blocks) in ranked.iter_mut().zip(&encoded) {
-            let Some(blocks) = blocks else { continue };
-            ranked.like = blocks.first().and_then(|block| block.recipe.clone());
-        }
         for (stream, blocks) in streams.iter_mut().zip(&encoded) {
             if let Some(blocks) = blocks {
+                stream.coded.note(blocks);
                 stream.summarise(group, blocks.iter().map(|block| block.summary.clone()));
                 stream.features |= blocks.iter().fold(0, |features, block| features | block.features);
             }
@@ -121,13 +116,15 @@ fn rank(stream: &mut StreamWriter, options: &WriterOptions) -> Result<Ranked> {
     let fail = |what: &dyn std::fmt::Display| FormatError::InvalidArgument(format!("column {:?}: {what}", stream.name));
     let interner = stream.interner.take().ok_or_else(|| fail(&"no dictionary"))?;
     let sorted = interner.sort();
-    let encoded = encode(stream.physical, &sorted, options.effort).map_err(|e| fail(&e))?;
+    let mut learned = std::mem::take(&mut stream.learned);
+    let encoded = encode_like(stream.physical, &sorted, options.effort, &mut learned).map_err(|e| fail(&e))?;
     if let Some(last) = sorted.len().checked_sub(1) {
         // Every value of the dictionary occurs, so its ends are exact.
         widen(&mut stream.zone, zone_of(&sorted, 0, last).as_ref(), true);
     }
+    stream.learned = learned;
     (0..sorted.len()).for_each(|rank| stream.sketch.add_key(stream.physical, sorted.key(rank)));
-    Ok(Ranked { addends: Addends::of(&sorted), sorted, encoded, like: None })
+    Ok(Ranked { addends: Addends::of(&sorted), sorted, encoded })
 }
 
 /// The bounds of the values from a rank to another.
@@ -147,14 +144,12 @@ fn recode_group(
 ) -> Result<Vec<Option<Vec<EncodedBlock>>>> {
     let recode_chunk = |(stream, ranked): (&&mut StreamWriter, &Ranked)| match stream.chunks.get(group) {
         Some(StoredChunk::Spooled(blocks)) => {
-            // The first block of each row group is weighed, the others are written as that of the row group before.
-            let recode = |(at, block)| {
+            let recode = |block: &SpooledBlock, like: Option<&Recipe>| {
                 let mut scope = profiler.scope(Stage::Encode);
-                let like = if at == 0 { None } else { ranked.like.as_ref() };
                 let recoded = recode(stream, block, ranked, spool, options, like);
                 recoded.inspect(|block| block.note(&mut scope))
             };
-            blocks.par_iter().enumerate().map(recode).collect::<Result<Vec<_>>>().map(Some)
+            stream.coded.encode(blocks, recode).map(Some)
         }
         _ => Ok(None),
     };
@@ -178,7 +173,8 @@ fn recode(
     let sum = ranked.addends.as_ref().map(|addends| addends.sum(&codes, nulls.as_ref()));
     let codes = codes_column(codes, nulls);
     let mut block = encode_block(&stream.name, Physical::CODES, &codes, true, &options.encoding(), like)?;
-    let order = if stream.sorted { order(Physical::CODES, &codes) } else { Order::NONE };
+    let order =
+        if stream.sorted { order_of(Physical::CODES, &codes, block.heads.take().as_ref()) } else { Order::NONE };
     let zone = match block.zone.as_ref().map(|zone| (&zone.bounds.min, &zone.bounds.max)) {
         Some((&Scalar::Int(min), &Scalar::Int(max))) if order.is_sorted() => {
             zone_of(&ranked.sorted, usize::try_from(min).unwrap_or(0), usize::try_from(max).unwrap_or(0))

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
-use plinth_encoding::dictionary::{self, Interner};
+use plinth_encoding::dictionary::{self, Interner, Learned};
 use plinth_encoding::sketch::Sketch;
-use plinth_encoding::{Column, Effort, EncodingError, Physical, Recipe, Values};
+use plinth_encoding::{Column, Effort, EncodingError, Physical, Values};
 use plinth_io::{Output, Spool};
 use plinth_profile::{Profiler, Stage, scope};
 use rayon::prelude::*;
@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use intern::{Page, intern_alone, intern_dictionaries, intern_together, pack, provisional};
 
 use super::chunk::{EncodedBlock, EncodedChunk, encode_blocks, write_blocks};
+use super::precedent::Precedent;
 use super::provisional::SpooledBlock;
 use super::summary::{BlockSummary, ChunkSummary, StreamSummary};
 use super::{WriterOptions, holds};
@@ -82,10 +83,13 @@ pub(super) struct StreamWriter {
     pub(super) interner: Option<Interner>,
     /// Whether many values of the last row group were new.
     many_new: bool,
+    /// What the dictionaries before it learned of values.
+    pub(super) learned: Learned,
     /// The dictionary that was closed last, while it is not decided whether there is to be another.
     closed: Option<Closed>,
-    /// How the first block of the last row group outside a dictionary is stored.
-    like: Option<Recipe>,
+    /// How values are stored outside of dictionaries, and codes of them.
+    direct: Precedent,
+    pub(super) coded: Precedent,
     pub(super) chunks: Vec<StoredChunk>,
     /// The first chunk that may have codes of the dictionary that grows.
     pub(super) first_growing: usize,
@@ -260,8 +264,10 @@ impl StreamWriter {
             mode: if candidate { Mode::Undecided } else { Mode::Direct },
             interner: None,
             many_new: true,
+            learned: Learned::default(),
             closed: None,
-            like: None,
+            direct: Precedent::default(),
+            coded: Precedent::default(),
             chunks: Vec::new(),
             first_growing: 0,
             dictionaries: Vec::new(),
@@ -297,7 +303,7 @@ impl StreamWriter {
         for block in blocks {
             self.value_bytes += value_bytes(block);
         }
-        let chunk = match self.mode {
+        let mut chunk = match self.mode {
             Mode::Direct => self.direct(blocks, options).map(EncodedChunk::Direct),
             Mode::Dictionary => self.intern(blocks),
             Mode::Undecided if options.effort == Effort::Plain => {
@@ -306,11 +312,11 @@ impl StreamWriter {
             }
             Mode::Undecided => self.decide(blocks, options),
         }?;
-        if let EncodedChunk::Direct(encoded) = &chunk {
-            self.like = encoded.first().and_then(|block| block.recipe.clone());
-        }
-        if self.leaf && matches!(chunk, EncodedChunk::Direct(_)) {
-            blocks.iter().for_each(|block| self.sketch.add(self.physical, block));
+        if let EncodedChunk::Direct(encoded) = &mut chunk {
+            self.direct.note(encoded);
+            for (block, encoded) in blocks.iter().zip(encoded).filter(|_| self.leaf) {
+                self.sketch.add(self.physical, encoded.heads.take().as_ref().unwrap_or(block));
+            }
         }
         Ok(chunk)
     }
@@ -321,19 +327,12 @@ impl StreamWriter {
     }
 
     fn direct(&self, blocks: &[Column], options: &WriterOptions) -> Result<Vec<EncodedBlock>> {
-        let summarise = |block: &Column, zone: Option<&Zone>| match self.leaf {
-            true => BlockSummary::of(self.physical, block, zone, self.sorted),
+        let summarise = |column: &Column, block: &EncodedBlock| match self.leaf {
+            true => BlockSummary::of(self.physical, column, block, self.sorted),
             false => BlockSummary::default(),
         };
-        let mut encoded = encode_blocks(
-            &self.name,
-            self.physical,
-            blocks,
-            self.leaf,
-            &options.encoding(),
-            self.like.as_ref(),
-            summarise,
-        )?;
+        let mut encoded =
+            encode_blocks(&self.name, self.physical, blocks, self.leaf, &options.encoding(), &self.direct, summarise)?;
         if !self.leaf && self.physical == Physical::Bool {
             // Presence: what is absent counts as null.
             for (block, column) in encoded.iter_mut().zip(blocks) {
@@ -410,8 +409,9 @@ impl StreamWriter {
         // As ranks will be encoded.
         let coded = blocks.iter().zip(&codes).step_by(step);
         let coded: Vec<Column> = coded.map(|(block, codes)| codes_column(codes.clone(), block.nulls.clone())).collect();
-        let nothing = |_: &Column, _: Option<&Zone>| BlockSummary::default();
-        let coded = encode_blocks(&self.name, Physical::CODES, &coded, false, &options.encoding(), None, nothing)?;
+        let nothing = |_: &Column, _: &EncodedBlock| BlockSummary::default();
+        let unlike = Precedent::default();
+        let coded = encode_blocks(&self.name, Physical::CODES, &coded, false, &options.encoding(), &unlike, nothing)?;
         let (coded, direct_size) = (whole(&coded), whole(&direct));
         let most = self.worth(direct_size as u64);
         let adopted = if !text {

@@ -4,8 +4,8 @@ use plinth_encoding::sketch::Sketch;
 use plinth_encoding::summary::{Order, order, sum};
 use plinth_encoding::{Column, Physical};
 
+use super::chunk::EncodedBlock;
 use super::stream::StreamWriter;
-use crate::meta::Zone;
 use crate::sorted::SortedRun;
 use crate::wire::WireWriter;
 
@@ -30,12 +30,18 @@ pub(super) struct ChunkSummary {
 }
 
 impl BlockSummary {
-    /// Of a block of values whose zone map is known; whether they are sorted only if that `matters`.
-    pub(super) fn of(physical: Physical, column: &Column, zone: Option<&Zone>, matters: bool) -> Self {
-        let has_values = column.nulls.as_ref().map_or(0, |nulls| nulls.null_count()) < column.len;
-        let run = if matters { SortedRun::of(order(physical, column), zone, has_values) } else { None };
+    /// Of a block of values that is encoded; whether they are sorted only if that `matters`.
+    pub(super) fn of(physical: Physical, column: &Column, block: &EncodedBlock, matters: bool) -> Self {
+        let has_values = block.nulls < block.values;
+        let order = || order_of(physical, column, block.heads.as_ref());
+        let run = if matters { SortedRun::of(order(), block.zone.as_ref(), has_values) } else { None };
         Self { sum: sum(physical, column), run }
     }
+}
+
+/// The order of values of which the first of each run may be known: then some are equal.
+pub(super) fn order_of(physical: Physical, column: &Column, heads: Option<&Column>) -> Order {
+    heads.map_or_else(|| order(physical, column), |heads| Order { differs: false, ..order(physical, heads) })
 }
 
 impl ChunkSummary {
