@@ -155,6 +155,9 @@ impl Database {
 
     /// What a name stands for among the files: exactly, else ignoring case if one alone fits.
     pub(crate) fn find(&self, name: &str) -> Result<Option<Entry>> {
+        if let Some(entry) = self.find_exactly(name)? {
+            return Ok(Some(entry));
+        }
         let mut entries = self.entries()?;
         if let Some(entry) = entries.remove(name) {
             return Ok(Some(entry));
@@ -167,6 +170,20 @@ impl Database {
             }
             _ => Ok(None),
         }
+    }
+
+    /// The same of this very name, without a look at all that the folder has. A name that is more than a file's finds nothing.
+    fn find_exactly(&self, name: &str) -> Result<Option<Entry>> {
+        let (Some(folder), Some(catalog)) = (&self.folder, &self.catalog) else { return Ok(None) };
+        let is_of_file = Path::new(name).file_name().is_some_and(|file| file == name);
+        if !is_of_file || name.starts_with('.') {
+            return Ok(None);
+        }
+        let files = ["plinth"].into_iter().chain(OTHER_EXTENSIONS).map(|extension| format!("{name}.{extension}"));
+        let paths = [name.to_owned()].into_iter().chain(files).map(|file| folder.join(file));
+        let mut paths: Vec<PathBuf> = paths.filter(|path| path.symlink_metadata().is_ok()).collect();
+        paths.sort();
+        Ok(self.entries_at(paths, catalog, Some(name))?.remove(name))
     }
 
     /// Whether what the session alone knows does not count: the text of a view means what is kept.
@@ -200,13 +217,23 @@ impl Database {
 
     /// All that the folder has, by name.
     pub(crate) fn entries(&self) -> Result<BTreeMap<String, Entry>> {
-        let mut entries = BTreeMap::new();
-        let (Some(folder), Some(catalog)) = (&self.folder, &self.catalog) else {
-            return Ok(lock(&self.named).clone());
-        };
+        match (&self.folder, &self.catalog) {
+            (Some(folder), Some(catalog)) => self.entries_at(list(folder)?, catalog, None),
+            _ => Ok(lock(&self.named).clone()),
+        }
+    }
+
+    /// What some paths of the folder are, and the views and registered names, by name: all of these, or the one of a name.
+    fn entries_at(
+        &self,
+        paths: Vec<PathBuf>,
+        catalog: &Catalog,
+        only: Option<&str>,
+    ) -> Result<BTreeMap<String, Entry>> {
         let contents = catalog.read()?;
+        let mut entries = BTreeMap::new();
         let mut others: Vec<(String, PathBuf)> = Vec::new();
-        for path in list(folder)? {
+        for path in paths {
             let Some(stem) = path.file_stem().and_then(|s| s.to_str()).map(str::to_owned) else { continue };
             let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
             if path.is_dir() {
@@ -234,13 +261,17 @@ impl Database {
                 add(&mut entries, stem, &path, Entry::Other(path.clone()));
             }
         }
-        for name in contents.views_of(&self.schema) {
+        let asked = |name: &&String| only.is_none_or(|only| only == name.as_str());
+        for name in contents.views_of(&self.schema).filter(asked) {
             if let Some((name, view)) = contents.view(&self.schema, name) {
                 add(&mut entries, name.clone(), &catalog.folder().join(NAME), Entry::View(view.clone()));
             }
         }
         if !self.is_hidden() {
-            entries.extend(lock(&self.named).clone());
+            let named = lock(&self.named);
+            entries.extend(
+                named.iter().filter(|(name, _)| asked(name)).map(|(name, entry)| (name.clone(), entry.clone())),
+            );
         }
         Ok(entries)
     }
@@ -388,5 +419,53 @@ impl SchemaProvider for Database {
 
     fn table_exist(&self, name: &str) -> bool {
         self.is_registered(name) || self.find(name).is_ok_and(|entry| entry.is_some())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    /// A database of a folder with files and folders of these names, and views of these.
+    fn database(folder: &Path, files: &[&str], folders: &[&str], views: &[&str]) -> Database {
+        files.iter().for_each(|name| std::fs::write(folder.join(name), "x\n1\n").unwrap());
+        for name in folders {
+            std::fs::create_dir(folder.join(name)).unwrap();
+            std::fs::write(folder.join(name).join("part.plinth"), "").unwrap();
+        }
+        let stores = Arc::new(Stores::new(plinth_rowstore::TableOptions::default()));
+        let database = Database::new(Some(folder), Arc::new(Shared::new(FileOptions::default(), stores))).unwrap();
+        let view = |sql: &str| View { search: PUBLIC.to_owned(), sql: sql.to_owned() };
+        let catalog = database.catalog().unwrap();
+        let add = |name: &&str| ((PUBLIC.to_owned(), (*name).to_owned()), view("SELECT 1"));
+        let change = |contents: &mut crate::catalog::Contents| {
+            contents.views.extend(views.iter().map(add));
+            Ok(())
+        };
+        catalog.change(change).unwrap();
+        database
+    }
+
+    #[test]
+    fn a_name_alone_is_what_it_is_among_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = ["a.csv", "a.parquet", "b.plinth", "b.json", "C.csv", "x.y.csv", ".hidden.csv", "e.txt", "d.csv"];
+        let database = database(dir.path(), &files, &["b2", "d", "f.csv", "g"], &["v", "a2", "e", "g"]);
+        database.name_path("n".to_owned(), &dir.path().join("C.csv")).unwrap();
+        database.name_path("d".to_owned(), &dir.path().join("a.csv")).unwrap();
+        let all = database.entries().unwrap();
+        let others = ["a.csv", "b.plinth", "c", "f", ".hidden", "", ".", "..", "../a", "g/part", "none", "V", "x"];
+        let names = all.keys().map(String::as_str).chain(others);
+        for name in names {
+            assert_eq!(database.find_exactly(name).unwrap().as_ref(), all.get(name), "{name:?}");
+        }
+        assert_eq!(
+            all.keys().collect::<Vec<_>>(),
+            ["C", "a", "a2", "b", "b2", "d", "e", "f.csv", "g", "n", "v", "x.y"]
+        );
+        assert!(matches!(database.find("c").unwrap(), Some(Entry::Other(_))));
+        assert!(matches!(database.find("a").unwrap(), Some(Entry::Ambiguous(paths)) if paths.len() == 2));
+        assert!(matches!(database.find("g").unwrap(), Some(Entry::Ambiguous(_))));
     }
 }
