@@ -34,19 +34,28 @@ fn first_of_runs<const W: usize>(bytes: &[u8]) -> Option<Column> {
     let most = values.len() / LONG;
     let first = values.first().filter(|_| most > 0)?;
     let mut heads = vec![*first];
-    let (before, after) = (values.get(..values.len() - 1)?, values.get(1..)?);
-    let (before, last_before) = before.as_chunks::<TOGETHER>();
-    let (after, last_after) = after.as_chunks::<TOGETHER>();
-    let mut add = |before: &[[u8; W]], after: &[[u8; W]]| {
-        heads.extend(before.iter().zip(after).filter(|(before, after)| before != after).map(|(_, after)| *after));
+    let few = for_each_head(values, |_, head| {
+        heads.push(*head);
         heads.len() <= most
-    };
-    let few =
-        before.iter().zip(after).filter(|(before, after)| before != after).all(|(before, after)| add(before, after));
-    if !few || !add(last_before, last_after) {
-        return None;
+    });
+    few.then(|| Column { len: heads.len(), values: Values::Fixed(Buffer::from(heads.as_flattened())), nulls: None })
+}
+
+/// Calls `each` with the place and the value of each row that differs from the one before, until it says stop: then false.
+pub(crate) fn for_each_head<T: PartialEq>(values: &[T], mut each: impl FnMut(usize, &T) -> bool) -> bool {
+    let after = values.get(1..).unwrap_or(&[]);
+    for (chunk, (before, after)) in values.chunks(TOGETHER).zip(after.chunks(TOGETHER)).enumerate() {
+        // Most neighbours are equal.
+        if before.get(..after.len()) == Some(after) {
+            continue;
+        }
+        for (i, (before, after)) in before.iter().zip(after).enumerate() {
+            if before != after && !each(chunk * TOGETHER + i + 1, after) {
+                return false;
+            }
+        }
     }
-    Some(Column { len: heads.len(), values: Values::Fixed(Buffer::from(heads.as_flattened())), nulls: None })
+    true
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::bitpack::Lane;
 use crate::bits::Words;
 use crate::encoding::{Effort, Encoding};
 use crate::error::{EncodingError, Result};
+use crate::heads::for_each_head;
 use crate::physical::IntKind;
 use crate::recipe::Choice;
 use crate::scratch::Scratch;
@@ -24,9 +25,6 @@ const SHORT: usize = 8;
 /// that may begin within a byte of their bitmap.
 const AHEAD: usize = 16;
 
-/// Neighbours that are compared together.
-const TOGETHER: usize = 16;
-
 /// A parsed node.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs {
@@ -38,20 +36,11 @@ pub(crate) struct Runs {
 /// Writes a node, whose ends and values may be like those of another.
 pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, like: &[Choice], out: &mut Vec<u8>) {
     let (mut ends, mut heads) = (vec![], Vec::from_iter(values.first().copied()));
-    for (chunk, (before, after)) in
-        values.chunks(TOGETHER).zip(values.get(1..).unwrap_or(&[]).chunks(TOGETHER)).enumerate()
-    {
-        // Most neighbours are equal.
-        if before.get(..after.len()) == Some(after) {
-            continue;
-        }
-        for (i, (before, after)) in before.iter().zip(after).enumerate() {
-            if before != after {
-                ends.push(wide(chunk * TOGETHER + i + 1));
-                heads.push(*after);
-            }
-        }
-    }
+    for_each_head(values, |at, &head| {
+        ends.push(wide(at));
+        heads.push(head);
+        true
+    });
     ends.push(wide(values.len()));
     out.push(Encoding::RunLength.tag());
     put_varint(out, wide(heads.len()));
