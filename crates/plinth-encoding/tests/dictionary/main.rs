@@ -1,7 +1,9 @@
-//! The dictionary against a sorted map, for every physical type; in `damage`, what goes wrong; in `memory`, what it takes.
+//! The dictionary against a sorted map, for every physical type; in `damage`, what goes wrong; in `learned`, what one leaves to the next; in `memory`,
+//! what it takes.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "tests")]
 
 mod damage;
+mod learned;
 mod memory;
 
 use std::collections::{BTreeMap, HashMap};
