@@ -61,10 +61,9 @@ pub(crate) fn estimate(values: &[u64], span: u64, kind: IntKind) -> Option<usize
     Some(4 + ranks + elias_fano::of_size(0, span.checked_sub(most)?, count, kind)?.size)
 }
 
-/// The distinct values as they come first, with their numbers from 0 on, and the number of each value.
-fn number(values: &[u64]) -> (Vec<(u64, u32)>, Vec<u64>) {
-    let mut distinct: Vec<(u64, u32)> = vec![];
-    let mut numbers: Vec<u64> = Vec::with_capacity(values.len());
+/// The distinct values as they come first, and the number of each value: its place among them.
+fn number(values: &[u64]) -> (Vec<u64>, Vec<u64>) {
+    let (mut distinct, mut numbers) = (vec![], Vec::with_capacity(values.len()));
     let len = (values.len() * SPARE).next_power_of_two().max(2);
     // Numbers, each more by one, where their values' hashes want them or after that.
     let (mut slots, shift) = (vec![0_u32; len], 64 - len.ilog2());
@@ -82,10 +81,9 @@ fn number(values: &[u64]) -> (Vec<(u64, u32)>, Vec<u64>) {
             };
             match slot.checked_sub(1) {
                 None => {
-                    let next = u32::try_from(distinct.len()).unwrap_or(u32::MAX);
-                    *slot = next.saturating_add(1);
-                    distinct.push((value, next));
-                    numbers.push(next.into());
+                    numbers.push(wide(distinct.len()));
+                    distinct.push(value);
+                    *slot = u32::try_from(distinct.len()).unwrap_or(u32::MAX);
                     break;
                 }
                 Some(number) if holds_number(&distinct, number.into(), value) => {
@@ -101,13 +99,14 @@ fn number(values: &[u64]) -> (Vec<(u64, u32)>, Vec<u64>) {
 
 /// Whether a number is that of a value.
 #[inline]
-fn holds_number(distinct: &[(u64, u32)], number: u64, value: u64) -> bool {
-    usize::try_from(number).ok().and_then(|number| distinct.get(number)).is_some_and(|&(held, _)| held == value)
+fn holds_number(distinct: &[u64], number: u64, value: u64) -> bool {
+    usize::try_from(number).ok().and_then(|number| distinct.get(number)) == Some(&value)
 }
 
 /// Writes a node, whose values and ranks may be like those of another.
 pub(crate) fn encode(values: &[u64], kind: IntKind, depth: u8, effort: Effort, like: &[Choice], out: &mut Vec<u8>) {
-    let (mut distinct, mut ranks) = number(values);
+    let (distinct, mut ranks) = number(values);
+    let mut distinct: Vec<(u64, u32)> = distinct.into_iter().zip(0..).collect();
     distinct.sort_unstable_by_key(|&(value, _)| kind.ordered(value));
     let mut places = vec![0_u64; distinct.len()];
     for (place, &(_, number)) in distinct.iter().enumerate() {
@@ -266,8 +265,7 @@ mod tests {
                 })
                 .collect();
             let (found, numbers) = number(&values);
-            assert!(numbers == naive && found.iter().map(|&(value, _)| value).eq(known));
-            assert!(found.iter().enumerate().all(|(at, &(_, number))| number as usize == at));
+            assert!(numbers == naive && found == known);
         }
         assert_eq!(number(&[]), (vec![], vec![]));
     }

@@ -173,8 +173,8 @@ fn recode(
     let sum = ranked.addends.as_ref().map(|addends| addends.sum(&codes, nulls.as_ref()));
     let codes = codes_column(codes, nulls);
     let mut block = encode_block(&stream.name, Physical::CODES, &codes, true, &options.encoding(), like)?;
-    let order =
-        if stream.sorted { order_of(Physical::CODES, &codes, block.heads.take().as_ref()) } else { Order::NONE };
+    let heads = block.heads.take();
+    let order = if stream.sorted { order_of(Physical::CODES, &codes, heads.as_ref()) } else { Order::NONE };
     let zone = match block.zone.as_ref().map(|zone| (&zone.bounds.min, &zone.bounds.max)) {
         Some((&Scalar::Int(min), &Scalar::Int(max))) if order.is_sorted() => {
             zone_of(&ranked.sorted, usize::try_from(min).unwrap_or(0), usize::try_from(max).unwrap_or(0))

@@ -51,8 +51,8 @@ impl Tokenizer {
         let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
         let often = (bytes / MORE_OFTEN).max(OFTEN);
         let mut longest = Longest::new(occurring, MOST.min(256 + bytes / often));
-        let rounds = (0..STRIDE).flat_map(|first| pieces.iter().skip(first).step_by(STRIDE).copied());
-        let (mut learner, mut rounds) = (Learner::new(bytes, often), rounds);
+        let mut learner = Learner::new(bytes, often);
+        let mut rounds = (0..STRIDE).flat_map(|first| pieces.iter().skip(first).step_by(STRIDE).copied());
         let mut together = Vec::with_capacity(SIDE_BY_SIDE);
         loop {
             together.clear();
