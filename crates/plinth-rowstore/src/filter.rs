@@ -14,8 +14,11 @@ fn blocks_for(keys: usize) -> usize {
     keys.saturating_mul(BITS).div_ceil(256).max(1)
 }
 
+/// How often a filter can be halved at most.
+const FOLDS: u32 = 8;
+
 /// The keys that may be there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filter {
     blocks: Vec<[u32; 8]>,
 }
@@ -24,6 +27,29 @@ impl Filter {
     /// A filter for so many keys.
     pub(crate) fn for_keys(keys: usize) -> Self {
         Self { blocks: vec![[0; 8]; blocks_for(keys)] }
+    }
+
+    /// A filter for at most so many keys, many of which may be the same: once they are in it, it is [folded](Self::folded).
+    pub(crate) fn for_entries(entries: usize) -> Self {
+        Self { blocks: vec![[0; 8]; blocks_for(entries).next_multiple_of(1 << FOLDS)] }
+    }
+
+    /// Halves it while at most a quarter of its bits are set, so that at most half of them are in the end, as in a filter that is
+    /// full. What it says of keys that are there stays.
+    pub(crate) fn folded(mut self) -> Self {
+        while self.blocks.len().is_multiple_of(2) && self.ones().saturating_mul(4) <= self.bytes().saturating_mul(8) {
+            // A key's block is a fraction of all: in half as many it is half as far.
+            let (pairs, _) = self.blocks.as_chunks::<2>();
+            self.blocks = pairs
+                .iter()
+                .map(|[a, b]| std::array::from_fn(|i| a.get(i).unwrap_or(&0) | b.get(i).unwrap_or(&0)))
+                .collect();
+        }
+        self
+    }
+
+    fn ones(&self) -> u64 {
+        self.blocks.iter().flatten().map(|word| u64::from(word.count_ones())).sum()
     }
 
     /// Bytes of a filter for so many keys.
@@ -94,5 +120,22 @@ mod tests {
         let wrong = (10_000..110_000).filter(|&i| filter.may_have(key(i))).count();
         assert!(wrong < 1_000, "{wrong}");
         assert!(Filter::read(&bytes[1..]).is_none() && Filter::read(&[]).is_none());
+    }
+
+    #[test]
+    fn a_folded_filter_is_as_large_as_its_keys_need() {
+        let key = |i: u64| hash(&i.to_be_bytes());
+        for distinct in [1, 100, 10_000, 100_000] {
+            let mut filter = Filter::for_entries(100_000);
+            let before = filter.bytes();
+            (0..100_000).for_each(|i| filter.insert(key(i % distinct)));
+            let filter = filter.folded();
+            assert!((0..distinct).all(|i| filter.may_have(key(i))), "{distinct}");
+            let wrong = (100_000..200_000).filter(|&i| filter.may_have(key(i))).count();
+            assert!(wrong < 2_000, "{wrong} of {distinct}");
+            let least = Filter::bytes_for(usize::try_from(distinct).unwrap());
+            let halves = before >> FOLDS;
+            assert!(filter.bytes() <= (least * 2).max(halves), "{} of {distinct}, {least}", filter.bytes());
+        }
     }
 }

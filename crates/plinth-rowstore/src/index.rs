@@ -13,6 +13,7 @@
 //! table removes it and builds it again with the next merge ([`Care`]).
 
 mod pages;
+mod screen;
 mod tree;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -29,6 +30,7 @@ use plinth_io::{IoError, MemoryBudget};
 use crate::error::{Result, TableError, arrow};
 use crate::key::{KeyColumns, Keys};
 pub(crate) use pages::StoredPages;
+pub(crate) use screen::{NewFilter, Screen, Told};
 pub(crate) use tree::{Span, Tree, just_above};
 
 /// What an index is of.
@@ -94,6 +96,8 @@ pub(crate) struct Indexes {
     /// Made with the first index.
     pool: Mutex<Option<Arc<Pool>>>,
     pub(crate) budget: Arc<MemoryBudget>,
+    /// For the filters of trees.
+    pub(crate) screens: Arc<MemoryBudget>,
     bytes: u64,
     care: Arc<Care>,
 }
@@ -137,13 +141,15 @@ pub(crate) fn is_damage(error: &TableError) -> bool {
 }
 
 impl Indexes {
-    /// With pages in so many bytes at most, and an eighth of the budget.
+    /// With pages in so many bytes at most, filters in as many, and each in an eighth of the budget.
     pub(crate) fn new(key: &KeyColumns, all: Vec<Definition>, bytes: u64, budget: &Arc<MemoryBudget>) -> Arc<Self> {
         let key = Definition { number: KEY, name: "key".to_owned(), unique: true, columns: key.clone() };
         let key = Arc::new(key);
         let all = RwLock::new(Arc::new(all.into_iter().map(Arc::new).collect()));
         let bytes = bytes.min(budget.limit() / 8);
-        Arc::new(Self { key, all, pool: Mutex::default(), budget: Arc::clone(budget), bytes, care: Arc::default() })
+        let screens = budget.within("filters of indexes", bytes);
+        let budget = Arc::clone(budget);
+        Arc::new(Self { key, all, pool: Mutex::default(), budget, screens, bytes, care: Arc::default() })
     }
 
     pub(crate) fn care(&self) -> &Arc<Care> {

@@ -30,7 +30,7 @@ pub struct TableOptions {
     pub notes: BTreeMap<String, String>,
     /// Bytes of decoded blocks that are kept for point reads at most, as far as the memory budget has them (default 256 MiB).
     pub cache_bytes: u64,
-    /// Bytes of pages of indexes in memory at most (default 256 MiB; at most an eighth of the memory budget).
+    /// Bytes of pages of indexes in memory at most, and of their filters (default 256 MiB; at most an eighth of the memory budget).
     pub index_bytes: u64,
     /// Bytes of filters of keys at most (default 512 MiB; at most a sixteenth of the memory budget): segments that are written when
     /// there are as many have indexes of their keys instead.

@@ -8,10 +8,10 @@ use plinth_io::{IoError, Source, Storage, StorageFile};
 type Result<T> = std::result::Result<T, IoError>;
 
 /// A file that is being written, or one that never changes again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct StoredPages {
-    name: String,
-    file: Access,
+    name: Arc<str>,
+    file: Arc<Access>,
 }
 
 #[derive(Debug)]
@@ -23,17 +23,32 @@ enum Access {
 impl StoredPages {
     /// A new, empty file.
     pub(crate) fn create(storage: &dyn Storage, name: &str) -> Result<Self> {
-        Ok(Self { name: storage.path_of(name), file: Access::New(storage.create(name)?) })
+        Ok(Self::of(storage, name, Access::New(storage.create(name)?)))
     }
 
     /// A file that is complete.
-    pub(crate) fn open(storage: &dyn Storage, name: &str) -> Result<Self> {
-        Ok(Self { name: storage.path_of(name), file: Access::Complete(storage.source(name)?) })
+    pub(crate) fn complete(storage: &dyn Storage, name: &str, source: &Arc<dyn Source>) -> Self {
+        Self::of(storage, name, Access::Complete(Arc::clone(source)))
     }
 
-    fn complete(&self) -> IoError {
+    fn of(storage: &dyn Storage, name: &str, file: Access) -> Self {
+        Self { name: storage.path_of(name).into(), file: Arc::new(file) }
+    }
+
+    /// Writes bytes behind all pages, durably.
+    pub(crate) fn append(&self, bytes: &[u8]) -> Result<()> {
+        match &*self.file {
+            Access::New(file) => {
+                file.write_at(file.byte_len()?, bytes)?;
+                file.sync()
+            }
+            Access::Complete(_) => Err(self.is_complete()),
+        }
+    }
+
+    fn is_complete(&self) -> IoError {
         let refused = std::io::Error::new(std::io::ErrorKind::ReadOnlyFilesystem, "the file is complete");
-        IoError::os(&self.name, "write", refused)
+        IoError::os(&*self.name, "write", refused)
     }
 }
 
@@ -43,7 +58,7 @@ impl PageFile for StoredPages {
     }
 
     fn len(&self) -> Result<u64> {
-        match &self.file {
+        match &*self.file {
             Access::New(file) => file.byte_len(),
             Access::Complete(source) => Ok(source.byte_len()),
         }
@@ -51,7 +66,7 @@ impl PageFile for StoredPages {
 
     fn read(&self, offset: u64, image: &mut Image) -> Result<()> {
         let range = offset..offset + image.bytes().len() as u64;
-        let bytes = match &self.file {
+        let bytes = match &*self.file {
             Access::New(file) => file.read_at(range)?,
             Access::Complete(source) => source.read(std::slice::from_ref(&range))?.pop().unwrap_or_default(),
         };
@@ -59,7 +74,7 @@ impl PageFile for StoredPages {
     }
 
     fn read_many(&self, reads: &mut [PageRead]) -> Result<()> {
-        let Access::Complete(source) = &self.file else {
+        let Access::Complete(source) = &*self.file else {
             return reads.iter_mut().try_for_each(|read| self.read(read.offset, &mut read.image));
         };
         let range = |read: &PageRead| read.offset..read.offset + read.image.bytes().len() as u64;
@@ -69,16 +84,16 @@ impl PageFile for StoredPages {
     }
 
     fn write(&self, offset: u64, image: &Image) -> Result<()> {
-        match &self.file {
+        match &*self.file {
             Access::New(file) => file.write_at(offset, image.bytes()),
-            Access::Complete(_) => Err(self.complete()),
+            Access::Complete(_) => Err(self.is_complete()),
         }
     }
 
     fn sync(&self) -> Result<()> {
-        match &self.file {
+        match &*self.file {
             Access::New(file) => file.sync(),
-            Access::Complete(_) => Err(self.complete()),
+            Access::Complete(_) => Err(self.is_complete()),
         }
     }
 }

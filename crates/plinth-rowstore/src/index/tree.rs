@@ -7,25 +7,36 @@ use std::sync::Arc;
 
 use plinth_index::{Bytes, Index, MemoryPages, Options, PageFile, Pool, Verified};
 
+use super::screen::Screen;
 use crate::error::Result;
+use crate::key::hash;
 
 /// Keys from one on, up to another and without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    pub(crate) from: Vec<u8>,
+    from: Vec<u8>,
     /// None: to the last.
-    pub(crate) to: Option<Vec<u8>>,
+    to: Option<Vec<u8>>,
+    /// The hash of the one key that it can have, if it is only one.
+    only: Option<u64>,
 }
 
 impl Span {
+    /// From a key on, up to another if there is one.
+    pub(crate) fn new(from: Vec<u8>, to: Option<Vec<u8>>) -> Self {
+        let one = to.as_ref().and_then(|to| to.strip_prefix(from.as_slice())).is_some_and(|more| more == [0]);
+        let only = one.then(|| hash(&from));
+        Self { from, to, only }
+    }
+
     /// All keys.
     pub(crate) fn all() -> Self {
-        Self { from: Vec::new(), to: None }
+        Self::new(Vec::new(), None)
     }
 
     /// One key.
     pub(crate) fn one(key: &[u8]) -> Self {
-        Self { from: key.to_vec(), to: Some(just_above(key)) }
+        Self::new(key.to_vec(), Some(just_above(key)))
     }
 
     /// Whether a key is among them.
@@ -48,6 +59,8 @@ pub(crate) struct Tree {
     /// Bytes of each key; those of `Kind::Bytes` are of any length.
     width: usize,
     kind: Kind,
+    /// Which keys are not there, if its file says so.
+    screen: Option<Screen>,
 }
 
 #[derive(Debug)]
@@ -108,7 +121,7 @@ impl Tree {
             Some(..=16) => Kind::Double(Index::create(pool, file, options)?),
             _ => Kind::Bytes(Index::create(pool, file, options)?),
         };
-        Ok(Self { width: width.unwrap_or(0), kind })
+        Ok(Self { width: width.unwrap_or(0), kind, screen: None })
     }
 
     /// One that is complete.
@@ -119,7 +132,17 @@ impl Tree {
             Some(..=16) => Kind::Double(Index::open(pool, file)?),
             _ => Kind::Bytes(Index::open(pool, file)?),
         };
-        Ok(Self { width: width.unwrap_or(0), kind })
+        Ok(Self { width: width.unwrap_or(0), kind, screen: None })
+    }
+
+    /// With what its file says of keys that are not there.
+    pub(crate) fn screened(self, screen: Screen) -> Self {
+        Self { screen: Some(screen), ..self }
+    }
+
+    /// What its file says of keys that are not there.
+    pub(crate) fn screen(&self) -> Option<&Screen> {
+        self.screen.as_ref()
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -194,7 +217,8 @@ impl Tree {
     }
 
     fn walk(&self, span: &Span, back: bool, mut each: impl FnMut(&[u8], u32) -> Result<bool>) -> Result<()> {
-        if span.to.as_ref().is_some_and(|to| *to <= span.from) {
+        let absent = |hash| self.screen.as_ref().is_some_and(|screen| !screen.may_have(hash));
+        if span.to.as_ref().is_some_and(|to| *to <= span.from) || span.only.is_some_and(absent) {
             return Ok(());
         }
         let mut show = |key: &[u8], row: u64| each(key, u32::try_from(row).unwrap_or(u32::MAX));

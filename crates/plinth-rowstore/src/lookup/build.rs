@@ -11,8 +11,8 @@ use plinth_index::Pool;
 use plinth_io::{MemoryBudget, Storage};
 
 use crate::error::{Result, TableError};
-use crate::index::{Definition, Indexes, Span, StoredPages, Tree, file_name};
-use crate::key::Keys;
+use crate::index::{Definition, Indexes, KEY, NewFilter, Screen, Span, StoredPages, Told, Tree, file_name};
+use crate::key::{Keys, hash};
 use crate::segment::Segment;
 
 /// Bytes of keys that are sorted at once.
@@ -55,12 +55,15 @@ impl Indexes {
     /// Opens a segment's tree, if it is there, whole, and of this segment.
     pub(crate) fn open(&self, storage: &dyn Storage, segment: &Segment, index: &Definition) -> Result<Tree> {
         let name = file_name(segment.entry.number, index.number);
-        let tree = Tree::open(&self.pool()?, index.columns.width(), StoredPages::open(storage, &name)?)?;
-        if tree.position() != index.identity(segment.entry.seal) {
+        let source = storage.source(&name)?;
+        let pages = StoredPages::complete(storage, &name, &source);
+        let tree = Tree::open(&self.pool()?, index.columns.width(), pages)?;
+        let identity = index.identity(segment.entry.seal);
+        if tree.position() != identity {
             let what = "is not this index of its segment; open the table for writing, which builds it again";
             return Err(TableError::corrupt(storage.path_of(&name), what));
         }
-        Ok(tree)
+        Ok(tree.screened(Screen::new(source, identity, &self.screens)))
     }
 
     /// Checks a segment's trees, and tells of each what is wrong.
@@ -87,14 +90,25 @@ impl Indexes {
             other => other?,
         };
         tree.verify()?;
-        let (mut expected, mut valued) = (Entries::default(), 0);
+        let screen = tree.screen().map_or(Ok(Told::Nothing), Screen::read)?;
+        if matches!(screen, Told::Damaged) {
+            return Err(wrong("its filter is damaged".to_owned()));
+        }
+        let hides = |key: &[u8]| matches!(&screen, Told::Filter(filter) if !filter.may_have(hash(key)));
+        let (mut expected, mut valued, mut hidden) = (Entries::default(), 0, None);
         for_each_batch(segment, index, |first, batch| {
             // Whatever keys are made of: these are the rows that a value of the first column finds.
             valued += batch.columns().first().map_or(0, |column| column.len() - column.logical_null_count()) as u64;
             let (keys, rows) = index.keys_of(batch)?;
-            keys.iter().zip(rows).for_each(|(key, row)| expected.add(key, first + row));
+            for (key, row) in keys.iter().zip(rows) {
+                expected.add(key, first + row);
+                hidden = hidden.or_else(|| hides(key).then_some(first + row));
+            }
             Ok(())
         })?;
+        if let Some(row) = hidden {
+            return Err(wrong(format!("its filter does not have row {row}")));
+        }
         let mut found = Entries::default();
         tree.entries(&Span::all(), |key, row| {
             found.add(key, row);
@@ -184,14 +198,19 @@ fn write(
     segment: &Segment,
     index: &Definition,
 ) -> Result<()> {
-    let tree = Tree::create(pool, index.columns.width(), StoredPages::create(storage, name)?)?;
+    let pages = StoredPages::create(storage, name)?;
+    let tree = Tree::create(pool, index.columns.width(), pages.clone())?;
     // Sorting takes as much again.
     let most = LOT.min(budget.limit() / 16);
     let mut memory = budget.open("keys of an index that is built");
     let mut lot = Lot::default();
+    // A segment has a tree of its key where there was no memory for a filter.
+    let key = index.number == KEY;
+    let mut filter = if key { NewFilter::none() } else { NewFilter::new(budget, segment.entry.rows) };
     for_each_batch(segment, index, |first, batch| {
         let (keys, rows) = index.keys_of(batch)?;
         for (key, row) in keys.iter().zip(rows) {
+            filter.insert(key);
             lot.keys.push(key);
             lot.rows.push(first + row);
         }
@@ -203,7 +222,12 @@ fn write(
         Ok(())
     })?;
     lot.put(&tree)?;
-    tree.checkpoint(index.identity(segment.entry.seal))?;
+    let identity = index.identity(segment.entry.seal);
+    tree.checkpoint(identity)?;
+    // A crash before this leaves a tree that is whole, without a filter.
+    if let Some(filter) = filter.finish(identity) {
+        pages.append(&filter)?;
+    }
     Ok(storage.sync_names()?)
 }
 

@@ -179,7 +179,7 @@ impl Snapshot {
         };
         let mut found: Vec<(Vec<u8>, Place)> = Vec::new();
         if let Some(from) = from {
-            let span = Span { from, to };
+            let span = Span::new(from, to);
             for part in self.version.parts() {
                 part.entries(&index, &span, &mut |key, place| {
                     found.push((key.to_vec(), place));

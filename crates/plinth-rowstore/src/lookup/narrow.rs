@@ -147,7 +147,7 @@ impl Definition {
             let whole = bound == self.columns.positions().count();
             let span = |key: Vec<u8>| match whole {
                 true => Span::one(&key),
-                false => Span { to: behind(key.clone()), from: key },
+                false => Span::new(key.clone(), behind(key)),
             };
             prefixes.into_iter().map(span).collect()
         })
@@ -160,7 +160,7 @@ impl Definition {
         let last = i + 1 == self.columns.positions().count();
         // A null is in no range.
         let values = self.columns.values_behind(i, prefix);
-        let mut span = Span { to: behind(values.clone()), from: values };
+        let (mut from, mut to) = (values.clone(), behind(values));
         for (op, value) in ranges {
             let mut key = prefix.to_vec();
             let beyond = match self.columns.put_part(i, &part(value)?, &mut key) {
@@ -177,17 +177,17 @@ impl Definition {
             }
             let above = || if last { Some(just_above(&key)) } else { behind(key.clone()) };
             match op {
-                CompareOp::GtEq => span.from = span.from.max(key),
+                CompareOp::GtEq => from = from.max(key),
                 CompareOp::Gt => match above() {
-                    Some(above) => span.from = span.from.max(above),
+                    Some(above) => from = from.max(above),
                     None => return Some(None),
                 },
-                CompareOp::Lt => span.to = least(span.to, Some(key)),
-                CompareOp::LtEq => span.to = least(span.to, above()),
+                CompareOp::Lt => to = least(to, Some(key)),
+                CompareOp::LtEq => to = least(to, above()),
                 CompareOp::Eq | CompareOp::NotEq => return None,
             }
         }
-        Some(Some(span))
+        Some(Some(Span::new(from, to)))
     }
 }
 
