@@ -1,6 +1,7 @@
-//! A row by its key, past the planner: `SELECT a, b FROM t WHERE id = 5` of a writable table whose key is `id`.
+//! A row by its key, past the planner: `SELECT a, b FROM t WHERE id = 5` of a writable table whose key is `id`, or that has an index of
+//! `id`, where few rows have the value.
 //!
-//! Planning takes many times as long as finding the row. A statement that is anything more, or whose values are not plainly those of the
+//! Planning takes many times as long as finding the rows. A statement that is anything more, or whose values are not plainly those of the
 //! key's types, is planned as ever.
 
 use std::sync::{Arc, LazyLock};
@@ -34,13 +35,16 @@ static LEAST: LazyLock<Option<Least>> = LazyLock::new(|| {
     Some(Least { select: select.as_ref().clone(), factor, query: *query })
 });
 
+/// So many rows are read with all of their columns; beyond, a plan that reads those that are asked for is as good.
+const FEW: usize = 32;
+
 struct Least {
     query: Query,
     select: Select,
     factor: TableFactor,
 }
 
-/// A statement that asks for the row of a key.
+/// A statement that asks for the rows with some values.
 struct Asked<'a> {
     table: &'a ObjectName,
     /// What columns are qualified with.
@@ -51,7 +55,7 @@ struct Asked<'a> {
 }
 
 impl Session {
-    /// The rows of a statement that asks for the row of a key; `None` if it is to be planned.
+    /// The rows of a statement that asks for those with some values, of the table's key or of an index; `None` if it is to be planned.
     pub(crate) async fn row_by_key(
         &self,
         statement: &Statement,
@@ -67,12 +71,10 @@ impl Session {
         }
         let Ok(table) = self.context.table_provider(reference).await else { return Ok(None) };
         let Some(table) = (table.as_ref() as &dyn std::any::Any).downcast_ref::<StoreTable>() else { return Ok(None) };
-        let (Some(key), Some((columns, schema))) = (asked.key(table, params)?, asked.columns(&table.schema())) else {
-            return Ok(None);
-        };
-        let Some(found) = table.row(&key)? else { return Ok(None) };
-        let row = RecordBatch::try_new(Arc::clone(&schema), found.project(&columns)?.columns().to_vec())?;
-        let rows = futures::stream::iter((row.num_rows() > 0).then_some(Ok(row)));
+        let Some((columns, schema)) = asked.columns(&table.schema()) else { return Ok(None) };
+        let Some(found) = asked.rows(table, params)? else { return Ok(None) };
+        let found = RecordBatch::try_new(Arc::clone(&schema), found.project(&columns)?.columns().to_vec())?;
+        let rows = futures::stream::iter((found.num_rows() > 0).then_some(Ok(found)));
         Ok(Some(Box::pin(RecordBatchStreamAdapter::new(schema, rows))))
     }
 }
@@ -116,9 +118,21 @@ impl<'a> Asked<'a> {
         Some(Self { table, name, items: &select.projection, values })
     }
 
-    /// The values of a table's key, if all of its columns, and no others, are equal to one.
-    fn key(&self, table: &StoreTable, params: &Params) -> Result<Option<RecordBatch>> {
-        let names = table.key();
+    /// The rows of a table, if its key or one of its indexes finds them.
+    fn rows(&self, table: &StoreTable, params: &Params) -> Result<Option<RecordBatch>> {
+        if let Some(key) = self.values_of(table.key(), table, params)? {
+            return table.row(&key);
+        }
+        for index in table.indexes()? {
+            if let Some(values) = self.values_of(&index.columns, table, params)? {
+                return table.few(&index.name, &values, FEW);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The values of some columns of a table, if all of them, and no others, are equal to one.
+    fn values_of(&self, names: &[String], table: &StoreTable, params: &Params) -> Result<Option<RecordBatch>> {
         if names.is_empty() || self.values.len() != names.len() {
             return Ok(None);
         }
@@ -129,6 +143,10 @@ impl<'a> Asked<'a> {
                 return Ok(None);
             };
             let data_type = schema.field_with_name(name)?.data_type();
+            // Numbers that are equal without being the same have keys that differ.
+            if data_type.is_floating() {
+                return Ok(None);
+            }
             let value = match value {
                 Value::Placeholder(place) => params.plain(place, data_type),
                 value => literal(value, data_type),

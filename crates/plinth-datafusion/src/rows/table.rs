@@ -114,6 +114,19 @@ impl StoreTable {
         Ok(Some(view.snapshot.get_batch(key).map_err(from_table)?.rows))
     }
 
+    /// The rows that have the values of a batch of one row, whose columns are those of one of the table's indexes. `None` if it takes a
+    /// plan to find them: in a transaction, and where they are more than `most`.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn few(&self, index: &str, values: &RecordBatch, most: usize) -> Result<Option<RecordBatch>> {
+        let view = self.stores.view(&self.folder)?;
+        if view.own.is_some() || view.snapshot.schema() != self.schema {
+            return Ok(None);
+        }
+        view.snapshot.find_few(index, values, most).map_err(from_table)
+    }
+
     fn plan(
         &self,
         state: &dyn Session,

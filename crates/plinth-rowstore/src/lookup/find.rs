@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_select::interleave::interleave_record_batch;
+use plinth_format::Access;
 
 use super::build::for_each_batch;
 use crate::delta::Delta;
@@ -189,6 +190,34 @@ impl Snapshot {
         }
         found.sort_by(|a, b| a.0.cmp(&b.0));
         self.shared.show(self.rows_at(found.into_iter().map(|(_, place)| place))?)
+    }
+
+    /// The rows that have the values of a batch's only row in the columns of an index, which are the batch's; `None` if they are
+    /// more than `most`, or if the table is opened to be [scanned](Access::Scan).
+    ///
+    /// # Errors
+    /// As [`Snapshot::find`].
+    pub fn find_few(&self, index: &str, values: &RecordBatch, most: usize) -> Result<Option<RecordBatch>> {
+        if self.version.segments.iter().any(|live| live.segment.file.access() == Access::Scan) {
+            return Ok(None);
+        }
+        let index = self.shared.indexes.named(index)?;
+        let (keys, _) = index.keys_of(values)?;
+        let mut found = Vec::new();
+        // A null is equal to nothing.
+        if keys.len() == 1 && !index.columns.has_null(keys.get(0)) {
+            let span = Span::one(keys.get(0));
+            for part in self.version.parts() {
+                part.entries(&index, &span, &mut |_, place| {
+                    found.push(place);
+                    Ok(found.len() <= most)
+                })?;
+            }
+        }
+        if found.len() > most {
+            return Ok(None);
+        }
+        self.shared.show(self.rows_at(found.into_iter())?).map(Some)
     }
 
     /// The rows at some places, in their order.

@@ -16,6 +16,11 @@ const FOUND: &[&str] = &[
     "FROM t WHERE id = 2",
     "SELECT c FROM pairs AS p WHERE a = 1 AND b = 'it''s'",
     "SELECT p.c FROM public.pairs AS p WHERE a = 1 AND b = ''",
+    "SELECT b, c FROM pairs WHERE a = 1",
+    "SELECT * FROM pairs WHERE a = 7",
+    "SELECT a FROM seconds WHERE b = 'few'",
+    "SELECT * FROM seconds WHERE c = 3 AND b = 'some'",
+    "SELECT * FROM seconds WHERE b = 'none' AND c = 3",
 ];
 
 /// Statements that have to be planned.
@@ -43,7 +48,12 @@ const PLANNED: &[&str] = &[
     "SELECT * FROM t WHERE id = 2 UNION ALL SELECT * FROM t WHERE id = 3",
     "WITH t AS (SELECT 2 AS id) SELECT * FROM t WHERE id = 2",
     "SELECT * FROM seen WHERE id = 2",
-    "SELECT * FROM pairs WHERE a = 1",
+    "SELECT * FROM pairs WHERE b = 'x'",
+    "SELECT * FROM seconds WHERE b = 'many'",
+    "SELECT * FROM seconds WHERE b = 'many' AND c = 1",
+    "SELECT * FROM seconds WHERE c = 3",
+    "SELECT * FROM seconds WHERE d = 1.5",
+    "SELECT * FROM seconds WHERE b = NULL",
     "SELECT * RENAME (n AS m) FROM t WHERE id = 2",
     "SELECT COLUMNS('n') FROM t WHERE id = 2",
     "SELECT n AS \"N\", * EXCLUDE (n) FROM t WHERE id = 3",
@@ -53,7 +63,15 @@ fn tables() -> (tempfile::TempDir, Db) {
     let (dir, db) = people();
     db.rows("CREATE TABLE pairs (a INT, b TEXT, c DOUBLE, PRIMARY KEY (a, b))");
     db.rows("INSERT INTO pairs VALUES (1, 'x', 0.5), (1, 'y', NULL), (1, '', 3), (1, 'it''s', 4), (2, 'y', 5)");
+    db.rows("CREATE INDEX by_a ON pairs (a)");
     db.rows("CREATE VIEW seen AS SELECT * FROM t WHERE id <> 2");
+    // Of a table without a key; some of its rows have no value.
+    db.rows("CREATE TABLE seconds (a INT, b TEXT, c INT, d DOUBLE)");
+    db.rows("CREATE INDEX by_b ON seconds (b)");
+    db.rows("CREATE INDEX by_b_c ON seconds (b, c)");
+    db.rows("INSERT INTO seconds SELECT value, 'many', value % 3, 1.5 FROM generate_series(1, 300)");
+    db.rows("INSERT INTO seconds SELECT value, 'some', value % 9, -0.0 FROM generate_series(1, 90)");
+    db.rows("INSERT INTO seconds VALUES (1, 'few', NULL, 0.0), (2, NULL, 3, NULL), (3, 'few', 3, 1.5)");
     (dir, db)
 }
 
@@ -91,9 +109,10 @@ fn statements_that_ask_for_a_key_answer_as_planned_ones() {
         }
     };
     check(&db);
-    db.rows("VACUUM t; VACUUM pairs");
+    db.rows("VACUUM t; VACUUM pairs; VACUUM seconds");
     check(&db);
     db.rows("UPDATE t SET n = 12 WHERE id = 2; DELETE FROM t WHERE id = 3; DELETE FROM pairs WHERE b = 'y'");
+    db.rows("DELETE FROM seconds WHERE a = 3; UPDATE seconds SET c = 3 WHERE a = 4; INSERT INTO seconds VALUES (9, 'few', 9, 9)");
     check(&db);
     // Of another session, which reads what this one wrote.
     check(&Db::open(dir.path()));
