@@ -19,7 +19,7 @@ use plinth_io::{MemoryBudget, Reservation};
 use crate::batches::memory;
 use crate::deletes::Deletes;
 use crate::error::{Result, TableError, arrow};
-use crate::index::{Definition, Indexes, Trees};
+use crate::index::{Definition, Indexes, Tree, Trees};
 use crate::key::{Keys, hash};
 
 /// Batches of so many rows are not put together any more.
@@ -153,20 +153,17 @@ impl Delta {
             Some(tree) => tree,
             None => self.trees.put(index.number, self.indexes.tree_in_memory(index)?),
         };
-        let (keys, rows) = index.keys(batch)?;
-        for (key, row) in keys.iter().zip(rows) {
-            tree.insert(key, first + row)?;
-        }
-        // Pages are about two thirds full.
-        Ok((keys.memory() + keys.len() * size_of::<u64>()) as u64 * 3 / 2)
+        fill(&tree, index, first, batch)
     }
 
-    /// Puts all rows into the tree of a new index.
+    /// Puts all rows into the tree of a new index, which nothing asks before it is whole.
     pub(crate) fn add_index(&self, index: &Definition) -> Result<()> {
+        let tree = self.indexes.tree_in_memory(index)?;
         let mut bytes = 0;
         for (first, batch) in self.batches() {
-            bytes += self.index_rows(index, first, batch)?;
+            bytes += fill(&tree, index, first, batch)?;
         }
+        self.trees.put(index.number, tree);
         write(&self.index).memory.charge(bytes);
         Ok(())
     }
@@ -204,6 +201,16 @@ impl Delta {
     pub(crate) fn whole(&self, schema: &SchemaRef) -> Result<RecordBatch> {
         concat_batches(schema, self.batches.iter().map(|numbered| &numbered.batch)).map_err(arrow)
     }
+}
+
+/// Puts the rows of a batch, the first of which has a number, into a tree: bytes that takes.
+fn fill(tree: &Tree, index: &Definition, first: u32, batch: &RecordBatch) -> Result<u64> {
+    let (keys, rows) = index.keys(batch)?;
+    for (key, row) in keys.iter().zip(rows) {
+        tree.insert(key, first + row)?;
+    }
+    // Pages are about two thirds full.
+    Ok((keys.memory() + keys.len() * size_of::<u64>()) as u64 * 3 / 2)
 }
 
 /// Puts the last batches together if there are enough that are no larger than the last.

@@ -356,11 +356,12 @@ impl Engine {
     /// Gives all parts of the table a tree of a new index, which commits are checked against from here on.
     pub(crate) fn add_index(&mut self, index: &Arc<Definition>) -> Result<Arc<Version>> {
         self.check()?;
-        self.shared.indexes.add(index);
         let indexes = &self.shared.indexes;
-        let complete = |live: &Live| indexes.complete(&self.shared.storage, &live.segment);
-        self.working.segments.iter().try_for_each(complete)?;
+        let ensure = |live: &Live| indexes.ensure(&self.shared.storage, &live.segment, index);
+        self.working.segments.iter().try_for_each(ensure)?;
         self.working.frozen.iter().chain([&self.working.delta]).try_for_each(|delta| delta.add_index(index))?;
+        // Who finds it there asks trees that are whole.
+        indexes.add(index);
         Ok(Arc::new(self.working.clone()))
     }
 

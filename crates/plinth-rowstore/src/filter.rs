@@ -14,6 +14,10 @@ fn blocks_for(keys: usize) -> usize {
     keys.saturating_mul(BITS).div_ceil(256).max(1)
 }
 
+fn blocks_for_entries(entries: usize) -> usize {
+    blocks_for(entries).next_multiple_of(1 << FOLDS)
+}
+
 /// How often a filter can be halved at most.
 const FOLDS: u32 = 8;
 
@@ -31,7 +35,12 @@ impl Filter {
 
     /// A filter for at most so many keys, many of which may be the same: once they are in it, it is [folded](Self::folded).
     pub(crate) fn for_entries(entries: usize) -> Self {
-        Self { blocks: vec![[0; 8]; blocks_for(entries).next_multiple_of(1 << FOLDS)] }
+        Self { blocks: vec![[0; 8]; blocks_for_entries(entries)] }
+    }
+
+    /// Bytes of that.
+    pub(crate) fn bytes_for_entries(entries: usize) -> u64 {
+        (blocks_for_entries(entries) as u64).saturating_mul(32)
     }
 
     /// Halves it while at most a quarter of its bits are set, so that at most half of them are in the end, as in a filter that is

@@ -117,6 +117,16 @@ impl Care {
         self.writes.store(true, Relaxed);
     }
 
+    /// The table is closed: others may write to its folder, or put another table in its place.
+    pub(crate) fn end_to_write(&self) {
+        self.writes.store(false, Relaxed);
+    }
+
+    /// Whether this process writes.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.writes.load(Relaxed)
+    }
+
     /// Notes that a tree was found damaged. Whether its file is to go.
     pub(crate) fn lose(&self) -> bool {
         self.lost.store(true, Relaxed);

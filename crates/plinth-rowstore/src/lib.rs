@@ -52,6 +52,7 @@ pub use error::{Result, TableError};
 pub use key::{Key, KeyPart};
 pub use lookup::{Narrowed, TableIndex};
 pub use options::{Durability, TableOptions};
+pub use replace::Seen;
 pub use snapshot::{MultiGet, Rows, SegmentRows, Snapshot};
 pub use table::{ROW_NUMBER, Table};
 pub use transaction::{Transaction, View};

@@ -234,6 +234,9 @@ impl Inner {
         if self.shared.indexes.named(name).is_ok() {
             return Err(TableError::invalid(format!("there is an index {name:?} already")));
         }
+        if columns.iter().enumerate().any(|(i, column)| columns.iter().take(i).any(|other| other == column)) {
+            return Err(TableError::invalid(format!("the index {name:?} names a column twice")));
+        }
         let (schema, number) = (self.shared.codec.schema(), self.shared.new_file());
         let columns = KeyColumns::of_index(schema, columns)?;
         let index = Arc::new(Definition { number, name: name.to_owned(), unique, columns });
@@ -245,7 +248,9 @@ impl Inner {
             .try_for_each(|live| self.shared.indexes.build(&self.shared.storage, &live.segment, &index));
         let created = created.and_then(|()| lock(&writer.engine).add_index(&index));
         let created = created.and_then(|version| if unique { index.check_all(&version, schema) } else { Ok(()) });
-        if let Err(error) = created.and_then(|()| self.store_definitions(writer, &mut merging)) {
+        if let Err(error) =
+            created.and_then(|()| self.store_definitions(writer, &mut merging, self.shared.indexes.definitions()))
+        {
             lock(&writer.engine).remove_index(number);
             return Err(error);
         }
@@ -258,28 +263,34 @@ impl Inner {
         let mut merging = lock(&writer.merging);
         let index = self.shared.indexes.named(name)?;
         lock(&writer.engine).check()?;
-        self.shared.indexes.remove(index.number);
-        self.store_definitions(writer, &mut merging).inspect_err(|_| self.shared.indexes.add(&index))?;
+        // Until that is stored commits keep it as it is.
+        let mut others = self.shared.indexes.definitions();
+        others.retain(|other| other.number != index.number);
+        self.store_definitions(writer, &mut merging, others)?;
         lock(&writer.engine).remove_index(index.number);
         Ok(())
     }
 
     /// Puts other texts beside the columns.
-    pub(crate) fn set_notes(&self, notes: BTreeMap<String, String>) -> Result<()> {
+    pub(crate) fn set_notes(&self, seen: &BTreeMap<String, String>, notes: BTreeMap<String, String>) -> Result<()> {
         let Some(writer) = &self.writer else { return Err(TableError::ReadOnly) };
         let mut merging = lock(&writer.merging);
         lock(&writer.engine).check()?;
         let before = self.shared.notes();
+        if *before != *seen {
+            return Err(TableError::invalid("the table's definition was changed meanwhile; try again"));
+        }
         self.shared.set_notes(Arc::new(notes));
-        self.store_definitions(writer, &mut merging).inspect_err(|_| self.shared.set_notes(before))
+        let indexes = self.shared.indexes.definitions();
+        self.store_definitions(writer, &mut merging, indexes).inspect_err(|_| self.shared.set_notes(before))
     }
 
-    /// Writes the manifest again, with the indexes and notes as they are now.
-    fn store_definitions(&self, writer: &Writer, merging: &mut Merging) -> Result<()> {
+    /// Writes the manifest again, with these indexes and the notes as they are now.
+    fn store_definitions(&self, writer: &Writer, merging: &mut Merging, indexes: Vec<Definition>) -> Result<()> {
         let storage = &*self.shared.storage;
         let (last, _, known) = Manifest::load(storage)?.ok_or_else(|| manifest::missing(storage))?;
         let number = self.shared.new_file();
-        let (indexes, notes) = (self.shared.indexes.definitions(), self.shared.notes().as_ref().clone());
+        let notes = self.shared.notes().as_ref().clone();
         let manifest = Manifest { next_file: number + 1, indexes, notes, ..last };
         if let Err(error) = manifest.prepare(storage, number)?.publish(storage, known) {
             return Err(lock(&writer.engine).stop(error));

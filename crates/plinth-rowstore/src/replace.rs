@@ -1,29 +1,44 @@
 //! Tables that change their place: one that is renamed, and one that another takes the place of.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use plinth_io::{Folder, IoError, Storage, swap_folders, sync_folder};
 
 use crate::error::{Result, TableError};
+use crate::lookup::TableIndex;
 use crate::options::TableOptions;
+use crate::snapshot::Snapshot;
 use crate::table::{Table, lock_folder};
 
+/// A table as another was made of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// After so many commits ([`Snapshot::sequence`]).
+    pub sequence: u64,
+    /// With these indexes.
+    pub indexes: Vec<TableIndex>,
+    /// And these texts beside its columns.
+    pub notes: BTreeMap<String, String>,
+}
+
 impl Table {
-    /// Puts the table of another folder in the place of one, which is removed, if that is still as it was after so many commits
-    /// ([`Snapshot::sequence`](crate::Snapshot::sequence)). To those who open the folder there is either table at any moment, where the system can
+    /// Puts the table of another folder in the place of one, which is removed, if that is still as it was seen. To those who open the folder there is either table at any moment, where the system can
     /// exchange two names at once; both folders lie side by side.
     ///
     /// # Errors
     /// [`TableError::InUse`] if either is open for writing. If the table has changed since, or can't be replaced: then it is as it was.
-    pub fn replace(place: impl AsRef<Path>, with: impl AsRef<Path>, sequence: u64) -> Result<()> {
+    pub fn replace(place: impl AsRef<Path>, with: impl AsRef<Path>, seen: &Seen) -> Result<()> {
         let (place, with) = (place.as_ref(), with.as_ref());
         let locks = [lock_folder(place)?, lock_folder(with)?];
         let options = TableOptions { background: false, ..TableOptions::default() };
         let storage: Arc<dyn Storage> = Arc::new(Folder::new(place, &options.open.io));
-        let now = Self::open_reading(&storage, &options)?.shared.current().sequence;
-        if now != sequence {
-            return Err(TableError::invalid(format!("{}: was written to meanwhile; try again", place.display())));
+        let shared = Self::open_reading(&storage, &options)?.shared;
+        let now = Snapshot { version: shared.current(), shared };
+        let now = Seen { sequence: now.sequence(), indexes: now.indexes(), notes: now.notes().as_ref().clone() };
+        if now != *seen {
+            return Err(TableError::invalid(format!("{}: was changed meanwhile; try again", place.display())));
         }
         drop(storage);
         swap_folders(place, with)?;

@@ -283,7 +283,8 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         self.blocks.forget(self.entry.number);
-        if *self.obsolete.get_mut() {
+        // Of a table that is closed the next to open it removes them: files of these names may be another's by now.
+        if *self.obsolete.get_mut() && self.care.is_writing() {
             // What can't be removed now, the next to open the table removes.
             let _ = self.storage.remove(&rows_name(self.entry.number));
             let _ = self.storage.remove(&keys_name(self.entry.number));

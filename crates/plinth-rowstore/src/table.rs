@@ -246,12 +246,13 @@ impl Table {
         self.inner.shared.notes()
     }
 
-    /// Puts other texts beside its columns, durably.
+    /// Puts other texts in the place of those beside its columns, durably.
     ///
     /// # Errors
-    /// [`TableError::ReadOnly`] if it is not open for writing; if the manifest can't be written.
-    pub fn set_notes(&self, notes: BTreeMap<String, String>) -> Result<()> {
-        self.inner.set_notes(notes)
+    /// [`TableError::ReadOnly`] if it is not open for writing; if there are others than those `before`, or the manifest can't be
+    /// written.
+    pub fn set_notes(&self, before: &BTreeMap<String, String>, notes: BTreeMap<String, String>) -> Result<()> {
+        self.inner.set_notes(before, notes)
     }
 
     /// The columns of its key; none of a table whose rows have numbers instead.
@@ -497,6 +498,7 @@ impl Table {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+        self.inner.shared.indexes.care().end_to_write();
         match &self.inner.writer {
             Some(writer) => lock(&writer.engine).close(),
             None => Ok(()),

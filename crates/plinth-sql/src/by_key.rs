@@ -72,7 +72,8 @@ impl Session {
         let Ok(table) = self.context.table_provider(reference).await else { return Ok(None) };
         let Some(table) = (table.as_ref() as &dyn std::any::Any).downcast_ref::<StoreTable>() else { return Ok(None) };
         let Some((columns, schema)) = asked.columns(&table.schema()) else { return Ok(None) };
-        let Some(found) = asked.rows(table, params)? else { return Ok(None) };
+        let Some(values) = asked.values(table, params)? else { return Ok(None) };
+        let Some(found) = table.few(&values, FEW)? else { return Ok(None) };
         let found = RecordBatch::try_new(Arc::clone(&schema), found.project(&columns)?.columns().to_vec())?;
         let rows = futures::stream::iter((found.num_rows() > 0).then_some(Ok(found)));
         Ok(Some(Box::pin(RecordBatchStreamAdapter::new(schema, rows))))
@@ -118,41 +119,22 @@ impl<'a> Asked<'a> {
         Some(Self { table, name, items: &select.projection, values })
     }
 
-    /// The rows of a table, if its key or one of its indexes finds them.
-    fn rows(&self, table: &StoreTable, params: &Params) -> Result<Option<RecordBatch>> {
-        if let Some(key) = self.values_of(table.key(), table, params)? {
-            return table.row(&key);
-        }
-        for index in table.indexes()? {
-            if let Some(values) = self.values_of(&index.columns, table, params)? {
-                return table.few(&index.name, &values, FEW);
-            }
-        }
-        Ok(None)
-    }
-
-    /// The values of some columns of a table, if all of them, and no others, are equal to one.
-    fn values_of(&self, names: &[String], table: &StoreTable, params: &Params) -> Result<Option<RecordBatch>> {
-        if names.is_empty() || self.values.len() != names.len() {
-            return Ok(None);
-        }
+    /// The values of a table's columns, as a batch of one row.
+    fn values(&self, table: &StoreTable, params: &Params) -> Result<Option<RecordBatch>> {
         let schema = table.schema();
-        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
-        for name in names {
-            let Some((_, value)) = self.values.iter().find(|(column, _)| normal(column) == *name) else {
-                return Ok(None);
-            };
-            let data_type = schema.field_with_name(name)?.data_type();
-            // Numbers that are equal without being the same have keys that differ.
-            if data_type.is_floating() {
-                return Ok(None);
-            }
+        let (mut fields, mut arrays) = (Vec::<Field>::new(), Vec::new());
+        for (column, value) in &self.values {
+            let Ok(field) = schema.field_with_name(&normal(column)) else { return Ok(None) };
+            let data_type = field.data_type();
             let value = match value {
                 Value::Placeholder(place) => params.plain(place, data_type),
                 value => literal(value, data_type),
             };
             let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
-            fields.push(Field::new(name, data_type.clone(), false));
+            if fields.iter().any(|other| other.name() == field.name()) {
+                return Ok(None);
+            }
+            fields.push(Field::new(field.name(), data_type.clone(), false));
             arrays.push(value.to_array()?);
         }
         Ok(Some(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?))

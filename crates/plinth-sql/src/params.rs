@@ -87,8 +87,13 @@ impl Params {
     pub(crate) fn plain(&self, id: &str, data_type: &DataType) -> Option<ScalarValue> {
         match self.given.get(id.strip_prefix('$').unwrap_or(id))? {
             Given::Text(text) => convert(id, text, Some(data_type)).ok(),
-            Given::Value(value) if value.data_type().is_string() == data_type.is_string() => fitting(value, data_type),
-            Given::Value(_) => None,
+            Given::Value(value) => {
+                let given = value.data_type();
+                let alike = given == *data_type
+                    || (given.is_string() && data_type.is_string())
+                    || (given.is_integer() && data_type.is_integer());
+                if alike { fitting(value, data_type) } else { None }
+            }
         }
     }
 

@@ -101,30 +101,23 @@ impl StoreTable {
         Ok((segments.len() as u64, view.snapshot.num_rows() + own, bytes))
     }
 
-    /// The row with a key, which is a batch of one row and the columns of the key: a batch of one row or none. `None` if it takes a plan
-    /// to find it: in a transaction, whose own rows come first.
+    /// The rows that have the values of a batch of one row, whose columns are those of the table's key, or of one of its indexes in
+    /// any order. `None` if it takes a plan to find them: in a transaction, whose own rows come first, and where an index finds
+    /// [more](plinth_rowstore::Snapshot::find_few) than `most`.
     ///
     /// # Errors
     /// If it can't be read.
-    pub fn row(&self, key: &RecordBatch) -> Result<Option<RecordBatch>> {
-        let view = self.stores.view(&self.folder)?;
-        if self.key.is_empty() || view.own.is_some() || view.snapshot.schema() != self.schema {
-            return Ok(None);
-        }
-        Ok(Some(view.snapshot.get_batch(key).map_err(from_table)?.rows))
-    }
-
-    /// The rows that have the values of a batch of one row, whose columns are those of one of the table's indexes. `None` if it takes a
-    /// plan to find them: in a transaction, and where they are more than `most`.
-    ///
-    /// # Errors
-    /// If it can't be read.
-    pub fn few(&self, index: &str, values: &RecordBatch, most: usize) -> Result<Option<RecordBatch>> {
+    pub fn few(&self, values: &RecordBatch, most: usize) -> Result<Option<RecordBatch>> {
         let view = self.stores.view(&self.folder)?;
         if view.own.is_some() || view.snapshot.schema() != self.schema {
             return Ok(None);
         }
-        view.snapshot.find_few(index, values, most).map_err(from_table)
+        let schema = values.schema();
+        let key: Option<Vec<usize>> = self.key.iter().map(|column| schema.index_of(column).ok()).collect();
+        match key.filter(|key| !key.is_empty() && key.len() == values.num_columns()) {
+            Some(key) => Ok(Some(view.snapshot.get_batch(&values.project(&key)?).map_err(from_table)?.rows)),
+            None => view.snapshot.find_few(values, most).map_err(from_table),
+        }
     }
 
     fn plan(

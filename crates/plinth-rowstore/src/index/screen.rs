@@ -1,15 +1,16 @@
 //! A screen: the [filter](crate::filter) of a tree's keys, which stands in its file behind the pages.
 //!
 //! A value that is looked for is in few of a table's segments, and going down each one's tree costs a page a level. The filter
-//! says of nearly all others that they do not have it, by one line of memory. It is read when it is asked for the first time, if
-//! there is memory for it. Without one, or with one that is damaged, the tree is asked.
+//! says of nearly all others that they do not have it, by one line of memory. It is read when it is asked, if nothing else has to
+//! go for it, and given back when others need its memory. Without one, or with one that is damaged, the tree is asked.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, RwLock, Weak};
 
 use arrow_buffer::Buffer;
+use plinth_core::sync::read;
 use plinth_core::wire::checksum;
-use plinth_io::{MemoryBudget, Reservation, Source};
+use plinth_io::{MemoryBudget, Reclaim, Reservation, Source};
 
 use crate::error::Result;
 use crate::filter::Filter;
@@ -21,22 +22,23 @@ const MAGIC: [u8; 8] = *b"PLINTHFL";
 /// Bytes behind the filter.
 const TAIL: u64 = 24;
 
-/// A filter in memory.
-#[derive(Debug)]
-struct Held {
-    filter: Filter,
+/// The filter of a tree that is built.
+pub(crate) struct NewFilter(Option<(Filter, Reservation)>);
+
+/// What a file ends with.
+pub(crate) struct Ending {
+    pub(crate) bytes: Vec<u8>,
     _memory: Reservation,
 }
-
-/// The filter of a tree that is built.
-pub(crate) struct NewFilter(Option<Held>);
 
 impl NewFilter {
     /// For so many entries; none if there is no memory for it.
     pub(crate) fn new(budget: &Arc<MemoryBudget>, entries: u64) -> Self {
         let entries = usize::try_from(entries).unwrap_or(usize::MAX);
-        let memory = budget.reserve("filter of an index that is built", Filter::bytes_for(entries));
-        Self(memory.ok().map(|memory| Held { filter: Filter::for_entries(entries), _memory: memory }))
+        // Once as a filter and once as bytes.
+        let bytes = Filter::bytes_for_entries(entries).saturating_mul(2).saturating_add(TAIL);
+        let memory = budget.reserve("filter of an index that is built", bytes);
+        Self(memory.ok().map(|memory| (Filter::for_entries(entries), memory)))
     }
 
     /// No filter.
@@ -45,20 +47,21 @@ impl NewFilter {
     }
 
     pub(crate) fn insert(&mut self, key: &[u8]) {
-        if let Self(Some(held)) = self {
-            held.filter.insert(hash(key));
+        if let Self(Some((filter, _))) = self {
+            filter.insert(hash(key));
         }
     }
 
-    /// What a file ends with: the filter's words, bytes of them, a checksum, a magic. `identity` is what the tree's position says.
-    pub(crate) fn finish(self, identity: u64) -> Option<Vec<u8>> {
-        let filter = self.0?.filter.folded();
-        let mut out = Vec::new();
-        filter.write(&mut out);
-        out.extend_from_slice(&filter.bytes().to_le_bytes());
-        out.extend_from_slice(&seal(&out, identity).to_le_bytes());
-        out.extend_from_slice(&MAGIC);
-        Some(out)
+    /// The filter's words, bytes of them, a checksum, a magic. `identity` is what the tree's position says.
+    pub(crate) fn finish(self, identity: u64) -> Option<Ending> {
+        let (filter, memory) = self.0?;
+        let filter = filter.folded();
+        let mut bytes = Vec::new();
+        filter.write(&mut bytes);
+        bytes.extend_from_slice(&filter.bytes().to_le_bytes());
+        bytes.extend_from_slice(&seal(&bytes, identity).to_le_bytes());
+        bytes.extend_from_slice(&MAGIC);
+        Some(Ending { bytes, _memory: memory })
     }
 }
 
@@ -73,8 +76,21 @@ pub(crate) struct Screen {
     source: Arc<dyn Source>,
     identity: u64,
     budget: Arc<MemoryBudget>,
-    /// Once it was asked for; none if there is none, or no memory for it.
-    filter: OnceLock<Option<Held>>,
+    /// Bytes of the filter, once the file's end was read; none if it has no filter.
+    bytes: OnceLock<Option<u64>>,
+    state: RwLock<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Not in memory.
+    Away,
+    /// Damaged.
+    Useless,
+    Here {
+        filter: Filter,
+        memory: Reservation,
+    },
 }
 
 /// What a file says behind its pages.
@@ -87,23 +103,49 @@ pub(crate) enum Told {
 }
 
 impl Screen {
-    pub(crate) fn new(source: Arc<dyn Source>, identity: u64, budget: &Arc<MemoryBudget>) -> Self {
-        Self { source, identity, budget: Arc::clone(budget), filter: OnceLock::new() }
+    /// The one of a file, whose filter takes memory of a budget's part and gives it back to the `whole`.
+    pub(crate) fn new(
+        source: Arc<dyn Source>,
+        identity: u64,
+        part: &Arc<MemoryBudget>,
+        whole: &MemoryBudget,
+    ) -> Arc<Self> {
+        let (bytes, state) = (OnceLock::new(), RwLock::new(State::Away));
+        let screen = Arc::new(Self { source, identity, budget: Arc::clone(part), bytes, state });
+        let weak: Weak<Self> = Arc::downgrade(&screen);
+        whole.register(weak);
+        screen
     }
 
     /// Whether a key of this hash may be in the tree.
     pub(crate) fn may_have(&self, hash: u64) -> bool {
-        let held = self.filter.get_or_init(|| self.load().ok().flatten());
-        held.as_ref().is_none_or(|held| held.filter.may_have(hash))
+        match &*read(&self.state) {
+            State::Here { filter, .. } => return filter.may_have(hash),
+            State::Useless => return true,
+            State::Away => {}
+        }
+        // An error of the device is the tree's to tell.
+        let bytes = self.bytes.get_or_init(|| self.filter_bytes().ok().flatten());
+        let fits = |bytes: u64| self.budget.left() >= bytes.saturating_mul(2);
+        bytes.is_none_or(|bytes| !fits(bytes) || self.load(bytes, hash))
     }
 
-    fn load(&self) -> Result<Option<Held>> {
-        let Some(bytes) = self.filter_bytes()? else { return Ok(None) };
-        let Ok(memory) = self.budget.reserve("filters of indexes", bytes) else { return Ok(None) };
-        match self.read()? {
-            Told::Filter(filter) => Ok(Some(Held { filter, _memory: memory })),
-            Told::Nothing | Told::Damaged => Ok(None),
+    /// Reads the filter and asks it, unless another thread does.
+    fn load(&self, bytes: u64, hash: u64) -> bool {
+        let Ok(mut state) = self.state.try_write() else { return true };
+        if matches!(*state, State::Away) {
+            // Once as bytes and once as a filter.
+            let Ok(mut memory) = self.budget.reserve("filters of indexes", bytes * 2) else { return true };
+            *state = match self.read() {
+                Ok(Told::Filter(filter)) => {
+                    memory.shrink(bytes);
+                    State::Here { filter, memory }
+                }
+                Ok(Told::Nothing | Told::Damaged) => State::Useless,
+                Err(_) => State::Away,
+            };
         }
+        if let State::Here { filter, .. } = &*state { filter.may_have(hash) } else { true }
     }
 
     /// Bytes of the filter, if the file's end says that there is one.
@@ -136,6 +178,16 @@ impl Screen {
     }
 }
 
+impl Reclaim for Screen {
+    fn reclaim(&self, _: u64) -> u64 {
+        let Ok(mut state) = self.state.try_write() else { return 0 };
+        let State::Here { memory, .. } = &*state else { return 0 };
+        let bytes = memory.bytes();
+        *state = State::Away;
+        bytes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use plinth_io::MemorySource;
@@ -149,15 +201,16 @@ mod tests {
         let mut filter = NewFilter::new(&budget, keys);
         (0..keys).for_each(|key| filter.insert(&key.to_be_bytes()));
         let mut file = vec![7; 4096];
-        file.extend(filter.finish(IDENTITY).unwrap());
+        file.extend(filter.finish(IDENTITY).unwrap().bytes);
         file
     }
 
-    fn screen(file: &[u8], identity: u64, budget: u64) -> Screen {
-        Screen::new(Arc::new(MemorySource::new("a tree", file)), identity, &MemoryBudget::new(budget))
+    fn screen(file: &[u8], identity: u64, budget: u64) -> Arc<Screen> {
+        let budget = MemoryBudget::new(budget);
+        Screen::new(Arc::new(MemorySource::new("a tree", file)), identity, &budget, &budget)
     }
 
-    fn kept(screen: &Screen, keys: std::ops::Range<u64>) -> usize {
+    fn kept(screen: &Screen, keys: Range<u64>) -> usize {
         keys.filter(|key| screen.may_have(hash(&key.to_be_bytes()))).count()
     }
 
@@ -173,6 +226,11 @@ mod tests {
         {
             assert_eq!(kept(&screen, 1_000..2_000), 1_000);
         }
+        // It goes when others need the memory, and comes again.
+        let used = found.budget.used();
+        assert!(used > 1_000 && found.reclaim(1) == used && found.budget.used() == 0 && found.reclaim(1) == 0);
+        assert_eq!(kept(&found, 0..1_000), 1_000);
+        assert_eq!(found.budget.used(), used);
         assert!(NewFilter::new(&MemoryBudget::new(100), 1_000).finish(IDENTITY).is_none());
         assert!(NewFilter::none().finish(IDENTITY).is_none());
     }

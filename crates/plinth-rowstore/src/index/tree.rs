@@ -60,7 +60,7 @@ pub(crate) struct Tree {
     width: usize,
     kind: Kind,
     /// Which keys are not there, if its file says so.
-    screen: Option<Screen>,
+    screen: Option<Arc<Screen>>,
 }
 
 #[derive(Debug)]
@@ -136,13 +136,13 @@ impl Tree {
     }
 
     /// With what its file says of keys that are not there.
-    pub(crate) fn screened(self, screen: Screen) -> Self {
+    pub(crate) fn screened(self, screen: Arc<Screen>) -> Self {
         Self { screen: Some(screen), ..self }
     }
 
     /// What its file says of keys that are not there.
     pub(crate) fn screen(&self) -> Option<&Screen> {
-        self.screen.as_ref()
+        self.screen.as_deref()
     }
 
     pub(crate) fn len(&self) -> u64 {

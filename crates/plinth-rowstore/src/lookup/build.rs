@@ -28,12 +28,15 @@ struct Lot {
 impl Indexes {
     /// Builds those trees of a segment that it does not have.
     pub(crate) fn complete(&self, storage: &Arc<dyn Storage>, segment: &Segment) -> Result<()> {
-        for index in self.of(segment) {
-            if segment.trees.get(index.number).is_none() {
-                self.build(storage, segment, &index)?;
-            }
+        self.of(segment).iter().try_for_each(|index| self.ensure(storage, segment, index))
+    }
+
+    /// Builds a segment's tree of one index, if it does not have it.
+    pub(crate) fn ensure(&self, storage: &Arc<dyn Storage>, segment: &Segment, index: &Definition) -> Result<()> {
+        match segment.trees.get(index.number) {
+            Some(_) => Ok(()),
+            None => self.build(storage, segment, index),
         }
-        Ok(())
     }
 
     /// Builds a segment's tree of one index.
@@ -63,7 +66,7 @@ impl Indexes {
             let what = "is not this index of its segment; open the table for writing, which builds it again";
             return Err(TableError::corrupt(storage.path_of(&name), what));
         }
-        Ok(tree.screened(Screen::new(source, identity, &self.screens)))
+        Ok(tree.screened(Screen::new(source, identity, &self.screens, &self.budget)))
     }
 
     /// Checks a segment's trees, and tells of each what is wrong.
@@ -224,9 +227,9 @@ fn write(
     lot.put(&tree)?;
     let identity = index.identity(segment.entry.seal);
     tree.checkpoint(identity)?;
-    // A crash before this leaves a tree that is whole, without a filter.
-    if let Some(filter) = filter.finish(identity) {
-        pages.append(&filter)?;
+    // The tree is whole without it, after a crash as on a device that is full.
+    if let Some(ending) = filter.finish(identity) {
+        let _ = pages.append(&ending.bytes);
     }
     Ok(storage.sync_names()?)
 }

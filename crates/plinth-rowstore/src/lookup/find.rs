@@ -1,6 +1,6 @@
 //! Rows are found by the values of an index's columns.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -16,6 +16,9 @@ use crate::key::{Key, Keys};
 use crate::segment::Live;
 use crate::snapshot::Snapshot;
 use crate::version::{Place, Version};
+
+/// Blocks that are decoded, with all of their columns, for a few rows at most.
+const BLOCKS: usize = 8;
 
 /// An index of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,32 +195,58 @@ impl Snapshot {
         self.shared.show(self.rows_at(found.into_iter().map(|(_, place)| place))?)
     }
 
-    /// The rows that have the values of a batch's only row in the columns of an index, which are the batch's; `None` if they are
-    /// more than `most`, or if the table is opened to be [scanned](Access::Scan).
+    /// The rows that have the values of a batch's only row in its columns, if these are an index's. `None` if no index has exactly
+    /// these columns, if it would take more than a look into its trees, which may be damaged or not be there, if that finds more
+    /// than `most` entries, or rows of more than [`BLOCKS`] blocks, and if the table is opened to be [scanned](Access::Scan).
     ///
     /// # Errors
     /// As [`Snapshot::find`].
-    pub fn find_few(&self, index: &str, values: &RecordBatch, most: usize) -> Result<Option<RecordBatch>> {
-        if self.version.segments.iter().any(|live| live.segment.file.access() == Access::Scan) {
-            return Ok(None);
-        }
-        let index = self.shared.indexes.named(index)?;
-        let (keys, _) = index.keys_of(values)?;
-        let mut found = Vec::new();
-        // A null is equal to nothing.
-        if keys.len() == 1 && !index.columns.has_null(keys.get(0)) {
-            let span = Span::one(keys.get(0));
-            for part in self.version.parts() {
-                part.entries(&index, &span, &mut |_, place| {
-                    found.push(place);
-                    Ok(found.len() <= most)
-                })?;
+    pub fn find_few(&self, values: &RecordBatch, most: usize) -> Result<Option<RecordBatch>> {
+        let fields = self.shared.codec.schema().fields();
+        let all = self.shared.indexes.all();
+        let of = |index: &Definition| {
+            let at = |position: usize| values.schema().index_of(fields.get(position)?.name()).ok();
+            let columns: Option<Vec<usize>> = index.columns.positions().map(at).collect();
+            columns.filter(|columns| columns.len() == values.num_columns())
+        };
+        let Some((index, columns)) = all.iter().find_map(|index| Some((index, of(index)?))) else { return Ok(None) };
+        let (keys, _) = index.keys_of(&values.project(&columns).map_err(arrow)?)?;
+        let places = match keys.len() {
+            // A null is equal to nothing.
+            1 if !index.columns.has_null(keys.get(0)) => self.few_places(index, &Span::one(keys.get(0)), most)?,
+            _ => Some(Vec::new()),
+        };
+        let Some(places) = places else { return Ok(None) };
+        self.shared.show(self.rows_at(places.into_iter())?).map(Some)
+    }
+
+    fn few_places(&self, index: &Definition, span: &Span, most: usize) -> Result<Option<Vec<Place>>> {
+        let (mut places, mut blocks) = (Vec::new(), HashSet::new());
+        for part in self.version.parts() {
+            if let Part::Segment(_, live) = &part
+                && live.segment.file.access() == Access::Scan
+            {
+                return Ok(None);
+            }
+            let mut found = Vec::new();
+            let whole = part.ask(index, |tree| {
+                tree.entries(span, |_, row| {
+                    found.push(row);
+                    Ok(places.len() + found.len() <= most)
+                })
+            })?;
+            if places.len() + found.len() > most || (!whole && part.rows() > 0) {
+                return Ok(None);
+            }
+            for row in found {
+                let Some(place) = part.place(row) else { continue };
+                if let Part::Segment(i, live) = &part {
+                    blocks.insert((*i, live.segment.file.block_rows_at(row.into())?.start));
+                }
+                places.push(place);
             }
         }
-        if found.len() > most {
-            return Ok(None);
-        }
-        self.shared.show(self.rows_at(found.into_iter())?).map(Some)
+        Ok((blocks.len() <= BLOCKS).then_some(places))
     }
 
     /// The rows at some places, in their order.

@@ -2,7 +2,7 @@
 
 use super::*;
 use plinth_format::Writer;
-use plinth_rowstore::{MultiGet, TableError, Transaction, View};
+use plinth_rowstore::{MultiGet, Seen, TableError, Transaction, View};
 
 /// The rows that a transaction sees.
 fn seen(transaction: &Transaction<'_>) -> Model {
@@ -139,4 +139,62 @@ fn a_folder_of_files_becomes_a_table_and_a_table_goes() {
     drop(table);
     Table::destroy(&path).unwrap();
     assert!(!Table::is_table(&path) && Table::destroy(&path).is_err());
+}
+
+#[test]
+fn a_table_that_was_changed_meanwhile_is_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let (place, with) = (dir.path().join("t"), dir.path().join("u"));
+    let table = Table::create(&place, &schema(), &["id"], small()).unwrap();
+    Table::create(&with, &schema(), &["id"], small()).unwrap().close().unwrap();
+    let seen = |table: &Table| Seen {
+        sequence: table.snapshot().sequence(),
+        indexes: table.snapshot().indexes(),
+        notes: table.notes().as_ref().clone(),
+    };
+    let mut old = vec![seen(&table)];
+    table.insert(&one(1, 1)).unwrap();
+    old.push(seen(&table));
+    table.create_index("by_n", &["n"], false).unwrap();
+    old.push(seen(&table));
+    let notes = || [("a".to_owned(), "b".to_owned())].into_iter().collect();
+    table.set_notes(&old[0].notes, notes()).unwrap();
+    let refused = table.set_notes(&old[0].notes, notes()).unwrap_err();
+    assert!(refused.to_string().contains("changed meanwhile"), "{refused}");
+    let now = seen(&table);
+    table.close().unwrap();
+    for old in old {
+        let refused = Table::replace(&place, &with, &old).unwrap_err();
+        assert!(refused.to_string().contains("changed meanwhile"), "{refused}");
+    }
+    Table::replace(&place, &with, &now).unwrap();
+    assert_eq!(Table::open_read_only(&place, small()).unwrap().snapshot().num_rows(), 0);
+}
+
+#[test]
+fn a_snapshot_that_outlives_its_table_removes_no_file_of_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let (place, with) = (dir.path().join("t"), dir.path().join("u"));
+    let filled = |place: &std::path::Path| {
+        let table = Table::create(place, &schema(), &["id"], small()).unwrap();
+        for id in 0..200 {
+            table.insert(&one(id, id)).unwrap();
+        }
+        table.merge().unwrap();
+        table
+    };
+    let table = filled(&place);
+    let held = table.snapshot();
+    table.insert(&one(1_000, 1)).unwrap();
+    table.vacuum().unwrap();
+    let seen =
+        Seen { sequence: table.snapshot().sequence(), indexes: Vec::new(), notes: table.notes().as_ref().clone() };
+    table.close().unwrap();
+    filled(&with).close().unwrap();
+    Table::replace(&place, &with, &seen).unwrap();
+    drop(held);
+    let table = Table::open(&place, small()).unwrap();
+    assert_eq!(rows(table.snapshot().scan().unwrap()).unwrap().len(), 200);
+    drop(table);
+    assert!(Table::verify(&place, 1, &small()).unwrap().problems.is_empty());
 }

@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use super::model::step;
 use super::*;
+use arrow_array::StringViewArray;
 use plinth_encoding::expr::{Expr, col};
 use plinth_io::Source;
 use plinth_rowstore::{KeyPart, Snapshot, TableError};
@@ -46,6 +47,26 @@ fn sorted(mut ids: Vec<i64>) -> Vec<i64> {
     ids
 }
 
+/// The rows of one key are found in whatever order its columns are named, or are too many.
+fn check_few(snapshot: &Snapshot, columns: &[&str], key: &Key, expected: &[(Values, i64)]) {
+    if key.0.len() < columns.len() {
+        return;
+    }
+    let array = |part: &KeyPart| match part {
+        KeyPart::Int(value) => Arc::new(Int64Array::from(vec![i64::try_from(*value).unwrap()])) as ArrayRef,
+        KeyPart::Bytes(bytes) => Arc::new(StringViewArray::from(vec![std::str::from_utf8(bytes).unwrap()])),
+    };
+    let fields = columns.iter().zip(&key.0).map(|(column, part)| (*column, array(part)));
+    let given = RecordBatch::try_from_iter(fields.rev()).unwrap();
+    let wanted = values(key.0.iter().cloned().map(Some));
+    let wanted: Vec<i64> = expected.iter().filter(|(key, _)| *key == wanted).map(|(_, id)| *id).collect();
+    // Deleted rows count among what is too much.
+    if let Some(found) = snapshot.find_few(&given, 8).unwrap() {
+        assert_eq!(sorted(ids(&found)), sorted(wanted), "{columns:?} {key:?}");
+    }
+    assert!(snapshot.find_few(&given, 0).unwrap().is_none_or(|found| found.num_rows() == 0));
+}
+
 /// Every index of a snapshot finds what the model has.
 pub(crate) fn check(snapshot: &Snapshot, model: &Model, random: &mut Random) {
     for index in snapshot.indexes() {
@@ -64,6 +85,7 @@ pub(crate) fn check(snapshot: &Snapshot, model: &Model, random: &mut Random) {
                     Key(columns.iter().map_while(|column| part(column, id, &model[&id])).collect())
                 }
             };
+            check_few(snapshot, &columns, &some(random), &expected);
             let (mut from, mut to) = (some(random), some(random));
             from.0.truncate(1 + usize::try_from(random.below(2)).unwrap());
             to.0.truncate(1 + usize::try_from(random.below(2)).unwrap());

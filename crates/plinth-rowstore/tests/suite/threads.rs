@@ -232,3 +232,37 @@ fn writers_wait_for_merges_and_no_row_is_lost() {
     assert_eq!(scan(&table).unwrap().len(), 4000);
     assert!(table.get(3999).unwrap().is_some());
 }
+
+#[test]
+fn an_index_finds_all_rows_or_is_not_there() {
+    const ROWS: i64 = 30_000;
+    let (_dir, table) = folder(TableOptions { background: false, merge_rows: 1 << 20, ..small() });
+    let model: Model = (0..ROWS).map(|id| (id, (Some(id % 10_000), "t".into()))).collect();
+    table.insert(&batch(&model)).unwrap();
+    let (done, found) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut value = 0;
+            while !done.load(Ordering::Relaxed) {
+                value = (value + 7_919) % 10_000;
+                let given: ArrayRef = Arc::new(Int64Array::from(vec![value]));
+                let given = RecordBatch::try_from_iter([("n", given)]).unwrap();
+                if let Some(rows) = table.snapshot().find_few(&given, 8).unwrap() {
+                    assert_eq!(rows.num_rows(), 3, "{value}");
+                    found.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        for _ in 0..5 {
+            table.create_index("by_n", &["n"], false).unwrap();
+            let before = found.load(Ordering::Relaxed);
+            while found.load(Ordering::Relaxed) < before + 10 && !reader.is_finished() {
+                std::thread::yield_now();
+            }
+            table.drop_index("by_n").unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    let twice = table.create_index("by_n_n", &["n", "n"], false).unwrap_err();
+    assert!(twice.to_string().contains("twice"), "{twice}");
+}

@@ -19,7 +19,7 @@ use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTable, AlterTableOperation, Ident, ObjectName, RenameTableNameKind, TableFactor,
 };
 use plinth_datafusion::{StoreTable, from_table};
-use plinth_rowstore::{Table, TableOptions};
+use plinth_rowstore::{Seen, Table, TableOptions};
 
 use super::query::{alone, cast, named, null, select};
 use super::write::{blocking, with_types};
@@ -42,6 +42,7 @@ impl Session {
         if let [AlterTableOperation::RenameTable { table_name }] = operations.as_slice() {
             return self.rename_table(&statement, name, new_name(table_name)).await;
         }
+        let (indexes, notes) = (target.table.indexes()?, target.table.notes().clone());
         let mut shape = Shape::of(statement, &target)?;
         for operation in operations {
             self.change(&mut shape, &target.alias, operation).await?;
@@ -49,10 +50,10 @@ impl Session {
         let rules = self.rules(shape.schema(), &shape.notes).await?;
         self.try_rules(&shape.statement, &rules).await?;
         if shape.is_new {
-            self.remake(shape, target, rules).await?;
+            self.remake(shape, target, rules, Seen { sequence: 0, indexes, notes }).await?;
         } else {
             let table = self.stores.writer(target.table.folder())?;
-            blocking(move || table.set_notes(shape.notes).map_err(from_table)).await?;
+            blocking(move || table.set_notes(&notes, shape.notes).map_err(from_table)).await?;
         }
         Ok(())
     }
@@ -107,7 +108,7 @@ impl Session {
     }
 
     /// Makes the table anew, beside the one that is there, and puts it in its place.
-    async fn remake(&self, shape: Shape, target: Target, rules: super::Rules) -> Result<()> {
+    async fn remake(&self, shape: Shape, target: Target, rules: super::Rules, seen: Seen) -> Result<()> {
         let folder = target.table.folder().to_path_buf();
         let Some(stem) = folder.file_name().and_then(|name| name.to_str()) else {
             return exec_err!("{}: the folder has no name", shape.statement);
@@ -115,7 +116,7 @@ impl Session {
         let place = folder.with_file_name(format!(".{stem}.altered"));
         // Of a process that was killed.
         remove(&place).await?;
-        let made = self.remade(shape, target, rules, &folder, &place).await;
+        let made = self.remade(shape, (target, seen), rules, &folder, &place).await;
         if made.is_err() {
             let _ = self.stores.close(&place);
             let _ = remove(&place).await;
@@ -126,7 +127,7 @@ impl Session {
     async fn remade(
         &self,
         shape: Shape,
-        target: Target,
+        (target, seen): (Target, Seen),
         rules: super::Rules,
         folder: &Path,
         place: &Path,
@@ -134,7 +135,7 @@ impl Session {
         let Shape { statement, columns, key, cluster, indexes, notes, .. } = shape;
         // What is copied is what this sees.
         let writing = self.stores.write(folder)?;
-        let sequence = self.stores.view(folder)?.snapshot.sequence();
+        let seen = Seen { sequence: self.stores.view(folder)?.snapshot.sequence(), ..seen };
         let schema = Arc::clone(rules.schema());
         let options = TableOptions { cluster, notes, ..self.stores.options().clone() };
         let made = place.to_path_buf();
@@ -161,7 +162,7 @@ impl Session {
         self.stores.close(&place)?;
         self.stores.close(folder)?;
         let folder = folder.to_path_buf();
-        blocking(move || Table::replace(&folder, &place, sequence).map_err(from_table)).await
+        blocking(move || Table::replace(&folder, &place, &seen).map_err(from_table)).await
     }
 
     /// The rows of a table with other columns, in the order that they have.
