@@ -36,19 +36,28 @@ impl Recipe {
         self.choice == other.choice
     }
 
-    /// Whether the outermost encoding of another block is that of this one.
-    pub fn is_encoded_as(&self, other: &Self) -> bool {
-        other.choice.encoding == self.choice.encoding
+    /// Whether another block may have been stored as this one is: its outermost encoding is the same, and packs its values as well.
+    pub fn is_followed_by(&self, other: &Self) -> bool {
+        other.choice.encoding == self.choice.encoding && self.holds(other.bytes, other.values)
     }
 
     /// Whether all values are the same: then there was nothing to choose.
     pub fn is_constant(&self) -> bool {
-        self.choice.encoding == Encoding::Constant
+        self.choice.is_constant()
     }
 }
 
 impl Choice {
     pub(crate) fn of(encoding: Encoding) -> Self {
         Self { encoding, inner: Vec::new() }
+    }
+
+    fn is_constant(&self) -> bool {
+        match self.encoding {
+            Encoding::Constant => true,
+            // What is left of wide numbers that are narrow.
+            Encoding::Narrowed => matches!(self.inner.as_slice(), [only] if only.is_constant()),
+            _ => false,
+        }
     }
 }

@@ -54,7 +54,7 @@ impl Precedent {
             self.recipe = Some(weighed);
         }
         if let Some(recipe) = &self.recipe
-            && !blocks.iter().filter_map(chosen).all(|other| recipe.is_encoded_as(&other))
+            && !blocks.iter().filter_map(chosen).all(|other| recipe.is_followed_by(&other))
         {
             self.left = 0;
         }
@@ -119,5 +119,13 @@ mod tests {
         // Where there is nothing to choose, what was chosen before is kept.
         assert_eq!(weighed(&mut precedent, 3, |_| 5), (vec![0, 1, 2], false));
         assert_eq!(weighed(&mut precedent, 4, |row| row / 64 % 7 * 1000), (vec![0], false));
+    }
+
+    #[test]
+    fn those_that_only_pack_worse_are_weighed_at_once_too() {
+        let mut precedent = Precedent::default();
+        weighed(&mut precedent, 16, |row| mixed(row) & 0xff);
+        // The next row group begins anew, instead of those after it being written twice each.
+        assert_eq!(weighed(&mut precedent, 4, |row| mixed(row) & 0x3fff), (vec![1, 2], false));
     }
 }

@@ -10,7 +10,7 @@ mod search;
 
 use cut::Cut;
 use learn::Learner;
-use search::SIDE_BY_SIDE;
+use search::side_by_side;
 
 use super::{Entry, LONGEST, MOST, bits_of, bytes_of, len_of, write};
 use crate::dictionary::alphabet::BitWriter;
@@ -53,10 +53,11 @@ impl Tokenizer {
         let mut longest = Longest::new(occurring, MOST.min(256 + bytes / often));
         let mut learner = Learner::new(bytes, often);
         let mut rounds = (0..STRIDE).flat_map(|first| pieces.iter().skip(first).step_by(STRIDE).copied());
-        let mut together = Vec::with_capacity(SIDE_BY_SIDE);
+        let mut together = Vec::new();
         loop {
             together.clear();
-            together.extend(rounds.by_ref().take(SIDE_BY_SIDE));
+            let count = side_by_side(rounds.clone());
+            together.extend(rounds.by_ref().take(count));
             if together.is_empty() || longest.is_full() {
                 break;
             }
@@ -104,8 +105,13 @@ impl Tokenizer {
     fn cut(&self, pieces: &[&[u8]], mut put: impl FnMut(u16)) -> Vec<usize> {
         let mut lengths = Vec::with_capacity(pieces.len());
         let mut cut = Cut::default();
-        for pieces in pieces.chunks(SIDE_BY_SIDE) {
-            cut.cut(&self.longest, pieces);
+        let mut rest = pieces;
+        while let Some((together, others)) = rest.split_at_checked(side_by_side(rest.iter().copied())) {
+            if together.is_empty() {
+                break;
+            }
+            rest = others;
+            cut.cut(&self.longest, together);
             for numbers in cut.pieces() {
                 numbers.iter().for_each(|&number| put(number));
                 lengths.push(numbers.len());

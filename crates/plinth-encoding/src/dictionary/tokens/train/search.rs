@@ -7,8 +7,20 @@ use super::{Longest, PADDING, token_of};
 
 /// Pieces that are cut at the same time.
 pub(super) const LANES: usize = 8;
-/// Pieces that are laid out together.
-pub(super) const SIDE_BY_SIDE: usize = 1024;
+/// Pieces that are laid out together, and bytes of them after which there are no more.
+const SIDE_BY_SIDE: usize = 1024;
+const BYTES: usize = 1 << 20;
+
+/// How many of some pieces are laid out together.
+pub(super) fn side_by_side<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> usize {
+    let mut bytes = 0;
+    let fits = |piece: &&[u8]| {
+        let fits = bytes < BYTES;
+        bytes += piece.len();
+        fits
+    };
+    pieces.into_iter().take(SIDE_BY_SIDE).take_while(fits).count()
+}
 
 /// Pieces end to end, with zeros after each, so that there is a word wherever a piece has a byte.
 #[derive(Default)]
