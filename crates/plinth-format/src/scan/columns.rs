@@ -179,16 +179,22 @@ impl FileColumns {
         let (stream, at) = (self.nodes[column].stream, rows.at);
         let fail = self.blocks.fail(stream, at);
         let len = self.blocks.meta(stream, at)?.values as usize;
-        let is_true = if is_presence(&self.nodes[column]) {
-            match &self.blocks.decode_cached(stream, at, None)?.column.values {
-                Values::Bool(present) => !present,
-                _ => BooleanBuffer::new_unset(len),
-            }
-        } else {
-            let nulls = self.blocks.open(stream, at)?.nulls().map_err(fail)?;
-            nulls.map_or_else(|| BooleanBuffer::new_unset(len), |nulls| !nulls.inner())
-        };
         self.blocks.metrics.blocks_evaluated.fetch_add(1, Relaxed);
+        if is_presence(&self.nodes[column]) {
+            let Decoded { column, under, .. } = self.blocks.decode_cached(stream, at, None)?;
+            let is_true = match &column.values {
+                Values::Bool(present) => !present,
+                _ => BooleanBuffer::new_unset(column.len),
+            };
+            let mask = Mask { is_true, is_null: None };
+            // It may have been decoded before, for fewer rows.
+            return Ok(match under {
+                Some(under) => mask.spread(under),
+                None => mask,
+            });
+        }
+        let nulls = self.blocks.open(stream, at)?.nulls().map_err(fail)?;
+        let is_true = nulls.map_or_else(|| BooleanBuffer::new_unset(len), |nulls| !nulls.inner());
         Ok(Mask { is_true, is_null: None })
     }
 
