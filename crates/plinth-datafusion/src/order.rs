@@ -205,11 +205,7 @@ impl Building<'_> {
         let (one, other) = (left.relations(), right.relations());
         let inside = |relations: Set, of: Set| relations & !of == 0;
         let both = one | other;
-        let of = |class: &'_ [(usize, Arc<dyn PhysicalExpr>)], set: Set| {
-            class.iter().find(|(relation, _)| set >> relation & 1 == 1).map(|(_, expr)| Arc::clone(expr))
-        };
-        let classes = self.joined.classes.iter();
-        let keys: Vec<_> = classes.filter_map(|class| Some((of(class, one)?, of(class, other)?))).collect();
+        let keys: Vec<_> = self.joined.classes.iter().flat_map(|class| equalities(class, one, other)).collect();
         let conditions = self.joined.conditions.iter().filter(|(relations, _)| {
             inside(*relations, both) && !inside(*relations, one) && !inside(*relations, other)
         });
@@ -260,6 +256,26 @@ impl Building<'_> {
         let columns = (*start..start + plan.schema().fields().len()).collect();
         Ok(Part { plan: Arc::clone(plan), columns })
     }
+}
+
+/// What a join of two sets of relations makes equal of a class. Members of several relations of a set are equal by then; if all are
+/// of one relation they have not met: each of them is compared.
+fn equalities(
+    class: &[(usize, Arc<dyn PhysicalExpr>)],
+    one: Set,
+    other: Set,
+) -> Vec<(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)> {
+    let of = |set: Set| {
+        let members: Vec<_> = class.iter().filter(|(relation, _)| set >> relation & 1 == 1).collect();
+        let alone = members.first().is_some_and(|first| members.iter().all(|member| member.0 == first.0));
+        let count = if alone { members.len() } else { 1 };
+        members.into_iter().take(count).map(|(_, expr)| Arc::clone(expr)).collect::<Vec<_>>()
+    };
+    let (ones, others) = (of(one), of(other));
+    let (Some(first), Some(second)) = (ones.first(), others.first()) else { return Vec::new() };
+    let left = ones.iter().map(|expr| (Arc::clone(expr), Arc::clone(second)));
+    let right = others.iter().skip(1).map(|expr| (Arc::clone(first), Arc::clone(expr)));
+    left.chain(right).collect()
 }
 
 /// Columns of a part, with names.

@@ -150,3 +150,37 @@ fn the_most_selective_tables_are_joined_first() {
     rows.sort();
     assert_eq!(rows, expected);
 }
+
+#[test]
+fn columns_of_one_table_that_another_makes_equal_stay_equal() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let tables = [
+        (
+            "f",
+            "SELECT value % 5000 AS p, CASE WHEN value % 3 = 0 THEN value % 5000 ELSE value % 4999 END AS q, \
+               value % 10 AS c FROM generate_series(1, 60000)",
+        ),
+        ("b", "SELECT value AS k FROM generate_series(0, 4999)"),
+        ("c", "SELECT value AS id, concat('x', value) AS name FROM generate_series(0, 9)"),
+    ];
+    for (name, rows) in tables {
+        db.rows(&format!("COPY ({rows}) TO '{}' STORED AS PLINTH", path(&format!("{name}.plinth"))));
+    }
+    let mut changed = 0;
+    for (from, condition) in [
+        ("b, f, c", "f.p = b.k AND f.q = b.k AND f.c = c.id AND c.name = 'x1'"),
+        ("f, b, c", "f.p = b.k AND f.q = b.k AND f.c = c.id AND c.name = 'x1'"),
+        ("b, f, c", "f.p = b.k AND b.k = c.id AND c.id = f.q"),
+        ("b AS b, f, c, b AS d", "f.p = b.k AND d.k = f.q AND b.k = d.k AND f.c = c.id AND c.name = 'x2'"),
+    ] {
+        let sql = format!("SELECT count(*), sum(f.p), sum(f.q) FROM {from} WHERE {condition}");
+        db.run("SET plinth.join_order = true").unwrap();
+        let (found, plan) = (db.rows(&sql), db.explain(&sql));
+        db.run("SET plinth.join_order = false").unwrap();
+        assert_eq!(found, db.rows(&sql), "{sql}");
+        changed += usize::from(db.explain(&sql) != plan);
+    }
+    assert!(changed > 1, "{changed}");
+}
