@@ -69,6 +69,12 @@ impl Meaning {
                 into.resize(array.len(), 0);
                 Ok(())
             }
+            // A join that was merged for want of memory has lost them.
+            (Self::Codes(of), Vector::Array(array), [into, ..]) => {
+                into.clear();
+                into.extend(of.codes(array)?.into_iter().map(i64::from));
+                Ok(())
+            }
             (Self::Codes(_), ..) => Err(ExecError::internal("rows whose values are not of the column's dictionary")),
             (Self::Domain(_), ..) => Err(ExecError::internal("numbers need a place")),
         }

@@ -207,6 +207,11 @@ impl Coded for Derived {
         Arc::as_ptr(&self.0).addr()
     }
 
+    /// In that of what they are results of.
+    fn is_ordered(&self) -> bool {
+        false
+    }
+
     fn values(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
         self.0.gather(codes, nulls)
     }

@@ -77,7 +77,7 @@ impl Ranking {
     /// If codes have no values, or a column is of another type.
     pub fn best(&mut self, columns: &[Vector], count: usize, bound: Option<&[u8]>) -> Result<Vec<(u32, Key)>> {
         let below = |key: &[u8]| bound.is_none_or(|bound| key < bound);
-        if !columns.iter().any(|column| matches!(column, Vector::Codes { .. })) {
+        if !columns.iter().any(is_ranked) {
             let arrays = columns.iter().map(Vector::array).collect::<Result<Vec<_>>>()?;
             let rows = self.values.convert_columns(&arrays)?;
             let best = least(&rows, count, below);
@@ -93,7 +93,7 @@ impl Ranking {
 
     /// The keys of rows whose codes stand for their values: these compare as the values do, in this chunk alone.
     fn by_codes(&mut self, columns: &[Vector]) -> Result<Rows> {
-        let coded: Vec<bool> = columns.iter().map(|column| matches!(column, Vector::Codes { .. })).collect();
+        let coded: Vec<bool> = columns.iter().map(is_ranked).collect();
         let converter = match &mut self.codes {
             Some((known, converter)) if *known == coded => converter,
             codes => {
@@ -102,8 +102,10 @@ impl Ranking {
             }
         };
         let arrays = columns.iter().map(|column| match column {
-            Vector::Array(_) | Vector::Narrow(_) => column.array(),
-            Vector::Codes { ids, nulls, .. } => Ok(Arc::new(UInt32Array::try_new(ids.clone(), nulls.clone())?) as _),
+            Vector::Codes { ids, nulls, .. } if is_ranked(column) => {
+                Ok(Arc::new(UInt32Array::try_new(ids.clone(), nulls.clone())?) as _)
+            }
+            _ => column.array(),
         });
         Ok(converter.convert_columns(&arrays.collect::<Result<Vec<ArrayRef>>>()?)?)
     }
@@ -135,6 +137,11 @@ fn converter(order: &[OrderColumn], coded: impl Fn(usize) -> bool) -> Result<Row
         SortField::new_with_options(data_type, column.options)
     };
     Ok(RowConverter::new(order.iter().enumerate().map(field).collect())?)
+}
+
+/// Whether a column's codes compare as its values do.
+fn is_ranked(column: &Vector) -> bool {
+    matches!(column, Vector::Codes { dictionary, .. } if dictionary.is_ordered())
 }
 
 /// The rows with the `count` least keys, of those that count.

@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, Decimal128Array, UInt32Array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_select::take::take;
 
-use crate::error::Result;
+use crate::error::{ExecError, Result};
 
 /// The values that codes stand for.
 ///
@@ -24,11 +24,22 @@ pub trait Coded: Debug + Send + Sync {
     /// The same number for the same values, as long as they live.
     fn identity(&self) -> usize;
 
+    /// Whether of two codes the lesser has the lesser value.
+    fn is_ordered(&self) -> bool;
+
     /// The values of some codes; null rows may hold any code.
     ///
     /// # Errors
     /// If a code is no value's, or the values can't be had.
     fn values(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> Result<ArrayRef>;
+
+    /// The codes of the values of an array; null rows have any. Only of those that operators [rely on](Self::is_ordered).
+    ///
+    /// # Errors
+    /// If a value has no code, or they can't be had.
+    fn codes(&self, _: &ArrayRef) -> Result<Vec<u32>> {
+        Err(ExecError::internal("codes are asked of values that have none"))
+    }
 
     /// The same for a moment: what is kept of the array may keep all values there are.
     ///

@@ -15,6 +15,7 @@ use datafusion_physical_expr_common::physical_expr::PhysicalExpr;
 use datafusion_physical_plan::aggregates::AggregateExec;
 use datafusion_physical_plan::execution_plan::{Boundedness, CardinalityEffect, EmissionType};
 use datafusion_physical_plan::filter_pushdown::{ChildFilterDescription, FilterDescription, FilterPushdownPhase};
+use datafusion_physical_plan::limit::LimitStream;
 use datafusion_physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
@@ -386,7 +387,12 @@ impl Output {
                     return Ok(stream::empty().boxed());
                 }
                 let (run, schema) = (Arc::clone(run), Arc::clone(&self.schema));
-                let rows = plan.execute(partition, context)?;
+                let mut rows = plan.execute(partition, context)?;
+                // The plan has all groups, and nothing further out looks at how many.
+                if self.left.is_some() {
+                    let uncounted = BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
+                    rows = Box::pin(LimitStream::new(rows, 0, self.left, uncounted));
+                }
                 // The tasks live as long as their groups are wanted.
                 return Ok(rows
                     .map(move |batch| {

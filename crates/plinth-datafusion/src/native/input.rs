@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use datafusion_common::{JoinSide, Result, internal_datafusion_err};
@@ -145,6 +146,11 @@ impl Input {
             Kind::Scan(_, parts) => self.scan().map_or(Ok(None), |(_, source)| source.ascending(parts, column)),
             Kind::Join(..) | Kind::Projected(..) | Kind::Batches => Ok(None),
         }
+    }
+
+    /// A column's type.
+    pub(super) fn data_type(&self, column: usize) -> Option<DataType> {
+        self.plan.schema().fields().get(column).map(|field| field.data_type().clone())
     }
 
     /// A column's name.
@@ -446,6 +452,30 @@ impl Coded for Codes {
 
     fn identity(&self) -> usize {
         Arc::as_ptr(self.0.dictionary()).addr()
+    }
+
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
+    fn codes(&self, values: &ArrayRef) -> ExecResult<Vec<u32>> {
+        let bytes = arrow_cast::cast(values, &DataType::BinaryView)?;
+        let (mut known, mut codes): (HashMap<&[u8], u32>, _) = (HashMap::new(), Vec::with_capacity(values.len()));
+        for value in bytes.as_binary_view() {
+            let code = match value.map(|value| (value, known.get(value).copied())) {
+                None => 0,
+                Some((_, Some(code))) => code,
+                Some((value, None)) => {
+                    let found = self.0.dictionary().find(value).map_err(ExecError::source)?;
+                    let missing = || ExecError::internal("a value that the column's dictionary does not have");
+                    let code = found.ok_or_else(missing)?;
+                    known.insert(value, code);
+                    code
+                }
+            };
+            codes.push(code);
+        }
+        Ok(codes)
     }
 
     fn values(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> ExecResult<ArrayRef> {

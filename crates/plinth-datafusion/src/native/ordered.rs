@@ -3,6 +3,7 @@
 //! A thread's groups then leave as soon as a greater key comes, and their table stays small. The first and the last groups of each piece of a
 //! scan may have rows in other pieces; they are kept, and merged in the end as all groups are elsewhere.
 
+use arrow_schema::DataType;
 use datafusion_common::{DataFusionError, Result, internal_datafusion_err};
 use plinth_exec::numbers::Numbers;
 use plinth_exec::vector::Vector;
@@ -43,6 +44,9 @@ impl Ordered {
         else {
             return Ok(None);
         };
+        if !input.data_type(column).is_some_and(|data_type| is_signed(&data_type)) {
+            return Ok(None);
+        }
         let Some(file) = input.ascending(column)? else { return Ok(None) };
         let share = (greatest - least) / i128::try_from(rows.unwrap_or(1).max(1)).unwrap_or(1) + 1;
         let span = i64::try_from(share * 2 * ROWS as i128).unwrap_or(i64::MAX);
@@ -128,13 +132,18 @@ impl Progress {
 
     fn read(&mut self, key: &Vector) -> Result<()> {
         let array = key.array().map_err(from_exec)?;
-        let numbers = Numbers::of(array.data_type()).filter(|numbers| matches!(numbers, Numbers::Signed(_)));
+        let numbers = Numbers::of(array.data_type()).filter(|_| is_signed(array.data_type()));
         let numbers = numbers.ok_or_else(|| internal_datafusion_err!("rows are ordered by what is no integer"))?;
         if key.nulls().is_some() {
             return Err(self.ordered.wrong("a null where the metadata says that there is none"));
         }
         numbers.read(array.as_ref(), &mut self.numbers).map_err(from_exec)
     }
+}
+
+/// Whether values of a type are integers of 64 bits with a sign.
+fn is_signed(data_type: &DataType) -> bool {
+    matches!(Numbers::of(data_type), Some(Numbers::Signed(_)))
 }
 
 /// The rows before one, and those from it on.

@@ -12,7 +12,7 @@ use crate::vector::Coded;
 
 type Row = (Option<i32>, Option<String>, Option<f64>);
 
-/// A sorted dictionary.
+/// A dictionary, sorted or not.
 #[derive(Debug)]
 struct Texts(Vec<String>);
 
@@ -23,6 +23,10 @@ impl Coded for Texts {
 
     fn identity(&self) -> usize {
         std::ptr::from_ref(self).addr()
+    }
+
+    fn is_ordered(&self) -> bool {
+        self.0.is_sorted()
     }
 
     fn values(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
@@ -39,19 +43,36 @@ fn row() -> impl Strategy<Value = Row> {
     (prop::option::of(-4..4_i32), prop::option::of(text), prop::option::of(double))
 }
 
+fn texted() -> impl Strategy<Value = Texted> {
+    prop_oneof![Just(Texted::Values), Just(Texted::Codes), Just(Texted::Mixed)]
+}
+
 fn options() -> impl Strategy<Value = SortOptions> {
     (any::<bool>(), any::<bool>()).prop_map(|(descending, nulls_first)| SortOptions { descending, nulls_first })
 }
 
-/// Rows as the columns of a chunk, their texts as codes of a dictionary of its own.
-fn chunk(rows: &[Row], coded: bool) -> Vec<Vector> {
+/// How the texts of a chunk come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Texted {
+    Values,
+    Codes,
+    /// In another order than that of their values.
+    Mixed,
+}
+
+/// Rows as the columns of a chunk, their texts perhaps as codes of a dictionary of its own.
+fn chunk(rows: &[Row], texted: Texted) -> Vec<Vector> {
     let texts = StringViewArray::from_iter(rows.iter().map(|row| row.1.as_deref()));
-    let texts = if coded {
+    let texts = if texted != Texted::Values {
         let mut values: Vec<String> = rows.iter().filter_map(|row| row.1.clone()).collect();
         values.sort_unstable();
         values.dedup();
+        if texted == Texted::Mixed {
+            values.reverse();
+        }
         let code = |row: &Row| {
-            row.1.as_ref().map_or(u32::MAX, |text| u32::try_from(values.binary_search(text).unwrap()).unwrap())
+            let place = |text| values.iter().position(|value| value == text).unwrap();
+            row.1.as_ref().map_or(u32::MAX, |text| u32::try_from(place(text)).unwrap())
         };
         let ids = rows.iter().map(code).collect();
         Vector::Codes { ids, nulls: texts.nulls().cloned(), dictionary: Arc::new(Texts(values)) }
@@ -98,7 +119,7 @@ fn bits(row: &Row) -> (Option<i32>, Option<String>, Option<u64>) {
 proptest! {
     #[test]
     fn the_first_rows_are_those_of_a_sort(
-        chunks in prop::collection::vec((prop::collection::vec(row(), 0..40), any::<bool>(), any::<bool>()), 0..6),
+        chunks in prop::collection::vec((prop::collection::vec(row(), 0..40), texted(), any::<bool>()), 0..6),
         by in prop::collection::vec(options(), 3),
         count in 0..50_usize,
     ) {
@@ -106,9 +127,9 @@ proptest! {
         let mut ranking = Ranking::new(columns(&by)).unwrap();
         let mut first = First::new(count, &budget);
         let mut all: Vec<Row> = Vec::new();
-        for (rows, coded, bounded) in &chunks {
+        for (rows, texted, bounded) in &chunks {
             let bound = first.bound().cloned().filter(|_| *bounded);
-            let best = ranking.best(&chunk(rows, *coded), count, bound.as_deref()).unwrap();
+            let best = ranking.best(&chunk(rows, *texted), count, bound.as_deref()).unwrap();
             let before = all.len();
             let known = first.bound().cloned();
             let tightened = first.push(best.into_iter().map(|(row, key)| (key, before + row as usize))).unwrap();

@@ -19,6 +19,10 @@ impl Coded for Listed {
         std::ptr::from_ref(self).addr()
     }
 
+    fn is_ordered(&self) -> bool {
+        self.0.iter().is_sorted()
+    }
+
     fn values(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> Result<ArrayRef> {
         Ok(take(&self.0, &UInt32Array::new(codes.to_vec().into(), nulls.cloned()), None)?)
     }

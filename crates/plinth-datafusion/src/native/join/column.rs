@@ -33,6 +33,10 @@ impl Coded for Column {
         std::ptr::from_ref(self).addr()
     }
 
+    fn is_ordered(&self) -> bool {
+        false
+    }
+
     fn values(&self, codes: &[u32], nulls: Option<&NullBuffer>) -> ExecResult<ArrayRef> {
         Ok(take(&self.0, &UInt32Array::try_new(codes.to_vec().into(), nulls.cloned())?, None)?)
     }

@@ -206,3 +206,24 @@ fn what_own_operators_do_not_take_the_engine_sorts() {
     assert!(!db.explain(&question).contains("TopExec"));
     assert_eq!(db.rows(&question), ["9000", "8999", "8998"]);
 }
+
+#[test]
+fn what_is_computed_of_texts_is_ordered_by_its_own_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    let path = folder.path().join("t.plinth").display().to_string();
+    let rows =
+        "SELECT concat('text ', lpad(CAST(value / 200 AS VARCHAR), 5, '0')) AS s FROM generate_series(1, 200000)";
+    db.rows(&format!("COPY ({rows}) TO '{path}' STORED AS PLINTH OPTIONS (row_group_rows 40000)"));
+    for sql in [
+        "SELECT md5(s) AS h FROM t ORDER BY h LIMIT 3",
+        "SELECT md5(s) AS h FROM t ORDER BY h DESC LIMIT 3",
+        "SELECT reverse(s) AS h, s FROM t ORDER BY h, s LIMIT 201",
+    ] {
+        let sql = sql.replace("FROM t", &format!("FROM '{path}'"));
+        db.run("SET plinth.native = false").unwrap();
+        let expected = db.rows(&sql);
+        db.run("SET plinth.native = true").unwrap();
+        assert_eq!(db.rows(&sql), expected, "{sql}");
+    }
+}

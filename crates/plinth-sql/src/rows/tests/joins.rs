@@ -162,6 +162,10 @@ fn sides_that_outgrow_memory_are_merged() {
         "SELECT count(*), max(s) FROM orders AS o WHERE NOT EXISTS (SELECT 1 FROM lines AS l WHERE l.k = o.k)",
         "SELECT count(*), max(s) FROM orders AS o WHERE o.c = 7 OR EXISTS (SELECT 1 FROM lines AS l WHERE l.k = o.k)",
         "SELECT s, u FROM lines AS l JOIN orders AS o ON l.k = o.k WHERE c = 9 ORDER BY u, s LIMIT 20",
+        // Texts of the side that is not gathered, which are codes unless the join is merged.
+        "SELECT l.u, count(*) FROM lines AS l JOIN orders AS o ON l.k = o.k GROUP BY l.u",
+        "SELECT o.c, min(l.u), max(l.u), count(DISTINCT l.u) FROM lines AS l JOIN orders AS o ON l.k = o.k GROUP BY o.c",
+        "SELECT l.u, count(*), count(o.c) FROM lines AS l LEFT JOIN orders AS o ON l.k = o.k AND c > 500 GROUP BY l.u",
     ] {
         // All of them in either way, of which statistics can't tell in one.
         for of in [format!("(SELECT * FROM '{orders}' WHERE c % 7 < 7)"), format!("'{orders}'")] {

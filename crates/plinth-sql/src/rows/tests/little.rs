@@ -109,3 +109,21 @@ fn little_memory_changes_no_answer() {
         }
     }
 }
+
+#[test]
+fn a_limit_holds_for_groups_that_outgrow_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    let path = folder.path().join("t.plinth").display().to_string();
+    let rows = "SELECT concat('a text of some length that is a key ', value * 7919 % 400009) AS k, value AS v FROM generate_series(1, 400000)";
+    db.rows(&format!("COPY ({rows}) TO '{path}' STORED AS PLINTH"));
+    let little = Db::open_within(folder.path(), plinth_format::Access::default(), 24 << 20);
+    for (sql, rows) in [("SELECT k, count(*) FROM t GROUP BY k LIMIT 10", 10), ("SELECT DISTINCT k FROM t LIMIT 7", 7)]
+    {
+        for partitions in [1, 2] {
+            little.run(&format!("SET datafusion.execution.target_partitions = {partitions}")).unwrap();
+            let sql = sql.replace("FROM t", &format!("FROM '{path}'"));
+            assert_eq!(little.rows(&sql).len(), rows, "{sql}");
+        }
+    }
+}

@@ -63,3 +63,29 @@ fn groups_that_are_read_no_more_end_the_query() {
     assert_eq!(db.rows(&sql).len(), 7);
     all_is_there_again(&db, &sql);
 }
+
+#[test]
+fn keys_of_all_kinds_of_integers_are_grouped_in_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    let path = folder.path().join("t.plinth").display().to_string();
+    let kinds = [
+        ("u", "CAST(value / 2 AS INT UNSIGNED)"),
+        ("v", "CAST(value / 2 AS BIGINT UNSIGNED)"),
+        ("d", "CAST(value / 200.0 AS DECIMAL(10,2))"),
+        ("i", "CAST(value / 2 AS INT)"),
+        ("t", "to_timestamp_seconds(value / 2)"),
+    ];
+    let columns: Vec<String> = kinds.iter().map(|(name, value)| format!("{value} AS {name}")).collect();
+    let rows = format!("SELECT {} FROM generate_series(0, 299999)", columns.join(", "));
+    db.rows(&format!("COPY ({rows}) TO '{path}' STORED AS PLINTH OPTIONS (row_group_rows 60000)"));
+    for (name, _) in kinds {
+        let sql = format!(
+            "SELECT count(*), min({name}), max({name}), max(c) FROM (SELECT {name}, count(*) AS c FROM '{path}' GROUP BY {name})"
+        );
+        db.run("SET plinth.native = false").unwrap();
+        let expected = db.rows(&sql);
+        db.run("SET plinth.native = true").unwrap();
+        assert_eq!(db.rows(&sql), expected, "{sql}");
+    }
+}
