@@ -189,8 +189,11 @@ impl ParquetTable {
         let metadata = reader(state, client, &self.options, &file.object_meta).fetch_metadata().await?;
         let own = file.arrow_schema.clone().unwrap_or_else(|| Arc::clone(self.schema.file_schema()));
         let known = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &own)?;
-        file.ordering = ordering_from_parquet_metadata(&metadata, self.schema.file_schema())?;
-        file.statistics = Some(Arc::new(members::statistics(known, &own, &self.schema, &file.partition_values)));
+        if members::is_ordered_whole(&metadata) {
+            file.ordering = ordering_from_parquet_metadata(&metadata, self.schema.file_schema())?;
+        }
+        let told = members::Told { known, metadata: &metadata };
+        file.statistics = Some(Arc::new(told.statistics(&own, &self.schema, &file.partition_values)));
         Ok(file)
     }
 }
