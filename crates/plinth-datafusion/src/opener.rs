@@ -20,11 +20,12 @@ use plinth_rowstore::SegmentRows;
 
 use crate::columns::FileColumns;
 use crate::counted::Counted;
+use crate::dynamic::EngineFilter;
 use crate::error::{from_format, from_join, from_table};
 use crate::handles::Handles;
 use crate::location::Remote;
 use crate::metrics::{PartitionMetrics, ScanReporter};
-use crate::predicates::{Predicates, Translated};
+use crate::predicates::Predicates;
 use crate::profile::spawn_blocking;
 use crate::projection::FileProjection;
 
@@ -122,11 +123,12 @@ impl PlinthOpener {
         for conjunct in &predicates.owned {
             scan = scan.filter(conjunct.clone());
         }
-        for filter in &predicates.dynamic {
+        let dynamic = self.predicates.dynamic_within(self.limit, &predicates);
+        for filter in dynamic {
             scan = scan.dynamic_filter(Arc::clone(filter) as Arc<dyn DynamicFilter>);
         }
         let rows = match (rows, part.extension::<SegmentRows>()) {
-            (None, Some(segment)) => self.rows_of(segment, &predicates)?,
+            (None, Some(segment)) => self.rows_of(segment, &predicates.owned, dynamic)?,
             (rows, _) => rows,
         };
         if let Some(rows) = rows {
@@ -161,10 +163,15 @@ impl PlinthOpener {
     /// deleted; `None` if that is all.
     ///
     /// What a join or TopK knows by now counts, too: a join with few keys reads only the rows that have them.
-    fn rows_of(&self, segment: &SegmentRows, predicates: &Translated) -> Result<Option<BooleanBuffer>> {
+    fn rows_of(
+        &self,
+        segment: &SegmentRows,
+        owned: &[Expr],
+        dynamic: &[Arc<EngineFilter>],
+    ) -> Result<Option<BooleanBuffer>> {
         if segment.is_indexed() {
-            let dynamic = predicates.dynamic.iter().filter_map(|filter| Some(filter.newer_than(0)?.1));
-            let all: Vec<Expr> = predicates.owned.iter().cloned().chain(dynamic).collect();
+            let dynamic = dynamic.iter().filter_map(|filter| Some(filter.newer_than(0)?.1));
+            let all: Vec<Expr> = owned.iter().cloned().chain(dynamic).collect();
             if let Some(narrowed) = segment.narrow(&all).map_err(from_table)? {
                 self.metrics.found_by_index(narrowed.rows.count_set_bits());
                 return Ok(Some(narrowed.rows));

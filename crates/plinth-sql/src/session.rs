@@ -227,6 +227,8 @@ impl Session {
             .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
             // It ends in a panic where a key is NaN, which it does not find again.
             .set_bool("datafusion.optimizer.enable_topk_aggregation", false)
+            // It is of some of the aggregates alone, and leaves rows out that the others need.
+            .set_bool("datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown", false)
             .with_sort_spill_reservation_bytes(merging.min(SORT_MERGING))
             .set_usize("datafusion.execution.parquet.max_row_group_size", row_group_rows(options.memory))
             .set_usize("datafusion.execution.max_spill_file_size_bytes", EXCHANGE_FILE)

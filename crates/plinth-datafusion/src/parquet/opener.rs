@@ -124,6 +124,7 @@ impl ParquetOpener {
         };
         let projection = FileProjection::new(self.projection.clone(), part, &columns, Arc::clone(&self.output))?;
         let predicates = self.predicates.translate(&columns)?;
+        let dynamic = self.predicates.dynamic_within(self.limit, &predicates);
 
         let metrics = Arc::<ScanMetrics>::default();
         let file = ParquetFile { source, metadata: stored, schema };
@@ -132,14 +133,13 @@ impl ParquetOpener {
         if !self.options.bloom_filter_on_read {
             columns = columns.without_bloom_filters();
         }
-        if predicates.owned.is_empty() && predicates.dynamic.is_empty() {
+        if predicates.owned.is_empty() && dynamic.is_empty() {
             columns = columns.with_all_rows();
         }
         let paths = projection.paths();
         let schema = columns.schema(&paths).map_err(from_format)?;
         let predicate: Vec<Expr> = predicates.owned.iter().flat_map(plinth_format::scan::conjuncts).collect();
-        let dynamic: Vec<Arc<dyn DynamicFilter>> =
-            predicates.dynamic.iter().map(|filter| Arc::clone(filter) as _).collect();
+        let dynamic: Vec<Arc<dyn DynamicFilter>> = dynamic.iter().map(|filter| Arc::clone(filter) as _).collect();
         let plan = Plan {
             columns: paths,
             stats: AdaptiveStats::shared(self.predicates.stats(), &predicate, dynamic.len()),

@@ -362,3 +362,40 @@ fn text_of_files_that_are_replaced_is_theirs() {
         }
     }
 }
+
+#[test]
+fn rows_that_one_aggregate_needs_are_there_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    let path = folder.path().join("t");
+    let rows = "SELECT value AS a, value AS b, value % 7 AS c, CASE WHEN value > 90000 THEN 5 END AS late, \
+                CASE WHEN value % 3 > 0 THEN named_struct('x', value % 2) END AS s FROM generate_series(1, 100000)";
+    for (format, extension) in [("PLINTH", "plinth"), ("PARQUET", "parquet")] {
+        let path = path.with_extension(extension).display().to_string();
+        db.rows(&format!("COPY ({rows}) TO '{path}' STORED AS {format}"));
+        for native in [true, false] {
+            db.run(&format!("SET plinth.native = {native}")).unwrap();
+            for (sql, expected) in [
+                ("SELECT min(a), max(b + 1) FROM t WHERE c >= 0", "1 100001"),
+                ("SELECT min(a), min(late) FROM t WHERE a > 0", "1 5"),
+                ("SELECT max(a), min(b - 1), count(*) FROM t WHERE c <> 9", "100000 0 100000"),
+                // A LIMIT gives the first rows, whatever comes of them.
+                ("SELECT max(b) FROM (SELECT b FROM t LIMIT 50000)", "50000"),
+                ("SELECT b FROM (SELECT b FROM t LIMIT 50000) ORDER BY b DESC LIMIT 1", "50000"),
+                (
+                    "SELECT count(*) FROM (SELECT b FROM t LIMIT 50000) AS x JOIN (SELECT 60000 AS k) AS y ON x.b = y.k",
+                    "0",
+                ),
+                ("SELECT count(*) FROM t WHERE a < 1000 AND (s = named_struct('x', 1) OR s IS NULL)", "666"),
+            ] {
+                let sql = sql.replace("FROM t", &format!("FROM '{path}'"));
+                assert_eq!(db.rows(&sql), [expected], "{native}: {sql}");
+            }
+        }
+    }
+    let path = folder.path().join("nan.parquet").display().to_string();
+    db.rows(&format!(
+        "COPY (SELECT * FROM (VALUES (1.0), ('NaN'::DOUBLE), (3.0)) AS v(f)) TO '{path}' STORED AS PARQUET"
+    ));
+    assert_eq!(db.rows(&format!("SELECT max(f), min(f) FROM '{path}'")), ["NaN 1.0"]);
+}
