@@ -232,6 +232,8 @@ impl Cluster {
                 config.file_groups.iter().flat_map(|group| group.files()).map(|part| part.effective_size()).sum();
             Some(Ok(match Shipped::of(config) {
                 Err(_) => DesiredTaskCountEventResponse::maximum(1),
+                // Nothing above it puts rows of several tasks together.
+                Ok(_) if config.file_groups.len() < 2 => DesiredTaskCountEventResponse::maximum(1),
                 Ok(_) if bytes < least => DesiredTaskCountEventResponse::desired(1),
                 Ok(_) => DesiredTaskCountEventResponse::desired(many),
             }))
