@@ -330,7 +330,15 @@ impl ExtendedQueryHandler for Extended {
                 "0A000",
                 "this statement has rows, and none were told of when it was prepared: send it as a text, without values",
             )),
-            Answer::Rows(rows) => Ok(Response::Query(rows)),
+            Answer::Rows(rows) => {
+                let told = columns(&prepared.columns, format)?;
+                let found = rows.row_schema();
+                // A client reads them as those that it was told of: the tables may have other columns since.
+                if !found.iter().map(FieldInfo::datatype).eq(told.iter().map(FieldInfo::datatype)) {
+                    return Err(error("0A000", "cached plan must not change result type: prepare the statement again"));
+                }
+                Ok(Response::Query(rows))
+            }
             Answer::Done(Kind::Begin, tag) => Ok(Response::TransactionStart(tag)),
             Answer::Done(Kind::Commit | Kind::Rollback, tag) => Ok(Response::TransactionEnd(tag)),
             Answer::Done(_, tag) => Ok(Response::Execution(tag)),

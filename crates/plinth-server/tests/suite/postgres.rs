@@ -127,6 +127,23 @@ fn prepared_statements_take_values_of_all_types() {
 }
 
 #[test]
+fn rows_of_other_columns_than_those_told_are_refused() {
+    run(async {
+        let place = Place::with_postgres().await;
+        let client = writer(&place).await;
+        client.batch_execute("CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)").await.unwrap();
+        client.batch_execute("INSERT INTO t VALUES (1, 2)").await.unwrap();
+        let query = client.prepare("SELECT * FROM t WHERE n < $1").await.unwrap();
+        assert_eq!(client.query(&query, &[&9_i32]).await.unwrap().len(), 1);
+        client.batch_execute("ALTER TABLE t ADD COLUMN z DOUBLE").await.unwrap();
+        let error = client.query(&query, &[&9_i32]).await.unwrap_err();
+        assert_eq!(state(&error), SqlState::FEATURE_NOT_SUPPORTED, "{error:?}");
+        let again = client.prepare("SELECT * FROM t WHERE n < $1").await.unwrap();
+        assert_eq!(client.query(&again, &[&9_i32]).await.unwrap()[0].len(), 3);
+    });
+}
+
+#[test]
 fn what_can_t_be_told_is_refused_before_it_is_done() {
     run(async {
         let place = Place::with_postgres().await;
