@@ -7,8 +7,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampMicrosecondType;
 use arrow_array::{Array, ArrayRef, IntervalMonthDayNanoArray, TimestampMicrosecondArray};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
-use chrono::format::{Item, StrftimeItems};
-use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime};
+use chrono::format::{Item, Parsed, StrftimeItems, parse};
+use chrono::{DateTime, Datelike, NaiveDateTime};
 use datafusion_common::{Result, exec_err};
 use datafusion_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 
@@ -118,11 +118,10 @@ fn parsed(args: &[ArrayRef], strict: bool) -> Result<ArrayRef> {
         let (text, format) = (texts.value(row), formats.value(row));
         items(format)?;
         let format = micros(format);
-        let date = || NaiveDate::parse_from_str(text, &format).ok().and_then(|date| date.and_hms_opt(0, 0, 0));
         let zoned = || DateTime::parse_from_str(text, &format).ok().map(|moment| moment.naive_utc());
         let found = match format.contains("%z") {
             true => zoned(),
-            false => NaiveDateTime::parse_from_str(text, &format).ok().or_else(date),
+            false => local(text, &format),
         };
         match found {
             Some(found) => out.push(Some(found.and_utc().timestamp_micros())),
@@ -131,6 +130,26 @@ fn parsed(args: &[ArrayRef], strict: bool) -> Result<ArrayRef> {
         }
     }
     Ok(Arc::new(TimestampMicrosecondArray::from(out)))
+}
+
+/// A time that a text tells: minutes that it does not are none, an hour of twelve is one of the morning. Without a time of day it is
+/// midnight.
+fn local(text: &str, format: &str) -> Option<NaiveDateTime> {
+    let mut parsed = Parsed::new();
+    parse(&mut parsed, text, StrftimeItems::new(format)).ok()?;
+    let has_time = parsed.hour_mod_12().is_some();
+    if has_time && parsed.minute().is_none() {
+        parsed.set_minute(0).ok()?;
+    }
+    if has_time && parsed.hour_div_12().is_none() {
+        parsed.set_ampm(false).ok()?;
+    }
+    let has_time = has_time || parsed.minute().is_some() || parsed.second().is_some();
+    match parsed.to_naive_datetime_with_offset(0) {
+        Ok(time) => Some(time),
+        Err(_) if has_time => None,
+        Err(_) => parsed.to_naive_date().ok()?.and_hms_opt(0, 0, 0),
+    }
 }
 
 /// Years and months, then days, then the rest: as a calendar has them.

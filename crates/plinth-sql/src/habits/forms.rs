@@ -55,6 +55,18 @@ pub(super) fn of_time(args: &[FunctionArg]) -> Result<Option<Expr>> {
     let Some(text) = text_of(form).filter(|text| !text.contains('%')) else { return Ok(None) };
     let (mut rest, mut out) = (text, String::new());
     while let Some(letter) = rest.chars().next() {
+        // What is quoted means itself.
+        if letter == '"' {
+            let Some((quoted, behind)) = rest.get(1..).and_then(|rest| rest.split_once('"')) else {
+                return plan_err!("to_char: a quote in {text:?} has no end");
+            };
+            out.push_str(quoted);
+            rest = behind;
+            continue;
+        }
+        if rest.starts_with("SSSS") {
+            return plan_err!("to_char: SSSS, the seconds of the day, is not supported");
+        }
         // Names in capitals, and the fillers of FM, are another matter.
         if let Some((part, of)) = PARTS.iter().find(|(part, _)| rest.starts_with(part)) {
             if matches!(*part, "MONTH" | "MON" | "DAY" | "DY") {

@@ -91,10 +91,15 @@ impl ScalarUDFImpl for Scale {
             DataType::Int64 => of_each(intervals, by.as_primitive::<Int64Type>(), whole)?,
             DataType::Float64 if self.divides => {
                 of_each(intervals, by.as_primitive::<Float64Type>(), |interval, by| {
-                    if by == 0.0 { exec_err!("an interval divided by zero") } else { broken(interval, 1.0 / by) }
+                    if by == 0.0 {
+                        return exec_err!("an interval divided by zero");
+                    }
+                    broken(interval, |part| part / by)
                 })?
             }
-            DataType::Float64 => of_each(intervals, by.as_primitive::<Float64Type>(), broken)?,
+            DataType::Float64 => {
+                of_each(intervals, by.as_primitive::<Float64Type>(), |interval, by| broken(interval, |part| part * by))?
+            }
             other => return internal_err!("{}: by {other}", self.name()),
         };
         Ok(ColumnarValue::Array(Arc::new(scaled) as ArrayRef))
@@ -125,18 +130,18 @@ fn whole(interval: IntervalMonthDayNano, by: i64) -> Result<IntervalMonthDayNano
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "the values are in bounds, which is asked before")]
-fn broken(interval: IntervalMonthDayNano, by: f64) -> Result<IntervalMonthDayNano> {
+fn broken(interval: IntervalMonthDayNano, scale: impl Fn(f64) -> f64) -> Result<IntervalMonthDayNano> {
     let narrow = |part: f64| if part.abs() < f64::from(i32::MAX) { Ok(part.trunc() as i32) } else { Err(too_long()) };
     // Microseconds are told apart, no more.
     let rounded = |part: f64| (part * 1e6).round() / 1e6;
-    let (all_months, all_days) = (f64::from(interval.months) * by, f64::from(interval.days) * by);
+    let (all_months, all_days) = (scale(f64::from(interval.months)), scale(f64::from(interval.days)));
     let months = narrow(all_months)?;
     let days_beyond = rounded((all_months - f64::from(months)) * DAYS_OF_MONTH);
     let days = f64::from(narrow(all_days)?) + days_beyond.trunc();
     let day_beyond = rounded(all_days.fract() + days_beyond.fract());
     let (days, day_beyond) = (narrow(days + day_beyond.trunc())?, day_beyond.fract());
     #[allow(clippy::cast_precision_loss, reason = "an interval times a fraction is told to the microsecond")]
-    let nanos = (interval.nanoseconds as f64 * by + day_beyond * NANOS_OF_DAY) / 1000.0;
+    let nanos = (scale(interval.nanoseconds as f64) + day_beyond * NANOS_OF_DAY) / 1000.0;
     if !nanos.is_finite() || nanos.abs() >= 9.2e15 {
         return Err(too_long());
     }
