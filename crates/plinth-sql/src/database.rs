@@ -15,6 +15,7 @@ use plinth_table::TableFolder;
 use super::{engine, views};
 use crate::catalog::{Catalog, NAME, View};
 use crate::error::SqlError;
+use crate::session_views;
 use crate::views::PlanView;
 use plinth_core::sync::lock;
 use plinth_io::regular::kind_of;
@@ -172,11 +173,12 @@ impl Database {
         }
     }
 
-    /// The same of this very name, without a look at all that the folder has. A name that is more than a file's finds nothing.
+    /// The same of this very name, without a look at all that the folder has. A name that is more than a file's finds nothing, nor does
+    /// any on systems that tell names apart by more than their bytes.
     fn find_exactly(&self, name: &str) -> Result<Option<Entry>> {
         let (Some(folder), Some(catalog)) = (&self.folder, &self.catalog) else { return Ok(None) };
         let is_of_file = Path::new(name).file_name().is_some_and(|file| file == name);
-        if !is_of_file || name.starts_with('.') {
+        if cfg!(any(target_os = "macos", windows)) || !is_of_file || name.starts_with('.') {
             return Ok(None);
         }
         let files = ["plinth"].into_iter().chain(OTHER_EXTENSIONS).map(|extension| format!("{name}.{extension}"));
@@ -279,7 +281,7 @@ impl Database {
     async fn open(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let registered = lock(&self.registered).get(name).map(Arc::clone);
         match registered {
-            Some(table) if !self.is_hidden() => return Ok(Some(table)),
+            Some(table) if !self.is_hidden() => return session_views::opened(table).await.map(Some),
             Some(_) if self.find(name)?.is_none() => {
                 return exec_err!(
                     "{name} is known to this session alone, a view is kept: CREATE TEMP VIEW makes one for the session"

@@ -14,19 +14,18 @@ mod show;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use datafusion::catalog::TableProvider;
+use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::{ResolvedTableReference, Result, TableReference, exec_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::{MemTable, TableType, ViewTable};
-use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{CreateMemoryTable, LogicalPlan};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{self, CreateView, Expr, ObjectName, ObjectType};
 
 use crate::catalog::View;
-use crate::database::{Database, Entry};
+use crate::database::{Database, Entry, PUBLIC};
 use crate::error::SqlError;
-use crate::rewriter::Rewriter;
 use crate::schemas::CATALOG;
 use crate::{Session, depth, view_plans, views};
 
@@ -140,15 +139,22 @@ impl Session {
             return exec_err!("{statement}: IF NOT EXISTS and OR REPLACE exclude each other");
         }
         let Some(database) = self.database_of(&name)?.filter(|_| !create.temporary) else {
-            let known = self.session_table(&name).await?;
-            match known.as_ref().map(|table| table.table_type()) {
+            let known = self.session_table_type(&name).await?;
+            match known {
                 Some(_) if missing_only => return Ok(()),
                 Some(TableType::View) if or_replace => {}
                 Some(_) => return exec_err!("{statement}: {} exists already", name.table),
                 None => {}
             }
             plain(&mut create);
-            let view = self.planned_view(self.rewriter().lasting(), &create).await?;
+            let shown = match name.schema.as_ref() {
+                PUBLIC => name.table.to_string(),
+                schema => format!("{schema}.{}", name.table),
+            };
+            let text = Statement::Statement(Box::new(ast::Statement::CreateView(create)));
+            let state = self.context.state_weak_ref();
+            let (view, planned) = view_plans::of_session(shown, text, state, &self.kept).await?;
+            check_columns(&statement, &planned)?;
             if known.is_some() {
                 self.context.deregister_table(reference.clone())?;
             }
@@ -206,37 +212,36 @@ impl Session {
         Ok(changed?)
     }
 
-    /// The view that a statement makes, over what the session knows.
-    async fn planned_view(&self, rewriter: Rewriter, create: &CreateView) -> Result<ViewTable> {
-        let statement = Statement::Statement(Box::new(ast::Statement::CreateView(create.clone())));
-        match rewriter.planned(statement).await? {
-            (_, LogicalPlan::Ddl(DdlStatement::CreateView(view))) => {
-                depth::check(&view.input)?;
-                let view = ViewTable::new(Arc::unwrap_or_clone(view.input), view.definition);
-                check_columns(&format!("CREATE VIEW {}", create.name), &view)?;
-                Ok(view)
-            }
-            _ => exec_err!("CREATE VIEW {}: makes no view", create.name),
+    /// A table that lasts as long as the session; of a view its plan.
+    pub(crate) async fn session_table(&self, name: &ResolvedTableReference) -> Result<Option<Arc<dyn TableProvider>>> {
+        match self.schema_of_session(name)? {
+            Some(schema) => schema.table(&name.table).await,
+            None => Ok(None),
         }
     }
 
-    /// A table that lasts as long as the session.
-    pub(crate) async fn session_table(&self, name: &ResolvedTableReference) -> Result<Option<Arc<dyn TableProvider>>> {
+    /// Whether there is such a table, or a view, which may be one that can't be read.
+    async fn session_table_type(&self, name: &ResolvedTableReference) -> Result<Option<TableType>> {
+        match self.schema_of_session(name)? {
+            Some(schema) => schema.table_type(&name.table).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The schema that has a table of the session.
+    fn schema_of_session(&self, name: &ResolvedTableReference) -> Result<Option<Arc<dyn SchemaProvider>>> {
         if self.database_of(name)?.is_some_and(|database| !database.is_registered(&name.table)) {
             return Ok(None);
         }
         let schema = self.context.catalog(&name.catalog).and_then(|catalog| catalog.schema(&name.schema));
-        match schema {
-            Some(schema) if schema.table_exist(&name.table) => schema.table(&name.table).await,
-            _ => Ok(None),
-        }
+        Ok(schema.filter(|schema| schema.table_exist(&name.table)))
     }
 
     async fn drop_view(&self, written: &ObjectName, if_exists: bool) -> Result<()> {
         let reference = object_name_to_table_reference(written.clone(), true)?;
         let name = self.resolved(reference.clone());
-        match self.session_table(&name).await? {
-            Some(table) if table.table_type() == TableType::View => {
+        match self.session_table_type(&name).await? {
+            Some(TableType::View) => {
                 self.context.deregister_table(reference)?;
                 return Ok(());
             }
@@ -270,7 +275,7 @@ impl Session {
         if !column_defaults.is_empty() {
             return exec_err!("{statement}: DEFAULT is not supported of what is TEMP");
         }
-        let known = self.session_table(&self.resolved(name.clone())).await?;
+        let known = self.session_table_type(&self.resolved(name.clone())).await?;
         match known {
             Some(_) if if_not_exists => return Ok(None),
             Some(_) if !or_replace => {

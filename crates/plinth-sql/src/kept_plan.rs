@@ -58,8 +58,8 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    pub(crate) fn new(statement: &ast::Statement) -> Self {
-        Self { statement: statement.clone(), plan: Arc::default() }
+    pub(crate) fn new(statement: ast::Statement) -> Self {
+        Self { statement, plan: Arc::default() }
     }
 }
 

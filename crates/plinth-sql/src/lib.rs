@@ -58,6 +58,7 @@ mod runtime;
 mod schemas;
 mod sequences;
 mod session;
+mod session_views;
 mod shared;
 mod show;
 mod source;

@@ -5,6 +5,7 @@
 //! tables, settings, and what statements of the session define.
 
 use std::any::Any;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,7 +16,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
-use datafusion::sql::sqlparser::ast::{self, visit_relations};
+use datafusion::sql::sqlparser::ast::{self, TableFactor, Visit, Visitor, visit_relations};
 use plinth_core::sync::lock;
 use plinth_datafusion::PlinthTable;
 
@@ -67,10 +68,14 @@ impl Session {
         if !matches!(**statement, ast::Statement::Query(_)) || matches!(*lock(&keeping.kept.0), Known::Unfit) {
             return None;
         }
+        // What a function of tables gives may be rows by then: those of `glob` are files that are there now.
+        if calls_for_rows(statement) {
+            return None;
+        }
         let mut references = Vec::new();
         let _ = visit_relations(statement, |name| {
             references.extend(object_name_to_table_reference(name.clone(), true).ok());
-            std::ops::ControlFlow::<()>::Continue(())
+            ControlFlow::<()>::Continue(())
         });
         Some(self.made_of(references, &keeping.written).await)
     }
@@ -123,6 +128,24 @@ impl Session {
         }
         MadeOf { written: written.to_vec(), settings, changes, tables }
     }
+}
+
+/// Whether a function is called for its rows.
+fn calls_for_rows(statement: &ast::Statement) -> bool {
+    struct Calls;
+    impl Visitor for Calls {
+        type Break = ();
+
+        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+            match factor {
+                TableFactor::Table { args: Some(_), .. }
+                | TableFactor::Function { .. }
+                | TableFactor::TableFunction { .. } => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    statement.visit(&mut Calls).is_break()
 }
 
 /// Whether a plan says the same whenever it is run over the same tables: all of these are files, by names of the statement, and no function has another

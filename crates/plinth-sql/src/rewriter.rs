@@ -40,23 +40,16 @@ pub(crate) struct Rewriter {
     /// The catalog and the schema of names without them, if not those of the session.
     catalog: String,
     search: Option<String>,
-    /// Whether the plan is kept: that of a view of a session.
-    lasting: bool,
 }
 
 impl Rewriter {
     pub(crate) fn new(state: Arc<RwLock<SessionState>>, kept: Arc<Kept>) -> Self {
-        Self { state, kept, catalog: CATALOG.to_owned(), search: None, lasting: false }
+        Self { state, kept, catalog: CATALOG.to_owned(), search: None }
     }
 
     /// Of the views of a catalog.
     pub(crate) fn of(self, catalog: String) -> Self {
         Self { catalog, ..self }
-    }
-
-    /// Of a plan that is kept.
-    pub(crate) fn lasting(self) -> Self {
-        Self { lasting: true, ..self }
     }
 
     /// A name within its catalog, with that of the catalog if it is none of the session's own.
@@ -156,10 +149,6 @@ impl Rewriter {
                 });
                 Ok(Answer::Columns(columns.collect()))
             }
-            // What it means would stay what it is now.
-            Question::Rows(query, _) if self.lasting && reads_tables(&query) => plan_err!(
-                "a view of a session keeps its columns: name the values, as in PIVOT t ON a IN (1, 2), and LIMIT by a number of rows"
-            ),
             Question::Rows(query, most) => Ok(Answer::Rows(self.rows_of(*query, most).await?)),
         }
     }
@@ -204,11 +193,6 @@ impl Rewriter {
     }
 }
 
-/// Whether a query has a FROM.
-fn reads_tables(query: &Query) -> bool {
-    !matches!(query.body.as_ref(), ast::SetExpr::Select(select) if select.from.is_empty())
-}
-
 fn is_insert_of_values(statement: &Statement) -> bool {
     let Statement::Statement(inner) = statement else { return false };
     match inner.as_ref() {
@@ -231,6 +215,16 @@ pub(crate) fn may_be_lenient(statement: &Statement) -> bool {
         Statement::Explain(explain) => may_be_lenient(&explain.statement),
         Statement::CopyTo(_) => true,
         _ => false,
+    }
+}
+
+/// A statement that is a PREPARE.
+pub(crate) fn as_prepare(statement: &Statement) -> Option<&ast::Statement> {
+    match statement {
+        Statement::Statement(inner) => {
+            Some(inner.as_ref()).filter(|inner| matches!(inner, ast::Statement::Prepare { .. }))
+        }
+        _ => None,
     }
 }
 

@@ -73,8 +73,13 @@ pub(crate) struct Target {
 }
 
 impl Session {
-    /// Runs a statement if it is one about writable tables or transactions.
-    pub(crate) async fn change_rows(&self, statement: &Statement, params: &Params) -> Result<Option<Done>> {
+    /// Runs a statement if it is one about writable tables or transactions. `written` is a PREPARE as it was before it was rewritten.
+    pub(crate) async fn change_rows(
+        &self,
+        statement: &Statement,
+        written: Option<ast::Statement>,
+        params: &Params,
+    ) -> Result<Option<Done>> {
         let Statement::Statement(statement) = statement else { return Ok(None) };
         let done = match statement.as_ref() {
             ast::Statement::StartTransaction { .. }
@@ -100,7 +105,12 @@ impl Session {
                 Done::Rows(self.merge(target, alias, merge.clone(), params).await?)
             }
             ast::Statement::Prepare { name, statement: inner, .. } => {
-                return self.prepare(name, statement, inner).await;
+                let done = self.prepare(statement, inner).await?;
+                if done.is_some() {
+                    let prepared = Prepared::new(written.unwrap_or_else(|| statement.as_ref().clone()));
+                    self.prepared().insert(normal(name), prepared);
+                }
+                return Ok(done);
             }
             ast::Statement::Deallocate { name, .. } => {
                 let known = self.prepared().remove(&normal(name)).is_some();
@@ -161,9 +171,9 @@ impl Session {
         Ok(Done::Nothing)
     }
 
-    /// Keeps a statement under a name, if it is a query or changes a writable table: it is planned when it is executed. What
+    /// Whether a statement is kept here, which is a query or changes a writable table: it is planned when it is executed. What
     /// DataFusion keeps it optimizes before the rules that tell what SQL means have seen it.
-    async fn prepare(&self, name: &Ident, prepare: &ast::Statement, inner: &ast::Statement) -> Result<Option<Done>> {
+    async fn prepare(&self, prepare: &ast::Statement, inner: &ast::Statement) -> Result<Option<Done>> {
         let target = match inner {
             ast::Statement::Insert(ast::Insert { table: TableObject::TableName(name), .. }) => {
                 self.target(name).await?
@@ -177,16 +187,11 @@ impl Session {
                 // For its errors.
                 let statement = Statement::Statement(Box::new(prepare.clone()));
                 self.context.state().statement_to_plan(statement).await?;
-                self.prepared().insert(normal(name), Prepared::new(prepare));
                 return Ok(Some(Done::Nothing));
             }
             _ => None,
         };
-        if target.is_none() {
-            return Ok(None);
-        }
-        self.prepared().insert(normal(name), Prepared::new(prepare));
-        Ok(Some(Done::Nothing))
+        Ok(target.map(|_| Done::Nothing))
     }
 
     pub(crate) fn prepared(&self) -> MutexGuard<'_, HashMap<String, Prepared>> {

@@ -9,6 +9,7 @@ use plinth_core::sync::lock;
 
 use crate::database::{Database, PUBLIC};
 use crate::error::SqlError;
+use crate::session_views::SessionSchema;
 use crate::{names, views};
 
 /// What the engine calls the catalog of a session.
@@ -160,7 +161,7 @@ impl CatalogProvider for Schemas {
         if let Some(known) = self.database(name)? {
             return exec_err!("schema {:?} is there already", known.name());
         }
-        Ok(lock(&self.own).insert(name.to_owned(), schema))
+        Ok(lock(&self.own).insert(name.to_owned(), Arc::new(SessionSchema(schema))))
     }
 
     fn deregister_schema(&self, name: &str, cascade: bool) -> Result<Option<Arc<dyn SchemaProvider>>> {

@@ -35,7 +35,7 @@ use super::rows::{Created, Done, constraints, refuse_options, take_cluster, take
 use super::{Params, Session, depth, engine, planning, show};
 use crate::error::{ErrorKind, Result, SqlError, near_path};
 use crate::interrupt::Interrupt;
-use crate::rewriter::{Rewritten, first_unless_told, is_unknown_name, may_be_lenient};
+use crate::rewriter::{Rewritten, as_prepare, first_unless_told, is_unknown_name, may_be_lenient};
 
 /// Splits a text into statements.
 ///
@@ -174,6 +174,8 @@ impl Session {
         };
         let rewriter = self.rewriter();
         let written = may_be_lenient(&statement).then(|| statement.clone());
+        // Rewritten anew when it is executed: tables and definitions may be others by then.
+        let prepare = as_prepare(&statement).cloned();
         let rewritten = rewriter.rewritten(statement, false).await;
         let (mut statement, in_order) = match (rewritten, &written) {
             (Ok(Rewritten { statement, in_order }), _) => (statement, in_order),
@@ -190,7 +192,7 @@ impl Session {
         refuse_options(&statement)?;
         rewriter.keep_clauses(&mut statement)?;
         resolve_windows(&mut statement)?;
-        match self.change_rows(&statement, params).await.map_err(|e| self.explain_missing(e))? {
+        match self.change_rows(&statement, prepare, params).await.map_err(|e| self.explain_missing(e))? {
             Some(Done::Rows(rows)) => return Ok(Planned::Done(count_stream(Some(rows))?)),
             Some(Done::Returned(rows)) => return Ok(Planned::Done(rows)),
             Some(Done::Nothing) => return Ok(Planned::Done(count_stream(None)?)),

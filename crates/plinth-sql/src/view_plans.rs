@@ -1,24 +1,23 @@
-//! Views that a folder keeps: each is planned anew from its text by the statement that names it.
+//! How views are planned: anew by each statement that names them.
 //!
 //! So a view reads its tables as they are then, and one whose table is gone says so when it is read.
 
 use std::sync::{Arc, Weak};
 
+use datafusion::catalog::TableProvider;
 use datafusion::common::{Result, exec_err};
 use datafusion::datasource::ViewTable;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::sql::parser::Statement;
 use parking_lot::RwLock;
-use plinth_core::sync::lock;
 
 use crate::catalog::View;
 use crate::depth;
 use crate::kept::Kept;
 use crate::rewriter::Rewriter;
-use crate::views::{OPEN, PlanView};
-
-/// Most views that read one another in a row.
-const MOST: usize = 64;
+use crate::session_views::{PlanAgain, SessionView};
+use crate::views::{Owner, PlanView, once};
 
 /// Plans the views of a session's folder, or of one that is attached: by the name of its catalog.
 pub(crate) fn plan_views(state: Weak<RwLock<SessionState>>, kept: Arc<Kept>, catalog: String) -> PlanView {
@@ -33,37 +32,51 @@ pub(crate) fn plan_views(state: Weak<RwLock<SessionState>>, kept: Arc<Kept>, cat
     })
 }
 
-/// The rows of a view. `shown` is its name, with that of its schema, within the catalog of the rewriter.
-pub(crate) async fn plan(rewriter: Rewriter, shown: String, view: View) -> Result<Arc<ViewTable>> {
+/// The rows of a view that a folder keeps. `shown` is its name, with that of its schema, within the catalog of the rewriter.
+pub(crate) async fn plan(rewriter: Rewriter, shown: String, View { search, sql }: View) -> Result<Arc<ViewTable>> {
     let shown = rewriter.shown(shown);
-    let mut open = OPEN.try_with(Clone::clone).unwrap_or_default();
-    if let Some(planned) = lock(&open.planned).get(&shown) {
-        return Ok(Arc::clone(planned));
-    }
-    if open.names.contains(&shown) {
-        open.names.push(shown);
-        return exec_err!("a view can't read itself: {}", open.names.join(" reads "));
-    }
-    if open.names.len() >= MOST {
-        return exec_err!("{shown}: more than {MOST} views read one another in a row; make a table of one of them");
-    }
-    open.names.push(shown.clone());
-    let all = Arc::clone(&open.planned);
-    let planned = Arc::new(OPEN.scope(open, Box::pin(planned(rewriter, view))).await?);
-    lock(&all).insert(shown, Arc::clone(&planned));
-    Ok(planned)
+    let planned = async move {
+        let mut statements = depth::parse(&sql)?;
+        let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
+            return exec_err!("its text is no statement");
+        };
+        let view = planned(rewriter.within(search), statement).await?;
+        Ok(ViewTable::new(view.logical_plan().clone(), Some(sql)))
+    };
+    once(Owner::Folder, shown, Box::pin(planned)).await
 }
 
-async fn planned(rewriter: Rewriter, View { search, sql }: View) -> Result<ViewTable> {
-    let mut statements = depth::parse(&sql)?;
-    let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
-        return exec_err!("its text is no statement");
-    };
-    match rewriter.within(search).planned(statement).await? {
+async fn planned(rewriter: Rewriter, statement: Statement) -> Result<ViewTable> {
+    match rewriter.planned(statement).await? {
         (_, LogicalPlan::Ddl(DdlStatement::CreateView(view))) => {
             depth::check(&view.input)?;
-            Ok(ViewTable::new(Arc::unwrap_or_clone(view.input), Some(sql)))
+            Ok(ViewTable::new(Arc::unwrap_or_clone(view.input), view.definition))
         }
         _ => exec_err!("its text makes no view"),
     }
+}
+
+/// The view of a session that a statement makes, and its plan as it is now.
+pub(crate) async fn of_session(
+    shown: String,
+    statement: Statement,
+    state: Weak<RwLock<SessionState>>,
+    kept: &Arc<Kept>,
+) -> Result<(SessionView, Arc<ViewTable>)> {
+    let Some(now) = state.upgrade() else { return exec_err!("the session is over") };
+    let catalog = now.read().config_options().catalog.clone();
+    drop(now);
+    let (kept, name) = (Arc::clone(kept), shown.clone());
+    let plan: PlanAgain = Arc::new(move || {
+        let rewriter = state.upgrade().map(|state| Rewriter::new(state, Arc::clone(&kept)));
+        // The catalog and the schema of names without them are those of now.
+        let (of, search) = (catalog.default_catalog.clone(), catalog.default_schema.clone());
+        let (name, statement) = (name.clone(), statement.clone());
+        Box::pin(async move {
+            let Some(rewriter) = rewriter else { return exec_err!("the session is over") };
+            once(Owner::Session, name, Box::pin(planned(rewriter.of(of).within(search), statement))).await
+        })
+    });
+    let planned = plan().await?;
+    Ok((SessionView::new(shown, plan, planned.schema()), planned))
 }

@@ -47,10 +47,11 @@ impl Execution {
         self.with(&self.values)
     }
 
-    /// A query with places for the values that are written out, and these: its plan serves others. None if it is no query, or takes other values.
+    /// A query with places for the values that are written out, and these: its plan serves others. None if it is no query, takes other values,
+    /// or has some with places of the EXECUTE's own, which would be taken for the query's.
     pub(crate) fn apart(&self) -> Option<(Statement, Params)> {
         let ast::Statement::Prepare { statement, .. } = &self.prepare else { return None };
-        if !matches!(statement.as_ref(), ast::Statement::Query(_)) {
+        if !matches!(statement.as_ref(), ast::Statement::Query(_)) || self.values.iter().any(has_place) {
             return None;
         }
         let literals =
@@ -119,6 +120,14 @@ impl Execution {
             ControlFlow::Break(place) => exec_err!("EXECUTE {name}: no value for {place}"),
         }
     }
+}
+
+fn has_place(value: &Expr) -> bool {
+    let found = ast::visit_expressions(value, |expr| match expr {
+        Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 /// The value of an expression that is one written out, as the planner would have it.

@@ -212,3 +212,34 @@ fn a_catalog_that_can_not_be_read_is_named() {
     std::fs::write(&path, &good).unwrap();
     assert_eq!(db.rows("SELECT * FROM v"), ["1"]);
 }
+
+#[test]
+fn a_view_of_a_session_reads_what_is_there() {
+    let files = tempfile::tempdir().unwrap();
+    let file = |name: &str, rows: &str| std::fs::write(files.path().join(name), rows).unwrap();
+    let (dir, kept) = people();
+    let other = tempfile::tempdir().unwrap();
+    for db in [kept, Db::open(other.path())] {
+        file("a.csv", "x\n1\n");
+        let of = format!("SELECT count(*) AS n, max(x) AS x FROM read_csv('{}/*.csv')", files.path().display());
+        db.rows(&format!("CREATE TEMP VIEW v AS {of}"));
+        db.rows("CREATE TEMP VIEW w (m) AS SELECT n + 1 FROM v");
+        assert_eq!(db.rows("SELECT n, m FROM v, w"), ["1 2"]);
+        file("b.csv", "x\n5\n6\n");
+        assert_eq!(db.rows("SELECT n, x, m FROM v, w"), ["3 6 4"]);
+        std::fs::remove_file(files.path().join("b.csv")).unwrap();
+        // Views of views, and tables of the session.
+        db.rows("CREATE TEMP TABLE own AS SELECT 7 AS x; CREATE TEMP VIEW u AS SELECT x FROM own");
+        db.rows("CREATE OR REPLACE TEMP TABLE own AS SELECT 8 AS x");
+        assert_eq!(db.rows("SELECT x FROM u"), ["8"]);
+        db.rows("DROP TABLE own");
+        db.fails("SELECT x FROM u", "the view u can't be read");
+        db.rows("DROP VIEW u");
+        db.fails("CREATE OR REPLACE TEMP VIEW v AS SELECT * FROM w", "a view can't read itself");
+        assert_eq!(db.rows("SELECT m FROM w"), ["2"]);
+        db.rows("DROP VIEW v");
+        db.fails("SELECT * FROM w", "the view w can't be read");
+        db.rows("DROP VIEW w");
+    }
+    drop(dir);
+}

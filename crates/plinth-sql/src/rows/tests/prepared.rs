@@ -209,3 +209,59 @@ fn execute_answers_as_the_statement_with_its_values() {
     }
     assert!(kept > 150, "a plan was used again {kept} times only");
 }
+
+#[test]
+fn what_a_prepared_statement_asks_of_tables_is_asked_when_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    db.rows("CREATE TABLE t (id INT PRIMARY KEY, k TEXT)");
+    db.rows("INSERT INTO t SELECT value, concat('k', value % 2) FROM generate_series(1, 20)");
+    db.rows("CREATE MACRO twice(x) AS x * 2");
+    db.rows(
+        "PREPARE share AS SELECT * FROM t LIMIT 10%; PREPARE wide AS SELECT * FROM t PIVOT (count(id) FOR k IN (ANY))",
+    );
+    db.rows("PREPARE more AS SELECT twice(id) FROM t WHERE id = $1");
+    assert_eq!(db.rows("EXECUTE share").len(), 2);
+    assert_eq!(db.rows("EXECUTE more(3)"), ["6"]);
+    let columns = |db: &Db| db.rows("EXECUTE wide")[0].split(' ').count();
+    let before = columns(&db);
+    db.rows("INSERT INTO t SELECT value, concat('n', value % 3) FROM generate_series(21, 100)");
+    db.rows("CREATE OR REPLACE MACRO twice(x) AS x * 20");
+    assert_eq!(db.rows("EXECUTE share").len(), 10);
+    assert_eq!(db.rows("EXECUTE more(3)"), ["60"]);
+    assert_eq!(columns(&db), before + 3);
+}
+
+#[test]
+fn places_of_an_execute_are_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    db.rows(
+        "COPY (SELECT value AS a, value + 2 AS b FROM generate_series(1, 9)) TO 'places.plinth'"
+            .replace("places", &folder.path().join("places").display().to_string())
+            .as_str(),
+    );
+    db.rows("PREPARE p AS SELECT a FROM places WHERE a = $1 AND b = $2");
+    for _ in 0..2 {
+        assert_eq!(db.run_with("EXECUTE p(5, $1)", &[("1", "7")]).unwrap(), ["5"]);
+        assert_eq!(db.run_with("EXECUTE p($1, 8)", &[("1", "6")]).unwrap(), ["6"]);
+        assert_eq!(db.run_with("EXECUTE p($2, $1)", &[("1", "9"), ("2", "7")]).unwrap(), ["7"]);
+        assert_eq!(db.rows("EXECUTE p(5, 7)"), ["5"]);
+        assert_eq!(db.rows("EXECUTE p(5, 5)"), Vec::<String>::new());
+        db.fails("EXECUTE p($2, 9)", "$2");
+    }
+}
+
+#[test]
+fn rows_of_functions_are_those_of_each_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    let file = |name: &str| std::fs::write(folder.path().join(name), "a\n1\n").unwrap();
+    file("one.csv");
+    let kept = Arc::new(KeptPlan::default());
+    let sql = format!("SELECT count(*) FROM glob('{}/*.csv')", folder.path().display());
+    assert_eq!(run(&db, &sql, &[], &kept).unwrap(), ["1"]);
+    file("two.csv");
+    assert_eq!(run(&db, &sql, &[], &kept).unwrap(), ["2"]);
+    assert!(plan_of(&kept).is_none());
+}
