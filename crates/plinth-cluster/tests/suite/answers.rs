@@ -137,6 +137,10 @@ fn statements_of_many_kinds_on_three_workers() {
         "SELECT o.o_orderkey, l.l_linenumber FROM orders o JOIN lineitem l ON o.o_orderkey = l.l_orderkey WHERE o.o_custkey = 370",
         "SELECT value, n_name FROM generate_series(0, 30) AS g(value) LEFT JOIN nation ON n_nationkey = value",
         "SELECT v.x, n_name FROM (VALUES (1, 'a'), (2, 'b')) AS v(x, y) JOIN nation ON n_nationkey = x",
+        // Tables that one partition scans: what is above them is not done by each worker.
+        "SELECT count(*), sum(l_linenumber), min(s), max(s) FROM lineitem CROSS JOIN (SELECT sum(ps_availqty) AS s FROM partsupp WHERE ps_supplycost > 0) AS p",
+        "SELECT count(*) FROM lineitem JOIN (SELECT ps_partkey FROM partsupp LIMIT 100) AS p ON l_partkey = ps_partkey",
+        "SELECT count(*) FROM lineitem JOIN (SELECT ps_partkey FROM partsupp ORDER BY ps_supplycost, ps_partkey, ps_suppkey LIMIT 10) AS p ON l_partkey = ps_partkey",
         // What fails in one process fails in several.
         "SELECT 1 / (l_linenumber - l_linenumber) FROM lineitem",
         "SELECT 9223372036854775807 + l_linenumber FROM lineitem",
