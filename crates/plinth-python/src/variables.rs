@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    self, Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, VisitorMut,
+};
 use plinth_adbc::visit;
 use plinth_sql::{Session, Statement};
 
@@ -89,8 +91,16 @@ impl Registered {
         if !tables.is_empty() {
             visit(statement, &mut renamed);
         }
+        // A view is planned anew whenever it is read: what it reads lasts as long as the connection.
+        if is_view(statement) {
+            registered.names.clear();
+        }
         Ok(registered)
     }
+}
+
+fn is_view(statement: &Statement) -> bool {
+    matches!(statement, Statement::Statement(inner) if matches!(inner.as_ref(), ast::Statement::CreateView(_)))
 }
 
 impl Drop for Registered {

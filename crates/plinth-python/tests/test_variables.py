@@ -145,3 +145,13 @@ def test_named_data_is_known_to_all(con):
         con.sql("SELECT a FROM known")
     with pytest.raises(plinth.InterfaceError, match="gives no Arrow data"):
         con.register("known", 7)
+
+
+def test_a_view_reads_the_variable_that_it_was_made_over(con):
+    frame = pandas.DataFrame({"a": [1, 2, 3]})
+    con.sql("CREATE TEMP VIEW v AS SELECT max(a) AS m FROM frame")
+    con.sql("CREATE TEMP VIEW w AS SELECT m + count(*) AS n FROM v, frame GROUP BY m")
+    frame = pandas.DataFrame({"a": [9]})
+    for _ in range(2):
+        assert con.sql("SELECT m, n FROM v, w").fetchall() == [(3, 6)]
+    assert con.sql("SELECT a FROM frame").fetchall() == [(9,)]
