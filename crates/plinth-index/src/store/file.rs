@@ -18,7 +18,7 @@ pub struct PageRead {
     pub image: Image,
 }
 
-/// A file of pages. All offsets and lengths are multiples of 4,096.
+/// A file of pages, whose offsets and lengths are multiples of 4,096. It may be longer than its pages: what is behind them is its owner's.
 ///
 /// A write is there for reads at once, and durable once a sync that began after it has succeeded.
 pub trait PageFile: Send + Sync + Debug + 'static {
