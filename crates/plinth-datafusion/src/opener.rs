@@ -123,7 +123,7 @@ impl PlinthOpener {
         for conjunct in &predicates.owned {
             scan = scan.filter(conjunct.clone());
         }
-        let dynamic = self.predicates.dynamic_within(self.limit, &predicates);
+        let dynamic = predicates.dynamic_within(self.limit);
         for filter in dynamic {
             scan = scan.dynamic_filter(Arc::clone(filter) as Arc<dyn DynamicFilter>);
         }

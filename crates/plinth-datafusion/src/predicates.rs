@@ -46,19 +46,17 @@ pub(crate) struct Translated {
     pub(crate) dynamic: Vec<Arc<EngineFilter>>,
 }
 
+impl Translated {
+    /// The filters that tighten while a scan runs, unless it ends after some rows: which these are, such a filter must not change.
+    pub(crate) fn dynamic_within(&self, limit: Option<usize>) -> &[Arc<EngineFilter>] {
+        if limit.is_some() { &[] } else { &self.dynamic }
+    }
+}
+
 /// Kinds of files whose translations are kept. Partition columns can make every file its own kind.
 const KEPT: usize = 64;
 
 impl Predicates {
-    /// The filters that tighten while a scan runs, unless it ends after some rows: which these are, such a filter must not change.
-    pub(crate) fn dynamic_within<'t>(
-        &self,
-        limit: Option<usize>,
-        translated: &'t Translated,
-    ) -> &'t [Arc<EngineFilter>] {
-        if limit.is_some() { &[] } else { &translated.dynamic }
-    }
-
     /// Conjuncts to be applied exactly, at the times that are said.
     pub(crate) fn owning(owned: Vec<Arc<dyn PhysicalExpr>>, mode: PushdownMode) -> Self {
         Self { owned, mode, ..Self::default() }

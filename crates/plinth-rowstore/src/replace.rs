@@ -24,8 +24,9 @@ pub struct Seen {
 }
 
 impl Table {
-    /// Puts the table of another folder in the place of one, which is removed, if that is still as it was seen. To those who open the folder there is either table at any moment, where the system can
-    /// exchange two names at once; both folders lie side by side.
+    /// Puts the table of another folder in the place of one, which is removed, if that is still as it was seen.
+    /// To those who open the folder there is either table at any moment, where the system can exchange two names at once; both
+    /// folders lie side by side.
     ///
     /// # Errors
     /// [`TableError::InUse`] if either is open for writing. If the table has changed since, or can't be replaced: then it is as it was.

@@ -151,6 +151,7 @@ impl Session {
                 PUBLIC => name.table.to_string(),
                 schema => format!("{schema}.{}", name.table),
             };
+            let shown = self.rewriter().of(name.catalog.to_string()).shown(shown);
             let text = Statement::Statement(Box::new(ast::Statement::CreateView(create)));
             let state = self.context.state_weak_ref();
             let (view, planned) = view_plans::of_session(shown, text, state, &self.kept).await?;

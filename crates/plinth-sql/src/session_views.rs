@@ -86,7 +86,7 @@ impl SchemaProvider for SessionSchema {
     }
 
     fn table_type<'a: 'c, 'b: 'c, 'c>(&'a self, name: &'b str) -> BoxFuture<'c, Result<Option<TableType>>> {
-        Box::pin(async move { Ok(self.0.table(name).await?.map(|table| table.table_type())) })
+        self.0.table_type(name)
     }
 
     fn register_table(&self, name: String, table: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {

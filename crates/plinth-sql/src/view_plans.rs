@@ -40,17 +40,18 @@ pub(crate) async fn plan(rewriter: Rewriter, shown: String, View { search, sql }
         let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
             return exec_err!("its text is no statement");
         };
-        let view = planned(rewriter.within(search), statement).await?;
-        Ok(ViewTable::new(view.logical_plan().clone(), Some(sql)))
+        let (plan, _) = planned(rewriter.within(search), statement).await?;
+        Ok(ViewTable::new(plan, Some(sql)))
     };
     once(Owner::Folder, shown, Box::pin(planned)).await
 }
 
-async fn planned(rewriter: Rewriter, statement: Statement) -> Result<ViewTable> {
+/// What a statement makes a view of, and its text.
+async fn planned(rewriter: Rewriter, statement: Statement) -> Result<(LogicalPlan, Option<String>)> {
     match rewriter.planned(statement).await? {
         (_, LogicalPlan::Ddl(DdlStatement::CreateView(view))) => {
             depth::check(&view.input)?;
-            Ok(ViewTable::new(Arc::unwrap_or_clone(view.input), view.definition))
+            Ok((Arc::unwrap_or_clone(view.input), view.definition))
         }
         _ => exec_err!("its text makes no view"),
     }
@@ -69,12 +70,14 @@ pub(crate) async fn of_session(
     let (kept, name) = (Arc::clone(kept), shown.clone());
     let plan: PlanAgain = Arc::new(move || {
         let rewriter = state.upgrade().map(|state| Rewriter::new(state, Arc::clone(&kept)));
-        // The catalog and the schema of names without them are those of now.
+        // Names without a catalog and a schema mean what they meant when the view was made.
         let (of, search) = (catalog.default_catalog.clone(), catalog.default_schema.clone());
         let (name, statement) = (name.clone(), statement.clone());
         Box::pin(async move {
             let Some(rewriter) = rewriter else { return exec_err!("the session is over") };
-            once(Owner::Session, name, Box::pin(planned(rewriter.of(of).within(search), statement))).await
+            let planned = planned(rewriter.of(of).within(search), statement);
+            let planned = async { planned.await.map(|(plan, text)| ViewTable::new(plan, text)) };
+            once(Owner::Session, name, Box::pin(planned)).await
         })
     });
     let planned = plan().await?;

@@ -18,9 +18,8 @@ use crate::error::SqlError;
 pub(crate) type PlanView = Arc<dyn Fn(String, View) -> BoxFuture<'static, Result<Arc<ViewTable>>> + Send + Sync>;
 
 /// Who has a view.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
-    #[default]
     Session,
     Folder,
 }

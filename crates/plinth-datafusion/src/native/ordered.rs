@@ -141,7 +141,7 @@ impl Progress {
     }
 }
 
-/// Whether values of a type are integers of 64 bits with a sign.
+/// Whether values of a type are integers with a sign, of 64 bits at most.
 fn is_signed(data_type: &DataType) -> bool {
     matches!(Numbers::of(data_type), Some(Numbers::Signed(_)))
 }

@@ -124,7 +124,7 @@ impl ParquetOpener {
         };
         let projection = FileProjection::new(self.projection.clone(), part, &columns, Arc::clone(&self.output))?;
         let predicates = self.predicates.translate(&columns)?;
-        let dynamic = self.predicates.dynamic_within(self.limit, &predicates);
+        let dynamic = predicates.dynamic_within(self.limit);
 
         let metrics = Arc::<ScanMetrics>::default();
         let file = ParquetFile { source, metadata: stored, schema };
