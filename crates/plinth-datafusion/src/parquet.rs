@@ -19,6 +19,7 @@ mod columns;
 mod decodes;
 mod fallback;
 mod file;
+mod footers;
 mod hybrid;
 mod leaf;
 mod members;

@@ -10,12 +10,13 @@ use datafusion_common::config::TableParquetOptions;
 use datafusion_common::stats::Precision;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, DataFusionError, Result, ScalarValue};
-use datafusion_datasource::file_format::FileFormat;
 use datafusion_datasource::file_groups::FileGroup;
 use datafusion_datasource::file_scan_config::FileScanConfigBuilder;
+use datafusion_datasource::source::DataSourceExec;
 use datafusion_datasource::{PartitionedFile, TableSchema, TableSchemaBuilder, compute_all_files_statistics};
+use datafusion_datasource_parquet::Int96Coercer;
 use datafusion_datasource_parquet::metadata::{DFParquetMetadata, ordering_from_parquet_metadata};
-use datafusion_datasource_parquet::{Int96Coercer, ParquetFormat};
+use datafusion_datasource_parquet::source::ParquetSource;
 use datafusion_execution::object_store::ObjectStoreUrl;
 use datafusion_expr::utils::conjunction;
 use datafusion_expr::{Expr, TableProviderFilterPushDown, TableType};
@@ -24,13 +25,14 @@ use datafusion_physical_plan::empty::EmptyExec;
 use datafusion_session::{Session, TableProvider};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use object_store::{ObjectMeta, ObjectStore};
+use object_store::ObjectMeta;
 use parquet::arrow::parquet_to_arrow_schema;
 use plinth_ingest::{IngestError, Listing};
 use plinth_table::SchemaUnion;
 
 use super::arrays::guarded;
 use super::file::{one_line, time_unit};
+use super::footers::Footers;
 use super::members;
 
 /// Files of Parquet as a table.
@@ -55,9 +57,9 @@ impl ParquetTable {
     pub async fn open(session: &dyn Session, listing: &Listing) -> Result<Self> {
         let options = session.default_table_options().parquet;
         let (store, members) = members::located(listing)?;
-        let client = session.runtime_env().object_store(&store)?;
+        let footers = Footers::new(session, &store)?;
         let concurrency = session.config_options().execution.meta_fetch_concurrency.get();
-        let schemas = members.iter().map(|(path, meta)| schema_of(session, &client, &options, path, meta).boxed());
+        let schemas = members.iter().map(|(path, meta)| schema_of(&footers, &options, path, meta).boxed());
         let schemas = stream::iter(schemas.collect::<Vec<_>>()).buffered(concurrency).try_collect::<Vec<_>>().await?;
         let mut union = SchemaUnion::new();
         let mut last: Option<SchemaRef> = None;
@@ -138,10 +140,10 @@ impl ParquetTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let table = self.schema.table_schema();
         let collect = state.config().collect_statistics();
-        let client = state.runtime_env().object_store(&self.store)?;
+        let footers = Footers::new(state, &self.store)?;
         let concurrency = state.config_options().execution.meta_fetch_concurrency.get();
         let files = self.left_by(state, filters).into_iter().map(|file| match collect {
-            true => self.measured(state, &client, file).boxed(),
+            true => self.measured(&footers, file).boxed(),
             false => std::future::ready(Ok(file)).boxed(),
         });
         let mut files = stream::iter(files.collect::<Vec<_>>()).buffered(concurrency);
@@ -168,25 +170,25 @@ impl ParquetTable {
         let ordering = members::common_ordering(&read);
         let groups = FileGroup::new(read).split_files(state.config().target_partitions());
         let (groups, statistics) = compute_all_files_statistics(groups, Arc::clone(table), collect, cut)?;
-        let format = ParquetFormat::default().with_options(self.options.clone());
-        let config = FileScanConfigBuilder::new(self.store.clone(), format.file_source(self.schema.clone()))
+        let mut source = ParquetSource::new(self.schema.clone())
+            .with_table_parquet_options(self.options.clone())
+            .with_parquet_file_reader_factory(Arc::new(footers));
+        if let Some(hint) = self.options.global.metadata_size_hint {
+            source = source.with_metadata_size_hint(hint);
+        }
+        let config = FileScanConfigBuilder::new(self.store.clone(), Arc::new(source))
             .with_file_groups(groups)
             .with_statistics(statistics)
             .with_projection_indices(projection.cloned())?
             .with_limit(limit)
             .with_output_ordering(ordering.into_iter().collect())
             .build();
-        format.create_physical_plan(state, config).await
+        Ok(DataSourceExec::from_data_source(config))
     }
 
     /// A file with what its footer says of its values and their order.
-    async fn measured(
-        &self,
-        state: &dyn Session,
-        client: &Arc<dyn ObjectStore>,
-        mut file: PartitionedFile,
-    ) -> Result<PartitionedFile> {
-        let metadata = reader(state, client, &self.options, &file.object_meta).fetch_metadata().await?;
+    async fn measured(&self, footers: &Footers, mut file: PartitionedFile) -> Result<PartitionedFile> {
+        let metadata = reader(footers, &self.options, &file.object_meta).fetch_metadata().await?;
         let own = file.arrow_schema.clone().unwrap_or_else(|| Arc::clone(self.schema.file_schema()));
         let known = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &own)?;
         if members::is_ordered_whole(&metadata) {
@@ -203,25 +205,14 @@ fn external(error: IngestError) -> DataFusionError {
 }
 
 /// What reads a footer, and keeps it for the session.
-fn reader<'a>(
-    session: &dyn Session,
-    client: &'a Arc<dyn ObjectStore>,
-    options: &TableParquetOptions,
-    meta: &'a ObjectMeta,
-) -> DFParquetMetadata<'a> {
-    DFParquetMetadata::new(client.as_ref(), meta)
+fn reader<'a>(footers: &'a Footers, options: &TableParquetOptions, meta: &'a ObjectMeta) -> DFParquetMetadata<'a> {
+    DFParquetMetadata::new(footers.client(), meta)
         .with_metadata_size_hint(options.global.metadata_size_hint)
-        .with_file_metadata_cache(Some(session.runtime_env().cache_manager.get_file_metadata_cache()))
+        .with_file_metadata_cache(Some(footers.of(meta)))
 }
 
 /// The columns of a file in the types of their values.
-async fn schema_of(
-    session: &dyn Session,
-    client: &Arc<dyn ObjectStore>,
-    options: &TableParquetOptions,
-    path: &Path,
-    meta: &ObjectMeta,
-) -> Result<Schema> {
+async fn schema_of(footers: &Footers, options: &TableParquetOptions, path: &Path, meta: &ObjectMeta) -> Result<Schema> {
     let name = path.display();
     let damaged = |what: &str| {
         DataFusionError::Execution(match what.contains("encryption feature") {
@@ -232,7 +223,7 @@ async fn schema_of(
             }
         })
     };
-    let reader = reader(session, client, options, meta);
+    let reader = reader(footers, options, meta);
     // The parser of footers is a dependency's: a panic in it is an error of the file.
     let metadata = match AssertUnwindSafe(reader.fetch_metadata()).catch_unwind().await {
         Ok(Ok(metadata)) => metadata,
