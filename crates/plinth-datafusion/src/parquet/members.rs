@@ -7,7 +7,8 @@ use datafusion_common::stats::Precision;
 use datafusion_common::{ColumnStatistics, DataFusionError, Result, ScalarValue, Statistics};
 use datafusion_datasource::{PartitionedFile, TableSchema};
 use datafusion_execution::object_store::ObjectStoreUrl;
-use datafusion_physical_expr::LexOrdering;
+use datafusion_physical_expr::expressions::Column;
+use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr};
 use object_store::ObjectMeta;
 use parquet::file::metadata::ParquetMetaData;
 use plinth_ingest::Listing;
@@ -134,13 +135,29 @@ pub(super) fn is_ordered_whole(metadata: &ParquetMetaData) -> bool {
     let leaves = metadata.file_metadata().schema_descr();
     metadata.num_row_groups() < 2 && leaves.columns().iter().all(|leaf| leaf.path().parts().len() == 1)
 }
-/// The order that the rows of each of some files are in.
+
+/// The order that the rows of each of some files are in, as far as that of several, one behind the other, is told by their bounds: these
+/// leave out NULL and NaN.
 pub(super) fn common_ordering(files: &[PartitionedFile]) -> Option<LexOrdering> {
     let (first, others) = files.split_first()?;
     let mut common: Vec<_> = first.ordering.as_ref()?.iter().cloned().collect();
     for file in others {
         let same = file.ordering.as_ref()?.iter().zip(&common).take_while(|(a, b)| a == b).count();
         common.truncate(same);
+    }
+    let is_bounded = |by: &PhysicalSortExpr| {
+        let Some(column) = by.expr.downcast_ref::<Column>().map(Column::index) else { return false };
+        files.iter().all(|file| {
+            let known = file.statistics.as_ref().and_then(|known| known.column_statistics.get(column));
+            known.is_some_and(|known| {
+                let has_nan = known.min_value.get_value().is_none_or(|value| value.data_type().is_floating());
+                known.null_count == Precision::Exact(0) && !has_nan
+            })
+        })
+    };
+    if !others.is_empty() {
+        let bounded = common.iter().take_while(|by| is_bounded(by)).count();
+        common.truncate(bounded);
     }
     LexOrdering::new(common)
 }
