@@ -13,7 +13,7 @@ use datafusion_physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::{FutureExt, StreamExt};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
 use plinth_encoding::expr::Expr;
 use plinth_format::scan::{AdaptiveStats, LOOK_AHEAD, Plan};
 use plinth_format::{DynamicFilter, Scan, ScanMetrics};
@@ -109,7 +109,7 @@ impl ParquetOpener {
             .row_groups()
             .iter()
             .enumerate()
-            .filter(|(_, group)| part.range.as_ref().is_none_or(|range| starts_in(group, range)))
+            .filter(|(_, group)| part.range.as_ref().is_none_or(|range| starts_in(group, range, part.object_meta.size)))
             .map(|(number, _)| number)
             .collect();
         if groups.is_empty() {
@@ -193,11 +193,15 @@ impl ParquetOpener {
     }
 }
 
-/// A row group belongs to the part that its first page lies in.
-fn starts_in(group: &RowGroupMetaData, range: &FileRange) -> bool {
-    let first = group.columns().first();
-    let start = first.map_or(0, |chunk| chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset()));
-    range.contains(start)
+/// A row group belongs to the part that its first page lies in; where the footer has it elsewhere, to the part nearest to that: whatever
+/// reads it says what is wrong.
+fn starts_in(group: &RowGroupMetaData, range: &FileRange, size: u64) -> bool {
+    let last = i64::try_from(size).unwrap_or(i64::MAX).saturating_sub(1);
+    let start = |chunk: &ColumnChunkMetaData| {
+        let dictionary = chunk.dictionary_page_offset().filter(|offset| *offset > 0);
+        dictionary.unwrap_or_else(|| chunk.data_page_offset())
+    };
+    range.contains(group.columns().first().map_or(0, start).clamp(0, last.max(0)))
 }
 
 /// DataFusion's scan would wrap such timestamps and leave out parts of such intervals.

@@ -87,3 +87,22 @@ async fn chunks_that_begin_nowhere_are_an_error() {
         assert!(e.contains("-1 bytes"), "{sql}: {e}");
     }
 }
+
+/// No row group is left out because no part of the file has the place where it is said to begin.
+#[tokio::test]
+async fn dictionaries_that_are_nowhere_hide_no_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    let rows: Vec<Row> = (0..500).map(|_| Row::default()).collect();
+    write(&path, &rows, 50, false);
+    let all = selected(&path, "SELECT id FROM t WHERE id >= 0 ORDER BY id").await.unwrap();
+    for offset in [-1, 0, 1 << 40, i64::MAX] {
+        write(&path, &rows, 50, false);
+        with_chunks(&path, |chunk| chunk.set_dictionary_page_offset(Some(offset)));
+        if let Ok(found) = selected(&path, "SELECT id FROM t WHERE id >= 0 ORDER BY id").await {
+            assert_eq!(found, all, "{offset}");
+        }
+        with_chunks(&path, |chunk| chunk.set_dictionary_page_offset(None).set_data_page_offset(1 << 40));
+        assert!(selected(&path, "SELECT id FROM t WHERE id >= 0").await.is_err(), "{offset}");
+    }
+}
