@@ -61,6 +61,7 @@ impl SourceArgs {
     pub(crate) fn options(&self) -> Result<SourceOptions> {
         let default = CsvOptions::default();
         let csv = CsvOptions {
+            names: Vec::new(),
             delimiter: self.delimiter,
             header: match (self.header, self.no_header) {
                 (_, true) => Some(false),

@@ -15,7 +15,7 @@ use datafusion_physical_plan::stream::RecordBatchReceiverStream;
 use datafusion_physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion_session::{Session, TableProvider};
 use futures::future::BoxFuture;
-use plinth_ingest::{BatchSource, IngestError, Listing, SourceOptions, Unknown};
+use plinth_ingest::{BatchSource, IngestError, Listing, SourceOptions, Unknown, Whole};
 
 /// Batches that may wait for the consumer, beside those that the reader has ahead.
 const WAITING: usize = 1;
@@ -89,6 +89,8 @@ impl ForeignTable {
         };
         let columns = output.fields().iter().map(|field| read.index_of(field.name())).collect::<Result<_, _>>()?;
         options.schema = Some(read);
+        let names = self.schema.fields().iter().map(|field| field.name().clone());
+        options.whole = Some(Whole { names: Arc::new(names.collect()), inferred: self.inferred });
         Ok(Part { listing: Arc::clone(&self.listing), options, columns, output, inferred: self.inferred })
     }
 

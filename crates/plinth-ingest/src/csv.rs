@@ -12,6 +12,7 @@ mod records;
 mod rows;
 mod sniff;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -64,7 +65,7 @@ fn start(
         None => infer(inputs, options, feed, || Sampler::new(framing.clone(), nulls.clone(), numbers))?,
     };
     let plan = Arc::new(Plan::new(Arc::clone(&schema), options));
-    let ignore_extra = options.ignore_extra && plan.given;
+    let ignore_extra = options.ignore_extra && options.schema.is_some();
     let plain = nulls.iter().all(String::is_empty);
     let layout = Arc::new(Layout::new(Arc::clone(&plan), ignore_extra, plain, framing.clone()));
     if plan.given && !inputs.iter().any(|input| input.is_stream()) {
@@ -87,11 +88,21 @@ fn start(
     Ok((plan, ahead))
 }
 
+fn names_of(schema: &SchemaRef) -> HashSet<String> {
+    schema.fields().iter().map(|field| field.name().clone()).collect()
+}
+
 fn framing_options(format: FileFormat, options: &SourceOptions) -> Result<FramingOptions> {
     let usual = if format == FileFormat::Tsv { b'\t' } else { b',' };
-    let names = |schema: &SchemaRef| schema.fields().iter().map(|field| field.name().clone()).collect();
-    let sniffing = SniffOptions::new(&options.csv, usual, options.schema.as_ref().map(names));
+    // Of inferred columns nothing was known when the header was told.
+    let names = match &options.whole {
+        Some(whole) => (!whole.inferred).then(|| Arc::clone(&whole.names)),
+        None => options.schema.as_ref().map(|schema| Arc::new(names_of(schema))),
+    };
+    let sniffing = SniffOptions::new(&options.csv, usual, names);
     let sniffing = sniffing.map_err(|what| IngestError::Option { what: what.to_owned() })?;
     let level = options.level.unwrap_or_else(Level::best);
-    Ok(FramingOptions::new(options.chunk_bytes.unwrap_or(CHUNK_BYTES), options.record_bytes, sniffing, level))
+    let framing =
+        FramingOptions::new(options.chunk_bytes.unwrap_or(CHUNK_BYTES), options.record_bytes, sniffing, level);
+    Ok(framing.named(&options.csv.names))
 }

@@ -38,7 +38,7 @@ pub use bits::Level;
 pub use error::{BadRecord, IngestError, Result};
 pub use format::{Compression, FileFormat};
 pub use options::{
-    CsvOptions, JsonOptions, Mark, Meant, Misfits, ParquetOptions, Rejects, Sample, SourceOptions, Unknown,
+    CsvOptions, JsonOptions, Mark, Meant, Misfits, ParquetOptions, Rejects, Sample, SourceOptions, Unknown, Whole,
 };
 pub use parquet::{
     ParquetSource, as_meant, as_stored, check_names, check_places, check_types, has_arrow_schema, value_schema,

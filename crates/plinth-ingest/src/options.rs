@@ -1,5 +1,6 @@
 //! How foreign files are read.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ pub struct SourceOptions {
     /// The columns to read, by name; values become these types exactly or not at all. Without one, the files (or a sample
     /// of them) say what there is.
     pub schema: Option<SchemaRef>,
+    /// What the schema is some columns of, or was inferred as.
+    pub whole: Option<Whole>,
     /// With a schema: pass over columns of the input that it lacks, which otherwise are an error.
     pub ignore_extra: bool,
     /// Whether names of folders below the inputs are columns (`year=2024`), behind those of the files: texts, or of the types that the
@@ -62,6 +65,7 @@ impl Default for SourceOptions {
         Self {
             format: None,
             schema: None,
+            whole: None,
             ignore_extra: false,
             hive: false,
             sample: Sample::Rows(20_000),
@@ -81,6 +85,15 @@ impl Default for SourceOptions {
             level: None,
         }
     }
+}
+
+/// All columns of inputs of which a schema names some. By all of them it is told how a file is written.
+#[derive(Clone, Debug)]
+pub struct Whole {
+    /// Of the columns.
+    pub names: Arc<HashSet<String>>,
+    /// Whether they were inferred of the same inputs: files are told apart, and values are judged, as they were then.
+    pub inferred: bool,
 }
 
 /// An option that was said.
@@ -110,6 +123,8 @@ pub struct CsvOptions {
     /// Whether the first record names the columns; otherwise they are `column1`, `column2` and so on. If nothing is said it does,
     /// unless columns of numbers, dates or truth values begin with one, or there is but one record and not all of it is text.
     pub header: Option<bool>,
+    /// What the first columns of files without a header are called.
+    pub names: Vec<String>,
     /// What encloses fields. If it is told from the file: `"`, or `'` where that keeps fields together or encloses all values of a
     /// column, or nothing where more fields begin with a quote than end with one.
     pub quote: Mark,
@@ -129,6 +144,7 @@ impl Default for CsvOptions {
         Self {
             delimiter: None,
             header: None,
+            names: Vec::new(),
             quote: Mark::Sniffed,
             escape: Mark::Sniffed,
             nulls: vec![String::new()],

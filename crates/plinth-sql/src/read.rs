@@ -3,6 +3,7 @@
 //!
 //! The engine's table functions take no named arguments, so the functions are planned where relations are.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -236,33 +237,36 @@ impl ReadFunctions {
             .map_err(|e| DataFusionError::Plan(format!("{}: {e}", function.name())))?;
         let format = Some(function.format(&inputs));
         let mut options = SourceOptions { format, rejects, misfits, ..given.options };
-        if !given.types.is_empty() || !given.names.is_empty() {
+        if !given.names.is_empty() {
+            if options.schema.is_some() {
+                return Err(function.wrong("names", "the columns have names already, by schema or columns"));
+            }
+            if options.csv.header != Some(false) {
+                return Err(function.wrong("names", "is of files without a header: add header => false"));
+            }
+            let mut seen = HashSet::new();
+            if let Some(name) = given.names.iter().find(|name| !seen.insert(*name)) {
+                return Err(function.wrong("names", &format!("{name:?} is there twice")));
+            }
+            options.csv.names.clone_from(&given.names);
+        }
+        if !given.types.is_empty() {
             if options.schema.is_some() {
                 return Err(function.wrong("types", "the columns have types already, by schema or columns"));
             }
-            if !given.names.is_empty() && options.csv.header != Some(false) {
-                return Err(function.wrong("names", "is of files without a header: add header => false"));
-            }
             let inferred = ForeignTable::open(inputs.clone(), self.within(options.clone()))?.schema();
-            options.schema = Some(Self::with_types(function, &inferred, &given.types, &given.names)?);
+            options.schema = Some(Self::with_types(function, &inferred, &given.types)?);
         }
-        ForeignTable::open(inputs, self.within(options))
-    }
-
-    /// Columns with other types or names.
-    fn with_types(
-        function: Function,
-        inferred: &SchemaRef,
-        types: &[(String, String)],
-        names: &[String],
-    ) -> Result<SchemaRef> {
-        if names.len() > inferred.fields().len() {
+        let table = ForeignTable::open(inputs, self.within(options))?;
+        if given.names.iter().any(|name| table.schema().field_with_name(name).is_err()) {
             return Err(function.wrong("names", "there are more names than columns"));
         }
+        Ok(table)
+    }
+
+    /// Columns with other types.
+    fn with_types(function: Function, inferred: &SchemaRef, types: &[(String, String)]) -> Result<SchemaRef> {
         let mut fields: Vec<Field> = inferred.fields().iter().map(|field| field.as_ref().clone()).collect();
-        for (field, name) in fields.iter_mut().zip(names) {
-            field.set_name(name.clone());
-        }
         for (name, kind) in types {
             let Some(field) = fields.iter_mut().find(|field| field.name() == name) else {
                 return Err(function.wrong("types", &format!("there is no column {name:?}")));

@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::WriterProperties;
 
 use crate::common::{Dir, Run, plinth, write_parquet};
@@ -312,4 +312,132 @@ fn integers_that_arrow_lacks_are_refused_by_their_column() {
     let refused = "plinth: wide.parquet: not a readable Parquet file: column \"a\" is of integers of 128 bits";
     sql(&dir, "SELECT * FROM 'wide.parquet'").fails(1, refused);
     plinth(&dir, &["import", "wide.parquet", "--to", "x.plinth"]).fails(1, refused);
+}
+
+/// Which columns a query asks for changes neither how the files are read nor what their rows are.
+#[test]
+fn a_file_is_the_same_whichever_columns_are_asked_for() {
+    let dir = Dir::new();
+    write(&dir, "mixed/a.csv", "id,v\n1,2\n2,3\n");
+    write(&dir, "mixed/b.csv", "3,4\n5,6\n7,8\n");
+    write(&dir, "bare.csv", "1,x,2.5\n2,y,3.5\n3,z,4.5\n");
+    write(&dir, "days.csv", "2024-01-01,5\n2024-01-02,6\n");
+    write(&dir, "blank.csv", "\n\na,b\n1,2\n\n3,4\n");
+    write(&dir, "keys/k=a%2Fb/n=50%+5x/a.csv", "a\n1\n2\n");
+    let ask = |what: &str, from: &str| sql(&dir, &format!("SELECT {what} FROM {from}")).ok().stdout;
+    for (from, columns, rows) in [
+        ("'mixed/'", "id v column1 column2", 5),
+        ("'bare.csv'", "column1 column2 column3", 3),
+        ("'days.csv'", "column1 column2", 2),
+        ("'blank.csv'", "a b", 2),
+        ("'keys/'", "a k n", 2),
+    ] {
+        let whole = format!("(SELECT row_number() OVER () AS r, * FROM {from}) AS s");
+        assert_eq!(ask("count(*) AS n", from), format!("n\n{rows}\n"), "{from}");
+        for column in columns.split(' ') {
+            let of = |from: &str| ask(&format!("{column}, count(*) AS of"), &format!("{from} GROUP BY 1 ORDER BY 1"));
+            assert_eq!(of(from), of(&whole), "{column} of {from}");
+        }
+    }
+    assert_eq!(ask("column2", "'bare.csv'"), "column2\nx\ny\nz\n");
+    assert_eq!(ask("DISTINCT k, n", "'keys/'"), "k,n\na/b,50%+5x\n");
+    let named = "read_csv('bare.csv', header => false, names => ['p', 'q'])";
+    assert_eq!(ask("*", named), "p,q,column3\n1,x,2.5\n2,y,3.5\n3,z,4.5\n");
+    assert_eq!(ask("q", named), "q\nx\ny\nz\n");
+    let typed = "read_csv('bare.csv', header => false, names => ['p', 'q'], types => {'p': 'TEXT'})";
+    assert_eq!(ask("typeof(p) AS t, q", &format!("{typed} WHERE p = '2'")), "t,q\nVARCHAR,y\n");
+    for (names, error) in
+        [("['p', 'q', 'r', 's']", "there are more names than columns"), ("['p', 'p']", "\"p\" is there twice")]
+    {
+        sql(&dir, &format!("SELECT * FROM read_csv('bare.csv', header => false, names => {names})"))
+            .fails(1, &format!("plinth: read_csv: names: {error}"));
+    }
+    // A record that is no object has no columns, not even where `value` is the only one that is asked for.
+    write(&dir, "value.ndjson", "{\"value\":1,\"x\":2}\n5\n{\"value\":3,\"x\":4}\n");
+    for what in ["*", "count(*)", "sum(value)", "x"] {
+        sql(&dir, &format!("SELECT {what} FROM 'value.ndjson'"))
+            .fails(1, "plinth: value.ndjson: line 2: not a JSON object");
+    }
+}
+
+/// Values behind the sample that types are inferred of are as exact as those of an import, or are told.
+#[test]
+fn values_behind_a_sample_are_not_bent() {
+    // A sample is of the first megabyte, whatever few rows of it are asked for.
+    const MANY: usize = 220_000;
+    let dir = Dir::new();
+    for (name, first, later) in [
+        ("a.csv", "1.5", "9007199254740993"),
+        ("b.csv", "1", "007"),
+        ("c.csv", "1", "+8"),
+        ("d.csv", "1", " 12 "),
+        ("e.csv", "true", "1"),
+        ("f.ndjson", "1.5", "9007199254740993"),
+        ("g.ndjson", "1", "\"0012\""),
+    ] {
+        let is_csv = name.ends_with("csv");
+        let record = |a: &str| if is_csv { format!("{a},x\n") } else { format!("{{\"a\":{a},\"b\":\"x\"}}\n") };
+        let header = if is_csv { "a,b\n" } else { "" };
+        write(&dir, name, &format!("{header}{}{}", record(first).repeat(MANY), record(later)));
+        let read = if is_csv { "read_csv" } else { "read_json" };
+        for what in ["*", "a", "max(a)"] {
+            let run = sql(&dir, &format!("SELECT {what} FROM {read}('{name}', sample => 3)"));
+            assert!(run.stderr.contains("sample => 'all'"), "{what} of {name}: {} {}", run.stdout, run.stderr);
+            let run = sql(&dir, &format!("SELECT {what} FROM {read}('{name}', sample => 'all')"));
+            let stdout = run.ok().stdout;
+            assert!(what == "max(a)" || stdout.contains(later.trim_matches('"').trim()), "{what} of {name}");
+        }
+        assert_eq!(
+            sql(&dir, &format!("SELECT b FROM {read}('{name}', sample => 3)")).ok().stdout.lines().count(),
+            MANY + 2
+        );
+    }
+    let by_path = ["import", "f.ndjson", "--to", "f.plinth", "--columns", "a=a,b=b", "--sample", "3", "-q"];
+    plinth(&dir, &by_path).ok();
+    assert!(sql(&dir, "SELECT a FROM 'f.plinth'").ok().stdout.contains("9007199254740993\n"));
+}
+
+/// The order of several files, one behind the other, is more than that of their bounds, which leave out NULL and NaN.
+#[test]
+fn orders_of_several_files_hold_with_nulls_and_nan() {
+    let dir = Dir::new();
+    for (name, kinds) in [("numbers", 0), ("texts", 1), ("doubles", 2), ("whole", 3)] {
+        for (nulls_first, at) in [false, true].into_iter().flat_map(|first| (0..5).map(move |at| (first, at))) {
+            let mut values = vec![Some(2 * at), Some(2 * at + 1)];
+            if kinds < 2 {
+                values.insert(if nulls_first { 0 } else { 2 }, None);
+            }
+            let column: ArrayRef = match kinds {
+                1 => Arc::new(values.iter().map(|v| v.map(|v| format!("v{v}"))).collect::<StringArray>()),
+                2 => Arc::new([f64::from(2 * at), f64::NAN].into_iter().collect::<Float64Array>()),
+                _ => Arc::new(Int32Array::from(values)),
+            };
+            let batch = RecordBatch::try_from_iter_with_nullable([("a", column, true)]).unwrap();
+            let by = SortingColumn { column_idx: 0, descending: false, nulls_first };
+            let properties = WriterProperties::builder().set_sorting_columns(Some(vec![by])).build();
+            let folder = dir.path(&format!("{name}{nulls_first}"));
+            std::fs::create_dir_all(&folder).unwrap();
+            let file = std::fs::File::create(folder.join(format!("{at}.parquet"))).unwrap();
+            let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+        }
+        for (nulls_first, threads) in [(false, "1"), (false, "2"), (true, "1"), (true, "2")] {
+            let order = format!("ORDER BY a NULLS {}", if nulls_first { "FIRST" } else { "LAST" });
+            let ask = |statement: String| {
+                plinth(&dir, &["sql", "--format", "csv", "--threads", threads, "-c", &statement]).ok().stdout
+            };
+            let from = format!("'{name}{nulls_first}/'");
+            let sorted = |from: &str, rest: &str| ask(format!("SELECT a FROM {from} {order} {rest}"));
+            // A value that is computed has no order that is told of.
+            let computed = format!("(SELECT CASE WHEN random() < 2 THEN a END AS a FROM {from}) AS s");
+            for rest in ["", "LIMIT 4", "LIMIT 3 OFFSET 5"] {
+                assert_eq!(sorted(&from, rest), sorted(&computed, rest), "{from} {rest} by {threads}");
+            }
+            let numbered = |from: &str| {
+                ask(format!("SELECT a, r FROM (SELECT a, rank() OVER ({order}) AS r FROM {from}) AS s ORDER BY r, a"))
+            };
+            assert_eq!(numbered(&from), numbered(&computed), "{from} by {threads}");
+        }
+    }
 }

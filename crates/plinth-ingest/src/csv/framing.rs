@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::field::fields;
 use super::field::without_line_end;
-use super::sniff::{SniffOptions, sniff};
+use super::sniff::{SniffOptions, columns, sniff};
 use crate::bits::dialect::Dialect;
 use crate::bits::fields::FieldScan;
 use crate::bits::{BLOCK, Level};
@@ -67,11 +67,19 @@ pub(crate) struct FramingOptions {
     pub(crate) record: usize,
     sniff_options: SniffOptions,
     pub(crate) level: Level,
+    /// Of the first columns of a file without a header.
+    names: Arc<Vec<String>>,
 }
 
 impl FramingOptions {
     pub(crate) fn new(target: usize, record: usize, sniff_options: SniffOptions, level: Level) -> Self {
-        Self { target: target.clamp(1, LARGEST), record: record.clamp(1, LARGEST), sniff_options, level }
+        let names = Arc::default();
+        Self { target: target.clamp(1, LARGEST), record: record.clamp(1, LARGEST), sniff_options, level, names }
+    }
+
+    /// The same of files whose first columns have such names, unless a header says others.
+    pub(crate) fn named(self, names: &[String]) -> Self {
+        Self { names: Arc::new(names.to_vec()), ..self }
     }
 
     /// The same with chunks that are no larger than `target`.
@@ -110,6 +118,62 @@ impl Framer {
     /// Takes the header, or numbers the fields of the first record.
     fn read_names(&mut self, header: bool) -> Result<()> {
         let dialect = self.head.dialect;
+        let mut end = self.first_record()?;
+        // A blank line is a row where there is one column.
+        let is_blank = |bytes: &[u8], end| without_line_end(bytes.get(..end).unwrap_or_default(), dialect).is_empty();
+        if end > 0 && is_blank(self.buffer.bytes(), end) && self.is_wide() {
+            while end > 0 && is_blank(self.buffer.bytes(), end) {
+                let blank = self.chunk(end);
+                self.buffer.unaccount(blank.stored);
+                end = self.first_record()?;
+            }
+            self.given = false;
+        }
+        let line = self.buffer.line;
+        let record = without_line_end(self.buffer.bytes().get(..end).unwrap_or_default(), dialect);
+        let bad =
+            |what: &str| IngestError::damaged(&self.buffer.path, format!("line {line}: {what}{}", before(record)));
+        let text = std::str::from_utf8(record).map_err(|_| bad("not UTF-8 text"))?;
+        // A file without a byte has no columns; a line without one has a column, if there are lines.
+        let fields = if end > 0 { fields(text, dialect, self.options.level) } else { Vec::new() };
+        if fields.len() > COLUMNS {
+            return Err(bad(&format!("{} columns where at most {COLUMNS} can be read", fields.len())));
+        }
+        let mut names = Vec::with_capacity(fields.len());
+        for (at, field) in fields.into_iter().enumerate() {
+            let name = dialect.field(field).map_err(bad)?.text;
+            names.push(match self.options.names.get(at).filter(|_| !header) {
+                Some(given) => given.clone(),
+                None if header && !name.is_empty() => name.into_owned(),
+                None => format!("column{}", at + 1),
+            });
+        }
+        let mut seen = std::collections::HashSet::new();
+        if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
+            return Err(IngestError::DuplicateColumn {
+                path: self.buffer.path.display().to_string(),
+                column: twice.clone(),
+                advice: "; rename one of them, or say --no-header if the first line is a row",
+            });
+        }
+        self.head = Arc::new(Head { names, dialect });
+        if header {
+            let header = self.chunk(end);
+            self.buffer.unaccount(header.stored);
+            self.given = false;
+        }
+        Ok(())
+    }
+
+    /// Whether the first record that is not blank has several fields.
+    fn is_wide(&self) -> bool {
+        let bytes = self.buffer.bytes();
+        let head = bytes.get(..bytes.len().min(HEAD)).unwrap_or_default();
+        columns(head, self.buffer.ended && head.len() == bytes.len(), self.head.dialect, self.options.level) > 1
+    }
+
+    /// Where the record ends that the buffer starts with.
+    fn first_record(&mut self) -> Result<usize> {
         let end = loop {
             match self.scan.first(self.buffer.bytes(), self.scanned, self.buffer.ended) {
                 Ok(end) => break end,
@@ -129,34 +193,7 @@ impl Framer {
         };
         self.scan.restart();
         self.scanned = 0;
-        let record = without_line_end(self.buffer.bytes().get(..end).unwrap_or_default(), dialect);
-        let bad = |what: &str| IngestError::damaged(&self.buffer.path, format!("line 1: {what}{}", before(record)));
-        let text = std::str::from_utf8(record).map_err(|_| bad("not UTF-8 text"))?;
-        // A file without a byte has no columns; a line without one has a column, if there are lines.
-        let fields = if end > 0 { fields(text, dialect, self.options.level) } else { Vec::new() };
-        if fields.len() > COLUMNS {
-            return Err(bad(&format!("{} columns where at most {COLUMNS} can be read", fields.len())));
-        }
-        let mut names = Vec::with_capacity(fields.len());
-        for (at, field) in fields.into_iter().enumerate() {
-            let name = dialect.field(field).map_err(bad)?.text;
-            names.push(if header && !name.is_empty() { name.into_owned() } else { format!("column{}", at + 1) });
-        }
-        let mut seen = std::collections::HashSet::new();
-        if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
-            return Err(IngestError::DuplicateColumn {
-                path: self.buffer.path.display().to_string(),
-                column: twice.clone(),
-                advice: "; rename one of them, or say --no-header if the first line is a row",
-            });
-        }
-        self.head = Arc::new(Head { names, dialect });
-        if header {
-            let header = self.chunk(end);
-            self.buffer.unaccount(header.stored);
-            self.given = false;
-        }
-        Ok(())
+        Ok(end)
     }
 
     /// Takes `end` bytes off the buffer.

@@ -45,7 +45,11 @@ pub(crate) struct SniffOptions {
 
 impl SniffOptions {
     /// Or why there is no such dialect.
-    pub(crate) fn new(options: &CsvOptions, usual: u8, names: Option<HashSet<String>>) -> Result<Self, &'static str> {
+    pub(crate) fn new(
+        options: &CsvOptions,
+        usual: u8,
+        names: Option<Arc<HashSet<String>>>,
+    ) -> Result<Self, &'static str> {
         let CsvOptions { delimiter, quote, escape, header, thousands, decimal, .. } = options;
         let unfit = |byte: u8| !byte.is_ascii() || matches!(byte, b'\n' | b'\r' | 0);
         let quoting = if *quote == Mark::Sniffed { Some(b'"') } else { quote.byte() };
@@ -66,7 +70,7 @@ impl SniffOptions {
             escape: if same(quoting, escape.byte()) { Mark::None } else { *escape },
             header: *header,
             numbers: Numbers { thousands: *thousands, decimal: *decimal },
-            names: names.map(Arc::new),
+            names,
         })
     }
 
@@ -147,6 +151,12 @@ pub(super) fn sniff(head: &[u8], whole: bool, sniffing: &SniffOptions, level: Le
     let found = best.map(|(_, dialect)| dialect).or(mostly.map(|(_, dialect)| dialect));
     let dialect = found.unwrap_or(default);
     (dialect, sniffing.header.unwrap_or_else(|| sample(dialect).has_header(sniffing)))
+}
+
+/// How many fields the first record has that is not blank, of a file that begins so.
+pub(super) fn columns(head: &[u8], whole: bool, dialect: Dialect, level: Level) -> usize {
+    let text = String::from_utf8_lossy(head);
+    Sample { text: &text, dialect, level, whole }.fields().next().map_or(0, |fields| fields.len())
 }
 
 /// What a dialect makes of the beginning of a file.

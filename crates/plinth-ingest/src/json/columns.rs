@@ -14,7 +14,7 @@ use super::path::{Root, Step};
 use super::reader;
 use crate::batch_source::{BatchSource, Position, Totals};
 use crate::error::{IngestError, Result};
-use crate::options::{SourceOptions, Unknown};
+use crate::options::{SourceOptions, Unknown, Whole};
 use crate::stream::input::Input;
 use crate::stream::text_source::TextSource;
 
@@ -62,12 +62,19 @@ pub(super) fn open(inputs: Vec<Arc<Input>>, options: &SourceOptions) -> Result<B
             columns.push(Column { name, path, keys: keys(name, path)? });
         }
     }
+    // Of the records as they are, not of the columns.
+    plain.whole = options.whole.as_ref().filter(|whole| whole.inferred).map(|_| {
+        let first = columns.iter().filter_map(|column| column.keys.first()).cloned();
+        Whole { names: Arc::new(first.collect()), inferred: true }
+    });
     let types = match &options.schema {
         Some(schema) => columns_of(&columns, schema)?,
         None => {
             // Decoding ahead would be for nothing.
             let sample = SourceOptions { ahead_bytes: 0, ..plain.clone() };
             let all = reader::open(inputs.clone(), &sample)?;
+            let names = all.schema().fields().iter().map(|field| field.name().clone());
+            plain.whole = Some(Whole { names: Arc::new(names.collect()), inferred: true });
             columns.iter().map(|column| found(column, all.schema().fields())).collect::<Result<_>>()?
         }
     };

@@ -7,7 +7,7 @@ use arrow_schema::{Schema, SchemaRef};
 use super::decode::{Decoder, Sampler};
 use super::framing::{Framer, FramingOptions};
 use super::path::Root;
-use super::record::{EXTRA, Rules};
+use super::record::{EXTRA, Rules, VALUE};
 use super::rows::{Rows, extra_field};
 use super::tokenizer::Scratch;
 use crate::bits::Level;
@@ -44,7 +44,12 @@ fn start(inputs: &[Arc<Input>], options: &SourceOptions) -> Result<(Arc<Plan>, A
     };
     let schema = if unknown == Unknown::Extra { with_extra(&schema)? } else { schema };
     let plan = Arc::new(Plan::new(Arc::clone(&schema), options));
-    let rules = Rules { given: plan.given, unknown };
+    // What lies between others in a record is not the record.
+    let bare = match &options.whole {
+        Some(whole) => is_bare(whole.names.iter().map(String::as_str)),
+        None => is_bare(schema.fields().iter().map(|field| field.name().as_str())),
+    };
+    let rules = Rules { given: plan.given, bare, unknown };
     let rows = || {
         let rows = Rows::new(&schema, rules, plan.record);
         rows.map_err(|column| unreadable(&schema, column, FileFormat::Ndjson))
@@ -58,6 +63,15 @@ fn start(inputs: &[Arc<Input>], options: &SourceOptions) -> Result<(Arc<Plan>, A
         .collect::<Result<Vec<_>>>()?;
     let ahead = Ahead::start(feed(inputs, usize::MAX), options.ahead_bytes, workers).map_err(IngestError::thread)?;
     Ok((plan, ahead))
+}
+
+/// Whether records are values as they are.
+fn is_bare<'a>(mut names: impl Iterator<Item = &'a str>) -> bool {
+    let mut has_value = false;
+    names.all(|name| {
+        has_value |= name == VALUE;
+        name == VALUE || name == EXTRA
+    }) && has_value
 }
 
 fn framing_options(options: &SourceOptions) -> Result<FramingOptions> {

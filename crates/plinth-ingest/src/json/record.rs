@@ -20,6 +20,8 @@ pub(super) const EXTRA: &str = "_extra";
 pub(crate) struct Rules {
     /// Whether the types were given; else they were inferred.
     pub(crate) given: bool,
+    /// Whether a record that is no object is the value of the one column.
+    pub(crate) bare: bool,
     /// What becomes of keys that the types lack.
     pub(crate) unknown: Unknown,
 }

@@ -9,7 +9,7 @@ use arrow_schema::{ArrowError, Field, Fields, SchemaRef};
 use super::flaw::Flaw;
 use super::members::Members;
 use super::node::LEVELS;
-use super::record::{EXTRA, VALUE};
+use super::record::EXTRA;
 use super::record::{Path, Record, Rules};
 use super::template::Runs;
 use super::tokenizer::{Kind, Tokenizer};
@@ -26,8 +26,6 @@ const RECORD_VALUES: usize = 64 << 20;
 pub(crate) struct Rows {
     members: Members,
     rules: Rules,
-    /// Whether records that are no objects go to the only column.
-    bare: bool,
     /// The place of the column for what the other columns lack, and its values.
     extra: Option<(usize, StringViewBuilder)>,
     extra_text: String,
@@ -52,12 +50,11 @@ impl Rows {
         };
         let others = schema.fields().iter().enumerate().filter(|(at, _)| extra != Some(*at));
         let fields: Fields = others.map(|(_, field)| std::sync::Arc::clone(field)).collect();
-        let bare = matches!(fields.as_ref(), [only] if only.name() == VALUE);
         let members = Members::new(&fields, rules.given, LEVELS)?;
         let extra = extra.map(|at| (at, StringViewBuilder::new()));
         let most = record.max(RECORD_VALUES);
         let (extra_text, unknown) = (String::new(), UnknownKeys::default());
-        Ok(Self { members, rules, bare, extra, extra_text, rows: 0, most, listed: 0, unknown })
+        Ok(Self { members, rules, extra, extra_text, rows: 0, most, listed: 0, unknown })
     }
 
     /// Rows since the last batch.
@@ -73,7 +70,7 @@ impl Rows {
     /// Takes a record. Appends a row unless the record is no object, whether it is sound or not.
     pub(crate) fn push(&mut self, tokens: &mut Tokenizer<'_>) -> Result<Option<Fault>, Flaw> {
         let object = tokens.kind()? == Kind::Object;
-        if !object && !self.bare {
+        if !object && !self.rules.bare {
             tokens.skip()?;
             return Ok(Some(Fault { column: Vec::new(), why: "not a JSON object".into(), misfit: false }));
         }
@@ -127,7 +124,7 @@ impl Rows {
     /// Per column, whether any record had it. Records without a key have the column of those that are no objects: it is what
     /// inference makes of them.
     pub(crate) fn seen(&self) -> Vec<bool> {
-        let keyless = self.bare && self.members.any_empty();
+        let keyless = self.rules.bare && self.members.any_empty();
         let mut seen: Vec<bool> = self.members.seen().map(|seen| seen || keyless).collect();
         if let Some((at, _)) = &self.extra {
             seen.insert((*at).min(seen.len()), true);

@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::inputs::Found;
 use crate::batch_source::{BatchSource, Position, Totals};
 use crate::error::{IngestError, Result};
-use crate::options::SourceOptions;
+use crate::options::{SourceOptions, Whole};
 use crate::values::scalar::strict_text;
 
 /// What Hive calls a folder whose value is null.
@@ -93,7 +93,11 @@ impl Partitions {
             let own = schema.fields().iter().filter(|field| !self.columns.contains(field.name())).cloned();
             Arc::new(Schema::new(own.collect::<Vec<_>>()))
         };
-        SourceOptions { schema: options.schema.as_ref().map(without), ..options.clone() }
+        let whole = options.whole.as_ref().map(|whole| {
+            let own = whole.names.iter().filter(|name| !self.columns.contains(name)).cloned();
+            Whole { names: Arc::new(own.collect()), inferred: whole.inferred }
+        });
+        SourceOptions { schema: options.schema.as_ref().map(without), whole, ..options.clone() }
     }
 
     /// A source of the files' rows with the columns of folders behind theirs.
@@ -147,7 +151,9 @@ fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, others)) = rest.split_first() {
-        let code = others.get(..2).filter(|_| first == b'%').and_then(|two| std::str::from_utf8(two).ok());
+        // Digits alone: a sign would be taken, too.
+        let code = others.get(..2).filter(|two| first == b'%' && two.iter().all(u8::is_ascii_hexdigit));
+        let code = code.and_then(|two| std::str::from_utf8(two).ok());
         match code.and_then(|two| u8::from_str_radix(two, 16).ok()) {
             Some(byte) => {
                 bytes.push(byte);

@@ -42,6 +42,8 @@ pub(crate) struct Plan {
     pub(crate) schema: SchemaRef,
     /// Whether the schema was given; else it was inferred, maybe from a sample.
     pub(crate) given: bool,
+    /// Whether it was inferred just now, and others may be.
+    open: bool,
     /// Bytes that a record may have.
     pub(crate) record: usize,
     pub(crate) batch_rows: usize,
@@ -58,7 +60,8 @@ impl Plan {
         let columns = schema.fields().len();
         let row = schema.fields().iter().map(|f| width(f.data_type())).fold(1, usize::saturating_add);
         Self {
-            given: options.schema.is_some(),
+            given: options.schema.is_some() && !options.whole.as_ref().is_some_and(|whole| whole.inferred),
+            open: options.schema.is_none(),
             record: options.record_bytes.max(1),
             batch_rows: (BATCH_VALUES / row).clamp(*BATCH_ROWS.start(), *BATCH_ROWS.end()),
             collect: matches!(options.rejects, Rejects::Collect { .. }),
@@ -153,7 +156,7 @@ impl<'a> ChunkOutput<'a> {
             raw: place.raw.get(..place.raw.len().min(most)).unwrap_or_default().to_vec(),
             len: place.len,
         };
-        let surprise = fault.misfit && !self.plan.given;
+        let surprise = fault.misfit && self.plan.open;
         if surprise || !(self.plan.collect || kept) {
             return Err(bad_record(bad, surprise));
         }

@@ -113,7 +113,7 @@ fn headers_are_told_by_what_is_below() {
     let told = CsvOptions { header: Some(true), ..CsvOptions::default() };
     assert!(sniffed("1,2\n3,4\n", &told).1);
     let with = |names: &[&str], text: &str| {
-        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let names = names.iter().map(|name| (*name).to_owned()).collect::<HashSet<String>>().into();
         let sniffing = SniffOptions::new(&CsvOptions::default(), b',', Some(names)).unwrap();
         sniff(text.as_bytes(), true, &sniffing, Level::Scalar).1
     };

@@ -26,7 +26,7 @@ fn decoder_of(fields: arrow_schema::Fields, collect: bool) -> Decoder {
     let schema = Arc::new(Schema::new(fields));
     let rejects = if collect { Rejects::Collect { to: "unused".into(), max: None } } else { Rejects::Error };
     let options = SourceOptions { rejects, schema: Some(Arc::clone(&schema)), ..SourceOptions::default() };
-    let rows = Rows::new(&schema, Rules { given: true, unknown: Unknown::Error }, 1 << 20).unwrap();
+    let rows = Rows::new(&schema, Rules { given: true, bare: false, unknown: Unknown::Error }, 1 << 20).unwrap();
     Decoder::new(Arc::new(Plan::new(schema, &options)), rows, Level::best(), Scratch::new(1_024))
 }
 

@@ -14,7 +14,7 @@ fn lists_of_wide_values_are_counted_and_bounded() {
     let list = DataType::List(Arc::new(Field::new_list_field(wide, true)));
     let lists = DataType::List(Arc::new(Field::new_list_field(list, true)));
     let schema = Arc::new(Schema::new(vec![Field::new("a", lists, true)]));
-    let mut rows = Rows::new(&schema, Rules { given: true, unknown: Unknown::Error }, 1).unwrap();
+    let mut rows = Rows::new(&schema, Rules { given: true, bare: false, unknown: Unknown::Error }, 1).unwrap();
     let mut scratch = Scratch::new(100);
     let mut push = |rows: &mut Rows, most| {
         rows.most = most;
@@ -55,7 +55,7 @@ fn rows_that_break_off_anywhere_are_rows_all_the_same() {
         r#"{"a":[[{"x":1,"y":"p"},{"x":2}],[null,{}],[]],"m":[{"k":{"x":3},"l":null},{}],"f":[[{"x":4},{"y":"q"}],null],"#,
         r#""s":{"y":"r","x":5},"d":1.5}"#
     );
-    let mut rows = Rows::new(&schema, Rules { given: true, unknown: Unknown::Error }, 1).unwrap();
+    let mut rows = Rows::new(&schema, Rules { given: true, bare: false, unknown: Unknown::Error }, 1).unwrap();
     let mut scratch = Scratch::new(100);
     let mut keep = Vec::new();
     // Without its first bracket it is no row.
