@@ -2,6 +2,7 @@
 //!
 //! The state is the engine's own of decimals of 38 digits, which no number of integers leaves.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -38,6 +39,9 @@ fn of_integers(field: &FieldRef) -> Option<FieldRef> {
 
 impl AggregateUDFImpl for Total {
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if let (DataType::Decimal128(..), false) = (args.return_field.data_type(), args.is_distinct) {
+            return Ok(Box::new(OfDecimals { sum: None, result: args.return_field.data_type().clone() }));
+        }
         let Some(return_field) = of_integers(&args.return_field) else { return self.inner.accumulator(args) };
         let result = args.return_field.data_type().clone();
         let inner = self.inner.accumulator(AccumulatorArgs { return_field, ..args })?;
@@ -45,11 +49,13 @@ impl AggregateUDFImpl for Total {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        // The engine's of distinct values takes 64 bits alone.
-        let Some(return_field) = of_integers(&args.return_field).filter(|_| !args.is_distinct) else {
+        let Some(return_field) = of_integers(&args.return_field) else {
             return self.inner.create_sliding_accumulator(args);
         };
         let result = args.return_field.data_type().clone();
+        if args.is_distinct {
+            return Ok(Box::new(Distinct { counts: HashMap::new(), sum: 0, result }));
+        }
         let inner = self.inner.create_sliding_accumulator(AccumulatorArgs { return_field, ..args })?;
         Ok(Box::new(One { inner, result }))
     }
@@ -198,6 +204,116 @@ impl Accumulator for One {
 
     fn supports_retract_batch(&self) -> bool {
         self.inner.supports_retract_batch()
+    }
+}
+
+/// The sum of decimals, an error from the moment on that it leaves 128 bits, where the engine's wraps around.
+#[derive(Debug)]
+struct OfDecimals {
+    sum: Option<i128>,
+    result: DataType,
+}
+
+impl Accumulator for OfDecimals {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let [values] = values else { return internal_err!("a sum of {} columns", values.len()) };
+        let Some(values) = values.as_primitive_opt::<Decimal128Type>() else {
+            return internal_err!("a sum of decimals was given {}", values.data_type());
+        };
+        if values.null_count() == values.len() {
+            return Ok(());
+        }
+        let sum = self.sum.unwrap_or(0);
+        let all = match values.null_count() {
+            0 => values.values().iter().try_fold(sum, |sum, value| sum.checked_add(*value)),
+            _ => values.iter().flatten().try_fold(sum, i128::checked_add),
+        };
+        self.sum = Some(all.ok_or_else(|| exec_datafusion_err!("a sum of decimals has more than 38 digits"))?);
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let sum = Decimal128Array::from_iter([self.sum]).with_data_type(self.result.clone());
+        ScalarValue::try_from_array(&sum, 0)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+}
+
+/// The sum of the different integers of a frame that slides.
+#[derive(Debug)]
+struct Distinct {
+    /// How often each is in the frame.
+    counts: HashMap<i128, usize>,
+    sum: i128,
+    result: DataType,
+}
+
+impl Distinct {
+    fn each(values: &[ArrayRef], mut visit: impl FnMut(i128) -> Result<()>) -> Result<()> {
+        for values in values {
+            widened(values)?.as_primitive::<Decimal128Type>().iter().flatten().try_for_each(&mut visit)?;
+        }
+        Ok(())
+    }
+}
+
+impl Accumulator for Distinct {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        Self::each(values, |value| {
+            let count = self.counts.entry(value).or_default();
+            if *count == 0 {
+                self.sum += value;
+            }
+            *count += 1;
+            Ok(())
+        })
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        Self::each(values, |value| {
+            let Some(count) = self.counts.get_mut(&value) else {
+                return internal_err!("{value} left a frame that it was not in");
+            };
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&value);
+                self.sum -= value;
+            }
+            Ok(())
+        })
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let sum = (!self.counts.is_empty()).then_some(self.sum);
+        let sum = Decimal128Array::from_iter([sum]).with_data_type(WIDE);
+        ScalarValue::try_from_array(&narrowed(&(Arc::new(sum) as ArrayRef), &self.result)?, 0)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.counts.capacity() * size_of::<(i128, usize)>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        internal_err!("a frame that slides was asked for a state")
+    }
+
+    fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
+        internal_err!("a frame that slides was given states")
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
     }
 }
 

@@ -49,7 +49,19 @@ trait Partial: Copy + Default + Into<i128> {
 impl Partial for i128 {
     #[inline]
     fn plus(self, value: i128) -> Self {
-        self.wrapping_add(value)
+        within(self, value)
+    }
+}
+
+/// A sum that has left 128 bits: none of decimals, which have 38 digits, is that.
+const BEYOND: i128 = i128::MAX;
+
+/// A sum of two, and [`BEYOND`] from the moment on that it leaves 128 bits.
+#[inline]
+fn within(sum: i128, more: i128) -> i128 {
+    match sum.checked_add(more) {
+        Some(all) if sum != BEYOND && more != BEYOND => all,
+        _ => BEYOND,
     }
 }
 
@@ -74,7 +86,7 @@ fn few<T: Partial>(
             let sum = &mut sums[*group as usize % FEW][row % 4];
             *sum = sum.plus(value(row));
         }
-        let sums = sums.iter().map(|four| four.iter().fold(0, |sum: i128, more| sum.wrapping_add((*more).into())));
+        let sums = sums.iter().map(|four| four.iter().fold(0, |sum: i128, more| within(sum, (*more).into())));
         let groups = (0..).zip(sums).zip(sizes).take(input.total);
         return groups.map(|((group, sum), count)| (group, sum, *count)).filter(|(.., count)| *count > 0).collect();
     }
@@ -85,7 +97,7 @@ fn few<T: Partial>(
         *count += 1;
     });
     let group = |(group, four): (u32, &[(T, u64); 4])| {
-        let sum = four.iter().fold(0, |sum: i128, (more, _)| sum.wrapping_add((*more).into()));
+        let sum = four.iter().fold(0, |sum: i128, (more, _)| within(sum, (*more).into()));
         (group, sum, four.iter().map(|(_, count)| count).sum())
     };
     (0..).zip(&sums).take(input.total).map(group).filter(|(.., count)| *count > 0).collect()
@@ -233,6 +245,12 @@ impl Adder {
         (nulls.null_count() > 0).then_some(nulls)
     }
 
+    /// How many values groups have; null of none, as the engine has it: that there is a count says that there are values.
+    fn counts(&self, states: &StatesRead<'_>, groups: &[u32]) -> ArrayRef {
+        let counts = groups.iter().map(|&group| states.word(group, 0)).collect::<Vec<_>>();
+        Arc::new(UInt64Array::new(counts.into(), self.nulls(states, groups)))
+    }
+
     /// The sum of integers of a group.
     fn exact(&self, states: &StatesRead<'_>, group: u32) -> i128 {
         match (self.kind, self.numbers) {
@@ -258,11 +276,17 @@ impl Adder {
     /// The sums as an array of a type as wide as a state.
     fn sums(&self, data_type: &DataType, states: &StatesRead<'_>, groups: &[u32]) -> Result<ArrayRef> {
         let buffer: Buffer = match self.kind {
-            Kind::Word | Kind::Float => {
-                groups.iter().map(|&group| states.word(group, self.at())).collect::<Vec<_>>().into()
+            Kind::Word => groups.iter().map(|&group| states.word(group, self.at())).collect::<Vec<_>>().into(),
+            Kind::Float => {
+                let sum = |&group: &u32| one_nan(f64::from_bits(states.word(group, self.at())));
+                groups.iter().map(sum).collect::<Vec<_>>().into()
             }
             Kind::Double | Kind::Wide => {
-                groups.iter().map(|&group| wide(states, group, self.at())).collect::<Vec<_>>().into()
+                let sum = |&group: &u32| match wide(states, group, self.at()) {
+                    BEYOND => Err(ExecError::source("a sum of decimals has more than 38 digits")),
+                    sum => Ok(sum),
+                };
+                groups.iter().map(sum).collect::<Result<Vec<_>>>()?.into()
             }
         };
         let data = ArrayData::builder(data_type.clone()).len(groups.len()).add_buffer(buffer);
@@ -278,6 +302,12 @@ fn other(argument: &Vector) -> ExecError {
 #[inline]
 fn add_float(sum: u64, value: f64) -> u64 {
     (f64::from_bits(sum) + value).to_bits()
+}
+
+/// NaN without a sign, which that of an infinity and another with the other sign has: in an order it would be the least.
+#[inline]
+fn one_nan(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value }
 }
 
 #[inline]
@@ -296,7 +326,7 @@ fn low(sum: i128) -> u64 {
 #[allow(clippy::cast_possible_truncation, reason = "the halves of a sum")]
 fn add_wide(sums: &mut States<'_>, group: u32, value: i128) {
     let before = u128::from(sums.word(group, 1)) << 64 | u128::from(sums.word(group, 0));
-    let sum = before.wrapping_add(value.cast_unsigned());
+    let sum = within(before.cast_signed(), value).cast_unsigned();
     sums.set(group, 0, sum as u64);
     sums.set(group, 1, (sum >> 64) as u64);
 }
@@ -396,7 +426,7 @@ impl Mean {
             }
             Kind::Word => states.word(group, 1) as f64,
             Kind::Double | Kind::Wide => wide(states, group, 1) as f64,
-            Kind::Float => f64::from_bits(states.word(group, 1)),
+            Kind::Float => one_nan(f64::from_bits(states.word(group, 1))),
         }
     }
 }
@@ -423,10 +453,9 @@ impl Aggregate for Mean {
 
     /// The engine's: how many values there were, and their sum as a double.
     fn partial(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<Vec<ArrayRef>> {
-        let counts = UInt64Array::from_iter_values(groups.iter().map(|&group| states.word(group, 0)));
         let sums = groups.iter().map(|&group| self.sum(states, group)).collect::<Vec<_>>();
         let sums = Float64Array::new(sums.into(), self.adder.nulls(states, groups));
-        Ok(vec![Arc::new(counts), Arc::new(sums)])
+        Ok(vec![self.adder.counts(states, groups), Arc::new(sums)])
     }
 
     fn fresh(&self) -> Result<Box<dyn Aggregate>> {
@@ -462,7 +491,10 @@ impl DecimalMean {
     }
 
     fn mean(&self, sum: i128, count: u64) -> Result<i128> {
-        let mean = sum.checked_mul(self.factor).map(|sum| sum / i128::from(count.max(1)));
+        let mean = Some(sum)
+            .filter(|sum| *sum != BEYOND)
+            .and_then(|sum| sum.checked_mul(self.factor))
+            .map(|sum| sum / i128::from(count.max(1)));
         let fits = |mean: &i128| Decimal128Type::validate_decimal_precision(*mean, self.precision, self.scale).is_ok();
         mean.filter(fits).ok_or_else(|| {
             ExecError::Arrow(ArrowError::ArithmeticOverflow(format!("a mean of decimals does not fit {}", self.result)))
@@ -493,8 +525,7 @@ impl Aggregate for DecimalMean {
 
     /// The engine's: how many values there were, and their sum.
     fn partial(&mut self, states: &StatesRead<'_>, groups: &[u32]) -> Result<Vec<ArrayRef>> {
-        let counts = UInt64Array::from_iter_values(groups.iter().map(|&group| states.word(group, 0)));
-        Ok(vec![Arc::new(counts), self.adder.sums(&self.sum, states, groups)?])
+        Ok(vec![self.adder.counts(states, groups), self.adder.sums(&self.sum, states, groups)?])
     }
 
     fn fresh(&self) -> Result<Box<dyn Aggregate>> {
