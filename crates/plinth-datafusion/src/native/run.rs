@@ -31,8 +31,11 @@ use crate::evaluated::Memos;
 /// Rows of a batch of states.
 const STATES: usize = 8192;
 
-/// Of the memory, what is kept for groups that have to give way.
-const ROOM: u64 = 16;
+/// Of the memory, in sixteenths, what is kept for groups that have to give way: the shares of the threads, and what becomes of the
+/// groups, which begins while text that all threads share is held.
+const ROOM: u64 = SHARES + 1;
+/// Of these the shares of the threads.
+const SHARES: u64 = 2;
 
 /// What is to be run.
 pub(super) struct Work {
@@ -122,7 +125,7 @@ struct Own {
 
 impl Own {
     fn new(all: &Arc<MemoryBudget>, threads: usize) -> Self {
-        let bytes = all.limit() / (8 * threads.max(1) as u64);
+        let bytes = all.limit() / 16 * SHARES / threads.max(1) as u64;
         let mut counted = all.open("groups that give way");
         counted.charge(bytes);
         Self { budget: MemoryBudget::new(bytes), _counted: counted }
@@ -175,7 +178,7 @@ impl Running {
         let (phase, receiver) = watch::channel(Phase::Reading);
         let sources = (0..work.input.partitions()).map(|partition| work.input.rows(partition, &work.context));
         let sources = sources.collect::<Result<Vec<_>>>()?;
-        let room = Mutex::new(work.budget.reserve("groups that give way", work.budget.limit() / ROOM).ok());
+        let room = Mutex::new(work.budget.reserve("groups that give way", work.budget.limit() / 16 * ROOM).ok());
         let giving_way = Mutex::new(());
         let ordered = if work.all { Ordered::of(&work.plan, &work.input)? } else { None };
         let (sender, complete) = mpsc::channel(work.partitions.max(1));
@@ -304,9 +307,17 @@ impl Shared {
         if matches!(pushed, None | Some(Err(ExecError::Memory(_)))) {
             self.give_way(grouping).await?;
             // Numbers of text are the thread's own from now on: those that all share would have to be kept.
-            let own = own.get_or_insert_with(|| Own::new(budget, *partitions));
-            grouping = plan.grouping(&plan.meanings(input, &own.budget, None)?, &own.budget)?;
+            let share = own.get_or_insert_with(|| Own::new(budget, *partitions));
+            grouping = plan.grouping(&plan.meanings(input, &share.budget, None)?, &share.budget)?;
             pushed = Some(grouping.push(&chunk));
+            if matches!(pushed, Some(Err(ExecError::Memory(_)))) && rows.0 > 1 {
+                // Where a share is too small for all rows at once, half of them may do.
+                drop(chunk);
+                let (first, second) = parted(rows, rows.0 / 2);
+                grouping = plan.grouping(&plan.meanings(input, &share.budget, None)?, &share.budget)?;
+                let tables = Box::pin(self.push(Tables { grouping, own }, &first)).await?;
+                return Box::pin(self.push(tables, &second)).await;
+            }
         }
         pushed.transpose().map_err(from_exec)?;
         tokio::task::consume_budget().await;
