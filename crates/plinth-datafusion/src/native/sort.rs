@@ -28,8 +28,8 @@ use crate::config::is_native;
 use crate::error::{from_exec, from_join};
 use crate::profile::spawn_blocking;
 
-/// Rows of a limit up to which the engine's heap of the first rows is less than what a sort gathers.
-const FEW: usize = 16 << 10;
+/// Rows of a limit up to which the engine's heap of the first rows is less than what a sort gathers: it can't spill, and each partition has one.
+const FEW: usize = 4 << 10;
 
 /// From so much memory on the engine sorts: it is faster where rows fit, for it sorts each batch while the batch is in the cache.
 const ENGINE: u64 = 1 << 30;
