@@ -25,6 +25,8 @@ use datafusion_expr::{
 };
 use plinth_io::MemoryBudget;
 
+use crate::windows::sliding;
+
 /// Bytes of a state's list as a value: the value, the array, its buffers and its elements' array.
 const LIST: usize = 768;
 /// Bytes of a state's other value.
@@ -181,7 +183,7 @@ impl AggregateUDFImpl for Honest {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Counted::new(self.inner.create_sliding_accumulator(args)?, 0, &self.asked)))
+        Ok(Box::new(Counted::new(sliding::accumulator(&self.inner, args)?, 0, &self.asked)))
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {

@@ -5,6 +5,7 @@
 //! PARTITION BY there is one. Lists that an aggregate gives to each row of its partition are asked for, too.
 
 mod repeated;
+pub(crate) mod sliding;
 mod text;
 
 use std::fmt;

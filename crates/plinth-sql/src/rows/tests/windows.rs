@@ -40,3 +40,92 @@ fn lists_that_grow_from_row_to_row_are_asked_for() {
     }
     assert_eq!(db.rows(&over("array_agg(n)", 20_000, "ROWS BETWEEN 5 PRECEDING AND CURRENT ROW")), ["20000 20000"]);
 }
+
+/// What left a frame leaves nothing behind, however large it was: 1e20, an infinity, what is no number.
+#[test]
+fn frames_that_slide_forget_what_left_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    let large = "CASE i WHEN 3 THEN 1e20 WHEN 40 THEN 'inf'::DOUBLE WHEN 80 THEN 'nan'::DOUBLE ELSE i % 7 + 0.5 END";
+    db.rows(&format!(
+        "CREATE TABLE t AS SELECT i, CASE WHEN i % 11 <> 4 THEN {large} END AS x, (i * 7919 % 13)::DOUBLE AS y \
+         FROM (SELECT value AS i FROM generate_series(1, 300) s(value))"
+    ));
+    let of_one = ["sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev", "sum_exact", "avg_exact", "min", "max"];
+    let of_two = [
+        "covar_pop",
+        "covar_samp",
+        "corr",
+        "regr_slope",
+        "regr_intercept",
+        "regr_r2",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_avgx",
+    ];
+    let of_one =
+        of_one.map(|name| format!("{name}($x)")).into_iter().chain(["sum($x) FILTER (WHERE $y > 3)".to_owned()]);
+    let calls: Vec<_> = of_one.chain(of_two.map(|name| format!("{name}($y, $x)"))).collect();
+    for (before, after) in [(5, 0), (0, 4), (3, 3), (1, -1), (9, -4), (-2, 6), (60, 20)] {
+        let bound = |n: i32| if n < 0 { format!("{} FOLLOWING", -n) } else { format!("{n} PRECEDING") };
+        let frame = format!("ROWS BETWEEN {} AND {}", bound(before), bound(-after));
+        // Within which no number is large.
+        let is_small = "(SELECT coalesce(bool_and(u.x < 1e9), true) FROM t u WHERE u.i BETWEEN w.i - $b AND w.i + $a)"
+            .replace("$b", &before.to_string())
+            .replace("$a", &after.to_string());
+        for call in &calls {
+            let of = |prefix: &str| call.replace("$x", &format!("{prefix}x")).replace("$y", &format!("{prefix}y"));
+            let windows = db.rows(&format!(
+                "SELECT i, v, {is_small} FROM (SELECT i, {} OVER w AS v FROM t WINDOW w AS (ORDER BY i {frame})) w ORDER BY i",
+                of("")
+            ));
+            let alone = db.rows(&format!(
+                "SELECT a.i, {} FROM t a LEFT JOIN t b ON b.i BETWEEN a.i - {before} AND a.i + {after} \
+                 GROUP BY a.i ORDER BY a.i",
+                of("b.")
+            ));
+            assert_eq!(windows.len(), 300, "{call} {frame}");
+            for (window, alone) in windows.iter().zip(&alone) {
+                let (window, is_small) = window.rsplit_once(' ').unwrap();
+                // Of two columns, large numbers leave each other nothing.
+                if is_small == "true" || !call.contains("$y") {
+                    assert!(is_alike(window, alone), "{call} {frame}: {window}, {alone} of the same rows");
+                }
+            }
+        }
+    }
+}
+
+/// Whether two texts are the same but for the rounding of numbers.
+fn is_alike(one: &str, other: &str) -> bool {
+    one.split(' ').count() == other.split(' ').count()
+        && one.split(' ').zip(other.split(' ')).all(|(one, other)| match (one.parse::<f64>(), other.parse::<f64>()) {
+            (Ok(one), Ok(other)) if one.is_finite() && other.is_finite() => {
+                (one - other).abs() <= 1e-9 * one.abs().max(other.abs()).max(1.0)
+            }
+            _ => one.eq_ignore_ascii_case(other),
+        })
+}
+
+/// Sums of different integers add up to what 64 bits do not hold on their way, and are refused where they end there.
+#[test]
+fn sums_of_different_integers_within_frames_are_exact() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    let over = |frame: &str| {
+        format!(
+            "SELECT i, sum(DISTINCT v) OVER (ORDER BY i ROWS BETWEEN {frame}) FROM (VALUES (1, 9223372036854775807), \
+             (2, 9223372036854775807), (3, -9), (4, NULL), (5, 1), (6, 1)) t(i, v) ORDER BY i"
+        )
+    };
+    let most = i64::MAX;
+    assert_eq!(
+        db.rows(&over("1 PRECEDING AND CURRENT ROW")),
+        [&format!("1 {most}"), &format!("2 {most}"), &format!("3 {}", most - 9), "4 -9", "5 1", "6 1"]
+    );
+    assert_eq!(db.rows(&over("2 PRECEDING AND 1 PRECEDING"))[0], "1 NULL");
+    db.fails(
+        "SELECT sum(DISTINCT v) OVER (ORDER BY i ROWS 1 PRECEDING) FROM (VALUES (1, 9223372036854775807), (2, 1)) t(i, v)",
+        "out of the range of 64 bits",
+    );
+}
