@@ -1,6 +1,7 @@
 //! From a statement as it is written to one in the words of the engine, and to its plan: the rewriting asks tables for their columns
 //! and, of some forms, for values.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -8,7 +9,7 @@ use datafusion::common::{DataFusionError, Result, SchemaError, exec_err, plan_er
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{LogicalPlan, ScalarUDF, Volatility};
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{self, Query};
+use datafusion::sql::sqlparser::ast::{self, Expr, Query};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
@@ -96,16 +97,24 @@ impl Rewriter {
         keep_clauses(statement, &|name| state.scalar_functions().contains_key(name) && !has_more(name))
     }
 
+    /// The names of functions that give another value with each call.
+    fn volatile(&self) -> HashSet<String> {
+        let state = self.state.read();
+        let draws = |function: &ScalarUDF| function.signature().volatility == Volatility::Volatile;
+        let volatile = state.scalar_functions().iter().filter(|(_, function)| draws(function));
+        volatile.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Whether an expression may be another with each look.
+    pub(crate) fn draws(&self, expr: &Expr) -> bool {
+        habits::draws(expr, &self.volatile())
+    }
+
     /// A statement without habits; with `lenient`, its names are looked up among aliases and without regard to case, too.
     pub(crate) fn rewritten(&self, statement: Statement, lenient: bool) -> BoxFuture<'_, Result<Rewritten>> {
         Box::pin(async move {
-            let (aggregates, volatile) = {
-                let state = self.state.read();
-                let draws = |function: &ScalarUDF| function.signature().volatility == Volatility::Volatile;
-                let volatile = state.scalar_functions().iter().filter(|(_, function)| draws(function));
-                let volatile = volatile.map(|(name, _)| name.clone()).collect();
-                (state.aggregate_functions().keys().cloned().collect(), volatile)
-            };
+            let volatile = self.volatile();
+            let aggregates = self.state.read().aggregate_functions().keys().cloned().collect();
             let macros = Arc::clone(&lock(&self.kept.macros));
             let grants = self.kept.grants.clone();
             let mut known = Known { macros, aggregates, volatile, lenient, grants, ..Known::default() };

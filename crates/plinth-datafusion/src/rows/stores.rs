@@ -40,6 +40,21 @@ impl OpenTables {
         lock(&self.0).remove(folder)
     }
 
+    /// Takes a table out, if it is there and nothing else holds it.
+    ///
+    /// # Errors
+    /// If something does: it stays.
+    fn take(&self, folder: &Path) -> Result<Option<Table>> {
+        let mut tables = lock(&self.0);
+        if tables.get(folder).is_some_and(|table| Arc::strong_count(table) > 1) {
+            let table = folder.display();
+            return exec_err!(
+                "{table}: another session changes the table or has a transaction that saw it; try again when that has ended"
+            );
+        }
+        Ok(tables.remove(folder).and_then(Arc::into_inner))
+    }
+
     /// Those that nothing else holds.
     fn take_idle(&self) -> Vec<Table> {
         let mut tables = lock(&self.0);
@@ -188,12 +203,12 @@ impl Stores {
     /// Lets go of a table, so that its folder can be removed.
     ///
     /// # Errors
-    /// If what was written can't be made durable.
+    /// If another session is changing it; if what was written can't be made durable.
     pub fn close(&self, folder: &Path) -> Result<()> {
         let mut state = self.state();
         state.views.remove(folder);
         state.readers.remove(folder);
-        match state.writers.remove(folder).and_then(Arc::into_inner) {
+        match state.writers.take(folder)? {
             Some(table) => table.close().map_err(from_table),
             None => Ok(()),
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion_common::stats::Precision;
-use datafusion_common::{DataFusionError, Result, Statistics, plan_err};
+use datafusion_common::{DataFusionError, Result, Statistics, exec_err, plan_err};
 use datafusion_datasource::memory::MemorySourceConfig;
 use datafusion_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion_physical_plan::ExecutionPlan;
@@ -18,7 +18,7 @@ use plinth_format::File;
 use plinth_rowstore::{SegmentRows, TableIndex};
 
 use super::point;
-use super::stores::Stores;
+use super::stores::{Stores, Writing};
 use crate::error::from_table;
 use crate::source::{part_of, plan_of};
 use crate::{location, statistics, table};
@@ -69,6 +69,19 @@ impl StoreTable {
     /// The texts that are kept beside its columns.
     pub fn notes(&self) -> &BTreeMap<String, String> {
         &self.notes
+    }
+
+    /// Begins to change the table, as [`Stores::write`] does.
+    ///
+    /// # Errors
+    /// As that; if the table has been altered since it was looked up, so that rows would go by rules that are no longer its.
+    pub fn write(&self) -> Result<Writing> {
+        let writing = self.stores.write(&self.folder)?;
+        let now = self.stores.view(&self.folder)?.snapshot;
+        if now.schema() != self.schema || *now.notes() != *self.notes {
+            return exec_err!("{}: the table was altered meanwhile; run the statement again", self.folder.display());
+        }
+        Ok(writing)
     }
 
     /// Where it is.

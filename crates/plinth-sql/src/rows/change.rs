@@ -42,7 +42,7 @@ impl Session {
         returning: Option<Vec<SelectItem>>,
         params: &Params,
     ) -> Result<Done> {
-        let writing = self.stores.write(target.table.folder())?;
+        let writing = target.table.write()?;
         let (old, types) = target.row_columns()?;
         let scratch = self.scratch(target.stored()?)?;
         let mut items: Vec<_> =
@@ -81,7 +81,7 @@ impl Session {
         let (answers, using) = (delete.returning.is_some(), delete.using.is_some());
         // A row that several rows of the others match comes once for each of them.
         refuse(&statement, answers && using, "RETURNING beside USING (write WHERE ... IN (SELECT ...))")?;
-        let writing = self.stores.write(target.table.folder())?;
+        let writing = target.table.write()?;
         let (old, mut types) = target.row_columns()?;
         let scratch = self.scratch(target.stored()?)?;
         let mut items: Vec<_> =

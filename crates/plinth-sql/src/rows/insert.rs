@@ -49,7 +49,7 @@ impl Session {
             }
             Some(_) => return exec_err!("{statement}: ON DUPLICATE KEY is not supported; ON CONFLICT is"),
         };
-        let writing = self.stores.write(target.table.folder())?;
+        let writing = target.table.write()?;
         // What DataFusion makes of the columns, their order and their types is right; what can't be NULL, we say.
         let schema = target.schema();
         let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));

@@ -43,7 +43,13 @@ impl Session {
         let source_alias = alias_of(&merge.source)?;
         let is_same = normal(&source_alias) == normal(&alias);
         refuse(&statement, is_same, "a source of the same name (USING t AS another gives it one)")?;
-        let writing = self.stores.write(target.table.folder())?;
+        let mut conditions = merge.clauses.iter().filter_map(|clause| clause.predicate.as_ref());
+        if let Some(condition) = conditions.find(|condition| self.rewriter().draws(condition)) {
+            return exec_err!(
+                "{statement}: WHEN ... AND {condition}: it would be another for each column; make it a column of the source"
+            );
+        }
+        let writing = target.table.write()?;
         let (old, mut types) = target.row_columns()?;
         let kinds: Vec<MergeClauseKind> = merge.clauses.iter().map(|clause| clause.clause_kind).collect();
         let there = |name: &str, of: &Ident, there: bool| {

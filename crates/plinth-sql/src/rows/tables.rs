@@ -98,7 +98,7 @@ impl Session {
         let missing =
             ObjectName::from([&name.catalog, &name.schema, &name.table].map(|part| super::quoted(&**part)).to_vec());
         let Some(target) = self.target(&missing).await? else { return exec_err!("{statement}: the table is gone") };
-        let writing = self.stores.write(target.table.folder())?;
+        let writing = target.table.write()?;
         let types = target.types();
         let stream = self.run(super::write::with_types(input, &types)?, &Params::default()).await?;
         self.insert_all(statement, target, writing, stream).await

@@ -1,5 +1,9 @@
 //! ALTER TABLE: the table has what it is told, with the rows and the rules that it had.
 
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+
+use plinth_datafusion::OpenTables;
+
 use super::Db;
 
 fn table() -> (tempfile::TempDir, Db) {
@@ -201,4 +205,41 @@ fn defaults_in_memory_go_with_their_columns() {
     db.rows("CREATE SCHEMA s; CREATE TABLE s.m AS SELECT 1 AS x; ALTER TABLE s.m RENAME TO n");
     assert_eq!(db.rows("SELECT x FROM s.n"), ["1"]);
     db.fails("ALTER TABLE s.n RENAME TO public.k", "stays in its schema");
+}
+
+/// A statement that looked its table up before it was altered does not write by the rules that it had then.
+#[test]
+fn what_was_looked_up_before_an_alteration_is_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path());
+    db.rows("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 1)");
+    let looked_up =
+        || db.runtime.block_on(db.session.target(&ObjectName::from(vec![Ident::new("t")]))).unwrap().unwrap();
+    let before = looked_up();
+    db.rows("ALTER TABLE t ADD CHECK (a > 0)");
+    let error = before.table.write().err().unwrap().to_string();
+    assert!(error.contains("altered meanwhile"), "{error}");
+    assert!(looked_up().table.write().is_ok());
+    let before = looked_up();
+    db.rows("ALTER TABLE t ADD COLUMN b INT");
+    assert!(before.table.write().is_err());
+}
+
+/// A table that can't be altered or dropped now, for another session has it in a transaction, stays as open to all as it was.
+#[test]
+fn an_alteration_that_is_refused_leaves_the_table_to_the_others() {
+    let (dir, tables) = (tempfile::tempdir().unwrap(), OpenTables::default());
+    let [one, two, three] = std::array::from_fn(|_| Db::sharing(dir.path(), &tables));
+    one.rows("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 1)");
+    two.rows("BEGIN; UPDATE t SET a = 2 WHERE id = 1");
+    one.fails("ALTER TABLE t ADD CHECK (a > 0)", "another session");
+    one.fails("DROP TABLE t", "another session");
+    three.rows("INSERT INTO t VALUES (2, 2)");
+    two.rows("COMMIT");
+    one.rows("ALTER TABLE t ADD CHECK (a > 0)");
+    for db in [&one, &two, &three] {
+        assert_eq!(db.rows("SELECT id, a FROM t ORDER BY id"), ["1 2", "2 2"]);
+        db.fails("INSERT INTO t VALUES (3, 0)", "CHECK");
+    }
+    three.rows("DROP TABLE t");
 }

@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::common::ScalarValue;
 use futures::StreamExt;
+use plinth_datafusion::OpenTables;
 
 use crate::runtime::STACK;
 use crate::{Params, Session, SessionOptions, parse};
@@ -68,6 +69,15 @@ impl Db {
         let options =
             SessionOptions { db: Some(folder.to_path_buf()), memory, threads: 2, access, ..SessionOptions::default() };
         Self { runtime, session: Session::new(&options).unwrap() }
+    }
+
+    /// A session that writes to the tables of others, which share `tables`.
+    fn sharing(folder: &Path, tables: &OpenTables) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK).enable_all().build().unwrap();
+        let (db, tables) = (Some(folder.to_path_buf()), tables.clone());
+        let session = Session::new(&SessionOptions { db, tables, threads: 2, ..SessionOptions::default() }).unwrap();
+        Self { runtime, session }
     }
 
     /// The rows of the last of some statements, a text each.
