@@ -15,6 +15,7 @@ mod headings;
 mod information;
 mod joins;
 mod known;
+mod lambdas;
 mod laterals;
 mod macros;
 mod names;
@@ -29,15 +30,16 @@ mod templates;
 mod unnest;
 mod using;
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Ident, JoinOperator, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query,
-    Select, SelectFlavor, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    self, Expr, Function, Ident, JoinOperator, LimitClause, ObjectName, OrderBy, OrderByExpr, OrderByKind,
+    OrderByOptions, Query, Select, SelectFlavor, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, Visit,
+    VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -388,15 +390,7 @@ fn order_by_once(query: &mut Query) {
 /// An error if a query of WITH draws by chance and is asked more than once: the engine would draw for each.
 fn drawn_once(query: &Query, known: &Known) -> Result<()> {
     for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
-        let draws = ast::visit_expressions(&cte.query, |expr| match expr {
-            Expr::Function(function)
-                if simple_name(&function.name).is_some_and(|name| known.volatile.contains(&name)) =>
-            {
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        });
-        if draws.is_continue() {
+        if !draws(&cte.query, &known.volatile) {
             continue;
         }
         let (name, mut times) = (normal(&cte.alias.name), 0);
@@ -415,6 +409,16 @@ fn drawn_once(query: &Query, known: &Known) -> Result<()> {
     Ok(())
 }
 
+/// Whether something calls a function that gives another value with each call.
+pub(crate) fn draws(of: &impl Visit, volatile: &HashSet<String>) -> bool {
+    let is_volatile = |function: &Function| simple_name(&function.name).is_some_and(|name| volatile.contains(&name));
+    ast::visit_expressions(of, |expr| match expr {
+        Expr::Function(function) if is_volatile(function) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    })
+    .is_break()
+}
+
 fn stop(result: std::result::Result<(), Stop>) -> ControlFlow<Box<Stop>> {
     match result {
         Ok(()) => ControlFlow::Continue(()),
@@ -422,14 +426,13 @@ fn stop(result: std::result::Result<(), Stop>) -> ControlFlow<Box<Stop>> {
     }
 }
 
-/// `ORDER BY ALL` by the numbers of the columns, or over the whole query: the engine takes columns of tables alone.
+/// `ORDER BY ALL` over a query of several parts: the engine takes columns of tables alone.
 fn order_by_all(query: &mut Query) -> Result<()> {
-    let Some(OrderBy { kind: OrderByKind::All(options), .. }) = &query.order_by else { return Ok(()) };
+    if !matches!(&query.order_by, Some(OrderBy { kind: OrderByKind::All(_), .. })) {
+        return Ok(());
+    }
     match query.body.as_ref() {
-        SetExpr::Select(select) if select.projection.is_empty() => {}
-        SetExpr::Select(select) if select.projection.iter().all(is_one) => {
-            query.order_by = Some(by_numbers(select.projection.len(), *options));
-        }
+        // Its columns are counted when there are all of them.
         SetExpr::Select(_) | SetExpr::Table(_) => {}
         _ => {
             let (mut inner, mut outer) = (templates::query("SELECT 1")?, templates::query("SELECT * FROM t")?);
@@ -441,7 +444,7 @@ fn order_by_all(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// `ORDER BY ALL` of `SELECT *` by the numbers of the columns: the engine does not heed the case of their names.
+/// `ORDER BY ALL` by the numbers of the columns, those of patterns among them: the engine does not heed the case of names.
 fn order_by_columns(query: &mut Query, known: &Known, scope: &Scope) -> std::result::Result<(), Stop> {
     let Some(OrderBy { kind: OrderByKind::All(options), .. }) = &query.order_by else { return Ok(()) };
     let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };

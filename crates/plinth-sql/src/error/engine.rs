@@ -267,7 +267,8 @@ fn lower(text: &str) -> String {
 /// What is left of a message that shows a value as its programmers see it: the words before, and the names within.
 fn without_debug(text: &str) -> Cow<'_, str> {
     static VALUE: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"\b[A-Z][A-Za-z]*(?: \{ |\([A-Z][A-Za-z]*[({ ]|\(\w+ \{ )").ok());
+        // SQL is in capitals: ARRAY(SELECT ...) is no such value.
+        LazyLock::new(|| Regex::new(r"\b[A-Z]+[a-z][A-Za-z]*(?: \{ |\([A-Z][A-Za-z]*[({ ]|\(\w+ \{ )").ok());
     static NAME: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#"(?:value: |name: |Number\(|QuotedString\()"((?:[^"\\]|\\.)*)""#).ok());
     let Some(found) = VALUE.as_ref().and_then(|value| value.find(text)) else { return Cow::Borrowed(text) };
@@ -371,6 +372,10 @@ mod tests {
     #[test]
     fn what_the_engine_says_becomes_a_sentence() {
         for (theirs, ours) in [
+            (
+                "ARRAY(SELECT DISTINCT ... ORDER BY 1): not supported",
+                "ARRAY(SELECT DISTINCT ... ORDER BY 1): not supported",
+            ),
             ("Cast error: Cannot cast string 'x' to value of Int32 type", "'x' is no INT"),
             (
                 "Cannot coerce arithmetic expression Utf8View + Utf8 to valid types",

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
     Query, Select, SelectItem, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan,
 };
 
-use super::{simple_name, templates, text_of};
+use super::{is_one, simple_name, templates, text_of};
 use crate::names::normal;
 
 /// `FETCH FIRST n ROWS ONLY` as a limit.
@@ -165,6 +165,11 @@ pub(super) fn list_of_rows(function: &Function) -> Result<Option<Expr>> {
             return plan_err!(
                 "ARRAY(SELECT DISTINCT ... ORDER BY ...): not supported; write array_agg(DISTINCT x ORDER BY x)"
             );
+        }
+        let is_number =
+            |by: &OrderByExpr| matches!(&by.expr, Expr::Value(ValueWithSpan { value: Value::Number(..), .. }));
+        if by.iter().any(is_number) && !select.projection.iter().all(is_one) {
+            return plan_err!("ARRAY(SELECT * ... ORDER BY 1): not supported; name the column");
         }
         let by: Vec<String> = by.iter().map(|by| of_item(by, &select.projection).to_string()).collect();
         let number = templates::expression(&format!("row_number() OVER (ORDER BY {})", by.join(", ")), &[])?;

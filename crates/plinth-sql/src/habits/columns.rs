@@ -50,7 +50,7 @@ pub(super) fn expand(
                     items.push(item.clone());
                     names.push(None);
                 } else if is_table {
-                    for (item, name) in renamed(options, &all()?, simple_name(name).as_deref())? {
+                    for (item, name) in renamed(options, &all()?, last_of(name).as_deref())? {
                         items.push(item);
                         names.push(name);
                     }
@@ -127,9 +127,14 @@ pub(super) fn expand(
     Ok(())
 }
 
+/// The last part of a name, which is that of a table or a column.
+pub(super) fn last_of(name: &ObjectName) -> Option<String> {
+    name.0.last().and_then(|part| part.as_ident()).map(normal)
+}
+
 /// Whether a name is that of a table of a SELECT.
 fn names_table(select: &Select, name: &ObjectName) -> bool {
-    let Some(wanted) = name.0.last().and_then(|part| part.as_ident()).map(normal) else { return true };
+    let Some(wanted) = last_of(name) else { return true };
     let tables = select
         .from
         .iter()
@@ -140,7 +145,7 @@ fn names_table(select: &Select, name: &ObjectName) -> bool {
             TableFactor::Table { alias: Some(alias), .. }
             | TableFactor::Derived { alias: Some(alias), .. }
             | TableFactor::UNNEST { alias: Some(alias), .. } => Some(normal(&alias.name)),
-            TableFactor::Table { name, .. } => name.0.last().and_then(|part| part.as_ident()).map(normal),
+            TableFactor::Table { name, .. } => last_of(name),
             TableFactor::Derived { .. } => None,
             _ => {
                 unknown = true;
@@ -164,7 +169,7 @@ pub(super) fn field_name(item: &SelectItem, select: &Select) -> Option<String> {
 
 /// The fields of a struct as columns.
 fn fields(name: &ObjectName, columns: &[Column]) -> Result<Vec<SelectItem>, Stop> {
-    let Some(wanted) = name.0.last().and_then(|part| part.as_ident()).map(normal) else {
+    let Some(wanted) = last_of(name) else {
         return Ok(plan_err!("{name}.*: is no table and no struct")?);
     };
     let Some(column) = columns.iter().find(|column| column.name() == wanted) else {
@@ -223,10 +228,9 @@ fn is_changed(options: &WildcardAdditionalOptions) -> bool {
 
 /// The names that EXCLUDE and EXCEPT leave out.
 pub(super) fn excluded(options: &WildcardAdditionalOptions) -> Vec<String> {
-    let last = |name: &ObjectName| name.0.last().and_then(|part| part.as_ident()).map(normal);
     let mut names: Vec<String> = match &options.opt_exclude {
-        Some(ExcludeSelectItem::Single(name)) => last(name).into_iter().collect(),
-        Some(ExcludeSelectItem::Multiple(names)) => names.iter().filter_map(last).collect(),
+        Some(ExcludeSelectItem::Single(name)) => last_of(name).into_iter().collect(),
+        Some(ExcludeSelectItem::Multiple(names)) => names.iter().filter_map(last_of).collect(),
         None => Vec::new(),
     };
     if let Some(ExceptSelectItem { first_element, additional_elements }) = &options.opt_except {
@@ -281,8 +285,8 @@ fn of_pattern(call: &Function, columns: &[Column], known: &Known) -> Result<Vec<
             keep(&|column| !left_out.iter().any(|name| name == column.name()))
         }
         FunctionArgExpr::QualifiedWildcard(name) => {
-            let table = simple_name(name);
-            keep(&|column| column.table.last().map(|name| name.to_lowercase()) == table)
+            let table = last_of(name);
+            keep(&|column| column.table.last() == table.as_ref())
         }
         FunctionArgExpr::Expr(Expr::Array(array)) => {
             let mut found = Vec::new();

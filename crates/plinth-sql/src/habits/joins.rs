@@ -12,12 +12,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::known::{Column, Known, Stop, quoted};
-use super::scope::Scope;
-use super::{columns, samples, simple_name, templates};
+use super::scope::{HIDDEN, Scope};
+use super::{columns, samples, templates};
 use crate::names::normal;
-
-/// How columns begin that no query is to see.
-const HIDDEN: &str = "plinth_hidden_";
 
 /// Rewrites the joins of a SELECT.
 pub(super) fn rewrite(select: &mut Select, known: &Known, scope: &Scope) -> Result<(), Stop> {
@@ -76,8 +73,7 @@ fn hide(select: &mut Select, known: &Known, scope: &Scope) -> Result<(), Stop> {
     if !select.projection.iter().any(wild) {
         return Ok(());
     }
-    let all = scope.columns(&select.from, known)?;
-    let seen: Vec<Column> = all.iter().filter(|column| !column.name().starts_with(HIDDEN)).cloned().collect();
+    let seen = scope.columns(&select.from, known)?;
     let mut items = Vec::new();
     for item in std::mem::take(&mut select.projection) {
         match &item {
@@ -85,7 +81,7 @@ fn hide(select: &mut Select, known: &Known, scope: &Scope) -> Result<(), Stop> {
                 items.extend(columns::renamed(options, &seen, None)?.into_iter().map(|(item, _)| item));
             }
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
-                let table = simple_name(name);
+                let table = columns::last_of(name);
                 items.extend(columns::renamed(options, &seen, table.as_deref())?.into_iter().map(|(item, _)| item));
             }
             _ => items.push(item),

@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     Query, TableFactor, VisitMut, VisitorMut,
 };
 
+use super::lambdas::Lambdas;
 use super::simple_name;
 use crate::names::normal;
 
@@ -77,8 +78,9 @@ impl Macros {
         if function.over.is_some() || function.filter.is_some() || list.duplicate_treatment.is_some() {
             return plan_err!("{name}: a macro takes no DISTINCT, FILTER or OVER");
         }
-        let mut expr = expr.clone();
-        let _ = expr.visit(&mut Fill { values: &parameters });
+        let (mut expr, mut fill) = (expr.clone(), Fill::of(&parameters));
+        let _ = expr.visit(&mut fill);
+        fill.end()?;
         Ok(Some(Expr::Nested(Box::new(expr))))
     }
 
@@ -92,8 +94,9 @@ impl Macros {
         let MacroDefinition::Table(query) = definition else {
             return plan_err!("{simple}: is a macro of values; write SELECT {simple}(...)");
         };
-        let mut query = query.clone();
-        let _ = query.visit(&mut Fill { values: &parameters });
+        let (mut query, mut fill) = (query.clone(), Fill::of(&parameters));
+        let _ = query.visit(&mut fill);
+        fill.end()?;
         Ok(Some(query))
     }
 
@@ -138,16 +141,44 @@ fn chosen<'a>(macros: &'a [Macro], args: &[FunctionArg]) -> Result<Option<(Vec<(
 /// Puts values in the places of parameters.
 struct Fill<'a> {
     values: &'a [(Ident, Expr)],
+    lambdas: Lambdas,
+    /// A value of which a lambda of the macro would make something else, and the name that it has, too.
+    taken: Option<(Expr, String)>,
+}
+
+impl<'a> Fill<'a> {
+    fn of(values: &'a [(Ident, Expr)]) -> Self {
+        Self { values, lambdas: Lambdas::default(), taken: None }
+    }
+
+    fn end(self) -> Result<()> {
+        match self.taken {
+            Some((value, name)) => plan_err!(
+                "{value}: the macro has a lambda whose parameter is {name}, too; give the value another name in a subquery"
+            ),
+            None => Ok(()),
+        }
+    }
 }
 
 impl VisitorMut for Fill<'_> {
     type Break = ();
 
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.lambdas.enter(expr);
+        ControlFlow::Continue(())
+    }
+
     // What is put in has no places any more: parts are visited before the whole.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.lambdas.leave(expr);
         if let Expr::Identifier(name) = expr
+            && !self.lambdas.has(&normal(name))
             && let Some((_, value)) = self.values.iter().find(|(parameter, _)| normal(parameter) == normal(name))
         {
+            if let Some(name) = self.lambdas.taken(value) {
+                self.taken = Some((value.clone(), name));
+            }
             *expr = match value {
                 Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) | Expr::Nested(_) => value.clone(),
                 other => Expr::Nested(Box::new(other.clone())),

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::known::{Column, Known, Stop, quoted};
+use super::lambdas::Lambdas;
 use super::scope::Scope;
 use super::templates;
 use crate::names::normal;
@@ -25,10 +26,10 @@ pub(super) fn of_select(select: &mut Select, known: &Known, scope: &Scope) -> Re
     }
     let columns = columns_of(&select.from, known, scope)?;
     for join in select.from.iter_mut().flat_map(|from| &mut from.joins) {
-        let _ = join.join_operator.visit(&mut Cases { columns: &columns, depth: 0 });
+        let _ = join.join_operator.visit(&mut Cases::of(&columns));
         using(&mut join.join_operator, &columns);
     }
-    let mut cases = Cases { columns: &columns, depth: 0 };
+    let mut cases = Cases::of(&columns);
     for item in &mut select.projection {
         let _ = item.visit(&mut cases);
     }
@@ -40,7 +41,7 @@ pub(super) fn of_select(select: &mut Select, known: &Known, scope: &Scope) -> Re
     // Each alias for the items behind it, and for all clauses.
     let mut aliases: Vec<(String, Expr)> = Vec::new();
     for item in &mut select.projection {
-        let mut within = Aliases { aliases: &aliases, columns: &columns, depth: 0, windows: true, error: None };
+        let mut within = Aliases::new(&aliases, &columns, true);
         let _ = item.visit(&mut within);
         within.end()?;
         if let SelectItem::ExprWithAlias { expr, alias } = item {
@@ -51,13 +52,13 @@ pub(super) fn of_select(select: &mut Select, known: &Known, scope: &Scope) -> Re
     }
     let clauses = [&mut select.selection, &mut select.having, &mut select.qualify];
     for (at, clause) in clauses.into_iter().enumerate() {
-        let mut within = Aliases { aliases: &aliases, columns: &columns, depth: 0, windows: at == 2, error: None };
+        let mut within = Aliases::new(&aliases, &columns, at == 2);
         let _ = clause.visit(&mut within);
         within.end()?;
     }
     if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
         for expr in exprs {
-            let mut within = Aliases { aliases: &aliases, columns: &columns, depth: 0, windows: false, error: None };
+            let mut within = Aliases::new(&aliases, &columns, false);
             let _ = expr.visit(&mut within);
             within.end()?;
         }
@@ -81,7 +82,7 @@ pub(super) fn of_order(query: &mut Query, known: &Known, scope: &Scope) -> Resul
         if matches!(&by.expr, Expr::Identifier(name) if aliased(&normal(name))) {
             continue;
         }
-        let _ = by.expr.visit(&mut Cases { columns: &columns, depth: 0 });
+        let _ = by.expr.visit(&mut Cases::of(&columns));
     }
     Ok(())
 }
@@ -205,6 +206,13 @@ struct Cases<'a> {
     columns: &'a [Column],
     /// Subqueries that are open: their names are theirs.
     depth: usize,
+    lambdas: Lambdas,
+}
+
+impl<'a> Cases<'a> {
+    fn of(columns: &'a [Column]) -> Self {
+        Self { columns, depth: 0, lambdas: Lambdas::default() }
+    }
 }
 
 impl VisitorMut for Cases<'_> {
@@ -221,11 +229,12 @@ impl VisitorMut for Cases<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.lambdas.enter(expr);
         if self.depth > 0 {
             return ControlFlow::Continue(());
         }
         match expr {
-            Expr::Identifier(name) => {
+            Expr::Identifier(name) if !self.lambdas.has(&normal(name)) => {
                 if let Some(found) = but_for_case(name, None, self.columns) {
                     *name = Ident { value: found.to_owned(), quote_style: Some('"'), span: name.span };
                 }
@@ -241,6 +250,11 @@ impl VisitorMut for Cases<'_> {
         }
         ControlFlow::Continue(())
     }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.lambdas.leave(expr);
+        ControlFlow::Continue(())
+    }
 }
 
 /// Names with the expressions that they are aliases of.
@@ -250,10 +264,15 @@ struct Aliases<'a> {
     depth: usize,
     /// Whether windows can be named here.
     windows: bool,
+    lambdas: Lambdas,
     error: Option<String>,
 }
 
-impl Aliases<'_> {
+impl<'a> Aliases<'a> {
+    fn new(aliases: &'a [(String, Expr)], columns: &'a [Column], windows: bool) -> Self {
+        Self { aliases, columns, depth: 0, windows, lambdas: Lambdas::default(), error: None }
+    }
+
     fn end(self) -> Result<(), Stop> {
         match self.error {
             Some(error) => Ok(plan_err!("{error}")?),
@@ -275,11 +294,18 @@ impl VisitorMut for Aliases<'_> {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.lambdas.enter(expr);
+        ControlFlow::Continue(())
+    }
+
     // What is put in is not looked at again.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.lambdas.leave(expr);
         let Expr::Identifier(name) = expr else { return ControlFlow::Continue(()) };
         let wanted = normal(name);
-        if self.depth > 0 || self.columns.iter().any(|column| column.name() == wanted) {
+        let is_column = self.columns.iter().any(|column| column.name() == wanted);
+        if self.depth > 0 || is_column || self.lambdas.has(&wanted) {
             return ControlFlow::Continue(());
         }
         if let Some((_, meaning)) = self.aliases.iter().rev().find(|(alias, _)| *alias == wanted) {
@@ -292,6 +318,10 @@ impl VisitorMut for Aliases<'_> {
             } else if looked.window && !self.windows {
                 self.error =
                     Some(format!("{wanted} stands for a window, which this clause is before: name it in a subquery"));
+            } else if let Some(taken) = self.lambdas.taken(meaning) {
+                self.error = Some(format!(
+                    "{wanted} stands for {meaning}, where {taken} is no parameter of a lambda: call that another name"
+                ));
             } else {
                 *expr = Expr::Nested(Box::new(meaning.clone()));
             }

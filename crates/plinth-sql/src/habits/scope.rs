@@ -7,6 +7,9 @@ use super::known::{Column, Known, Stop};
 use super::templates;
 use std::sync::Arc;
 
+/// How columns begin that rewriting adds, and no query is to see.
+pub(super) const HIDDEN: &str = "plinth_hidden_";
+
 /// The queries that are open, from the outermost.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
@@ -108,11 +111,17 @@ impl Scope {
         (!cte_tables.is_empty()).then(|| With { with_token: AttachedToken::empty(), recursive, cte_tables })
     }
 
-    /// The columns of tables.
+    /// The columns of tables, but for the hidden ones.
     pub(super) fn columns(&self, from: &[TableWithJoins], known: &Known) -> Result<Arc<[Column]>, Stop> {
         let mut query = templates::query("SELECT * FROM t")?;
         templates::set_from(&mut query, from.to_vec());
         query.with = self.with(None);
-        known.columns(*query)
+        let columns = known.columns(*query)?;
+        let is_seen = |column: &&Column| !column.name().starts_with(HIDDEN);
+        Ok(if columns.iter().all(|column| is_seen(&column)) {
+            columns
+        } else {
+            columns.iter().filter(is_seen).cloned().collect()
+        })
     }
 }

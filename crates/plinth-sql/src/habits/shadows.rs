@@ -23,6 +23,8 @@ pub(super) fn renamed(query: &mut Query, around: &[Vec<String>], count: &mut usi
             let _ = cte.query.visit(&mut rename);
         }
         let _ = query.body.visit(&mut rename);
+        let _ = query.order_by.visit(&mut rename);
+        let _ = query.limit_clause.visit(&mut rename);
         if let Some(Cte { alias, .. }) = with.cte_tables.get_mut(at) {
             alias.name = Ident::with_quote('"', rename.to);
         }
@@ -45,7 +47,17 @@ impl VisitorMut for Rename {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.hidden += usize::from(names(query).contains(&self.from));
+        let Some(at) = names(query).iter().position(|name| *name == self.from) else {
+            return ControlFlow::Continue(());
+        };
+        if let (0, Some(with)) = (self.hidden, &mut query.with) {
+            // The queries before the one of the same name, and that itself where it does not mean itself, do not see it.
+            let before = if with.recursive { at } else { at + 1 };
+            for cte in with.cte_tables.iter_mut().take(before) {
+                let _ = cte.query.visit(self);
+            }
+        }
+        self.hidden += 1;
         ControlFlow::Continue(())
     }
 

@@ -15,6 +15,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::known::{Known, Stop, quoted};
+use super::lambdas::Lambdas;
 use super::scope::Scope;
 use super::{columns, templates};
 use crate::names::normal;
@@ -362,13 +363,12 @@ struct Put<'a> {
     queries: Vec<(Option<With>, Vec<String>)>,
     /// FROM of the SELECTs that are open.
     selects: Vec<Vec<TableWithJoins>>,
-    /// The names of lambdas that are open.
-    params: Vec<String>,
+    lambdas: Lambdas,
 }
 
 impl<'a> Put<'a> {
     fn new(shared: &'a Shared, tables: &'a Tables<'a>) -> Self {
-        Self { shared, tables, queries: Vec::new(), selects: Vec::new(), params: Vec::new() }
+        Self { shared, tables, queries: Vec::new(), selects: Vec::new(), lambdas: Lambdas::default() }
     }
 
     /// Whether a name means something within a subquery.
@@ -427,29 +427,21 @@ impl VisitorMut for Put<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Box<Stop>> {
-        if let Expr::Lambda(lambda) = expr {
-            self.params.extend(lambda.params.iter().map(|param| normal(&param.name)));
-        }
+        self.lambdas.enter(expr);
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Box<Stop>> {
-        match expr {
-            Expr::Lambda(lambda) => {
-                let before = self.params.len().saturating_sub(lambda.params.iter().count());
-                self.params.truncate(before);
+        self.lambdas.leave(expr);
+        if let Expr::Identifier(name) = expr {
+            let name = normal(name);
+            let Some(value) = self.shared.value(&name) else { return ControlFlow::Continue(()) };
+            match self.is_inner(&name) {
+                _ if self.lambdas.has(&name) => {}
+                Ok(true) => {}
+                Ok(false) => *expr = value.clone(),
+                Err(stop) => return ControlFlow::Break(Box::new(stop)),
             }
-            Expr::Identifier(name) => {
-                let name = normal(name);
-                let Some(value) = self.shared.value(&name) else { return ControlFlow::Continue(()) };
-                match self.is_inner(&name) {
-                    _ if self.params.contains(&name) => {}
-                    Ok(true) => {}
-                    Ok(false) => *expr = value.clone(),
-                    Err(stop) => return ControlFlow::Break(Box::new(stop)),
-                }
-            }
-            _ => {}
         }
         ControlFlow::Continue(())
     }
