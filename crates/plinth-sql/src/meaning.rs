@@ -25,11 +25,13 @@ mod maps;
 mod marks;
 mod maybe;
 mod multisets;
+mod narrower;
 mod nearest;
 mod nested;
 mod once;
 mod operators;
 mod quantified;
+mod quantiles;
 mod recursion;
 mod regression;
 mod rows;
@@ -40,6 +42,7 @@ mod unnesting;
 mod values;
 mod windows;
 mod years;
+mod zeros;
 mod zones;
 
 use std::sync::Arc;
@@ -128,7 +131,7 @@ pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     for function in any::functions().chain(list_order::functions()) {
         state.register_udf(Arc::new(function))?;
     }
-    for function in extremes::functions().into_iter().chain([regression::function()]) {
+    for function in extremes::functions().into_iter().chain([regression::function(), quantiles::function()]) {
         state.register_udaf(Arc::new(function))?;
     }
     Ok(())

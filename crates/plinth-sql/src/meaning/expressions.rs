@@ -15,7 +15,7 @@ use plinth_datafusion::sql_type_name;
 
 use crate::numbers;
 
-use super::{bytes, finer, intervals, lists, maybe, nearest, nested, once, values, zones};
+use super::{bytes, finer, intervals, lists, maybe, narrower, nearest, nested, once, values, zeros, zones};
 
 /// Casts round, BETWEEN looks at its operand once, `any_value` heeds its order, IN lists keep their nulls.
 #[derive(Debug)]
@@ -154,6 +154,11 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let text = Expr::Cast(Cast { expr, field });
             Ok(Transformed::yes(cast(replace(text, lit("T"), lit(" ")), to)))
         }
+        Expr::TryCast(TryCast { expr, field }) if is_stamp_as_text(&expr, field.data_type(), schema) => {
+            // Each has a text.
+            let cast_of = Expr::Cast(Cast { expr, field });
+            mend(cast_of, schema)
+        }
         // What the clock shows in its zone, where the engine has that of UTC.
         Expr::Cast(Cast { expr, field }) if zones::loses_zone(&expr, field.data_type(), schema) => {
             let expr = Box::new(zones::local(*expr));
@@ -198,6 +203,7 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(mut like) if like.name() == "regexp_like" && like.args.get(1).is_some_and(is_any_text) => {
             Ok(Transformed::yes(any_text(like.args.swap_remove(0))))
         }
+        Expr::WindowFunction(window) => zeros::partitioned(window, schema),
         // The engine writes its operand down twice.
         Expr::Between(between) if between.expr.is_volatile() => Ok(Transformed::yes(once::between(between))),
         Expr::AggregateFunction(AggregateFunction { func, mut params })
@@ -209,6 +215,7 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         other => intervals::compared(other, schema)?
             .transform_data(|expr| Ok(nested::compared(expr, schema)))?
-            .transform_data(|expr| finer::compared(expr, schema)),
+            .transform_data(|expr| finer::compared(expr, schema))?
+            .transform_data(|expr| narrower::compared(expr, schema)),
     }
 }

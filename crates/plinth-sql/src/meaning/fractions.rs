@@ -3,11 +3,12 @@
 //!
 //! The engine drops what is no whole day of a month, makes hours of weeks, and cuts years off at whole months.
 
-const DAY: i128 = 24 * 3600 * 1_000_000_000;
+const SECOND: i128 = 1_000_000_000;
+const DAY: i128 = 24 * 3600 * SECOND;
 
 /// The text of an interval without such fractions, if it has any.
 pub(crate) fn whole(text: &str) -> Option<String> {
-    if !text.contains('.') {
+    if !text.contains(['.', ':']) {
         return None;
     }
     let mut sum = Sum::default();
@@ -15,7 +16,8 @@ pub(crate) fn whole(text: &str) -> Option<String> {
         sum.add(&amount, Unit::of(unit)?)?;
     }
     // Each is named once: the parser of intervals takes no unit twice.
-    sum.fractions.then(|| format!("{} months {} days {} nanoseconds", sum.months, sum.days, sum.nanos))
+    (sum.fractions || text.contains(':'))
+        .then(|| format!("{} months {} days {} nanoseconds", sum.months, sum.days, sum.nanos))
 }
 
 /// Amounts and their units: `1.5 weeks 3h`.
@@ -23,6 +25,10 @@ fn parts(text: &str) -> Option<Vec<(Amount, &str)>> {
     let mut parts = Vec::new();
     let mut words = text.split_whitespace();
     while let Some(word) = words.next() {
+        if word.contains(':') {
+            parts.push((clock(word)?, "nanosecond"));
+            continue;
+        }
         let is_amount = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | '-' | '+');
         let (amount, unit) = match word.find(|letter| !is_amount(letter)) {
             Some(at) => word.split_at(at),
@@ -31,6 +37,24 @@ fn parts(text: &str) -> Option<Vec<(Amount, &str)>> {
         parts.push((Amount::of(amount)?, unit));
     }
     Some(parts)
+}
+
+/// `-12:30:15.5`, hours and minutes at least, as nanoseconds.
+fn clock(text: &str) -> Option<Amount> {
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(text) => (-1, text),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let mut parts = text.split(':');
+    let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next().unwrap_or("0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let whole = |text: &str| if is_number(text) { text.parse::<i128>().ok() } else { None };
+    let (hours, minutes) = (whole(hours)?, whole(minutes).filter(|minutes| *minutes < 60)?);
+    let nanos = Amount::of(seconds.strip_prefix(['-', '+']).map_or(Some(seconds), |_| None)?)?.nearest(SECOND)?;
+    if parts.next().is_some() || nanos >= 60 * SECOND {
+        return None;
+    }
+    Some(Amount { digits: sign * ((hours * 3600 + minutes * 60).checked_mul(SECOND)? + nanos), places: 0 })
 }
 
 /// A number of digits, of which so many stand behind the point.
@@ -79,7 +103,6 @@ enum Unit {
 
 impl Unit {
     fn of(name: &str) -> Option<Self> {
-        const SECOND: i128 = 1_000_000_000;
         Some(match name.to_ascii_lowercase().as_str() {
             "c" | "cent" | "cents" | "century" | "centuries" => Self::Years(1200),
             "dec" | "decs" | "decade" | "decades" => Self::Years(120),
@@ -150,12 +173,29 @@ mod tests {
             ("0.05 years", 1, 0, hours(0.0)),
             ("0.04y", 0, 0, hours(0.0)),
             ("0.125 years 1 nanosecond", 2, 0, "1".to_owned()),
+            ("1 day 02:03:04", 0, 1, "7384000000000".to_owned()),
+            ("2 months -00:00:01.5", 2, 0, "-1500000000".to_owned()),
+            ("12:30", 0, 0, hours(12.5)),
             ("1.03 decades", 12 * 10 + 4, 0, hours(0.0)),
             ("0.123456 months", 0, 3, "60797952000000".to_owned()),
         ] {
             assert_eq!(whole(text), Some(format!("{months} months {days} days {nanos} nanoseconds")), "{text}");
         }
-        for text in ["1 day", "1.5 hours", "2 months", "1.5 foos", "1.5", "1.5.5 days", ". days", "x1.5 days"] {
+        for text in [
+            "1 day",
+            "1.5 hours",
+            "2 months",
+            "1.5 foos",
+            "1.5",
+            "1.5.5 days",
+            ". days",
+            "x1.5 days",
+            "1:60",
+            "1:2:60",
+            "1:",
+            "1:2:3:4",
+            "1:-2",
+        ] {
             assert_eq!(whole(text), None, "{text}");
         }
     }

@@ -65,13 +65,13 @@ fn without_casts(operand: &Expr) -> &Expr {
 
 /// The identity, which differs from that of another number.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Itself {
+pub(super) struct Itself {
     number: usize,
     signature: Signature,
 }
 
 impl Itself {
-    fn of(operand: Expr, number: usize) -> Expr {
+    pub(super) fn of(operand: Expr, number: usize) -> Expr {
         Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(itself(number)), vec![operand]))
     }
 }

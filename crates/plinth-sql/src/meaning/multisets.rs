@@ -12,6 +12,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::zeros;
+
 /// Numbers equal rows on both sides, and compares the numbers with the rows: the second of one side meets the second of the
 /// other. The engine looks only at whether a row is on the other side.
 #[derive(Debug)]
@@ -79,6 +81,7 @@ fn columns_of(plan: &LogicalPlan) -> Vec<Expr> {
 
 /// The rows of a plan, and the how-manieth each is among its equals.
 fn numbered(plan: &Arc<LogicalPlan>, keys: Vec<Expr>, name: &str) -> Result<LogicalPlan> {
+    let keys = keys.into_iter().map(|key| Ok(zeros::alike(key, plan.schema())?.data)).collect::<Result<_>>()?;
     let number = WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), Vec::new());
     let number = Expr::from(number).partition_by(keys).build()?;
     let its_name = number.schema_name().to_string();

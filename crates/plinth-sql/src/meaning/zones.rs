@@ -29,9 +29,13 @@ pub(super) fn clock(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
 
 /// Whether a cast takes the zone from a point in time that has one other than UTC, in which it is the same.
 pub(super) fn loses_zone(of: &Expr, to: &DataType, schema: &DFSchema) -> bool {
-    let is_utc = |zone: &str| matches!(zone, "UTC" | "+00:00" | "Z" | "Etc/UTC");
     let is_clock = matches!(to, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Time64(_));
     is_clock && matches!(of.get_type(schema), Ok(DataType::Timestamp(_, Some(zone))) if !is_utc(&zone))
+}
+
+/// Whether a zone is one in which clocks show UTC.
+pub(super) fn is_utc(zone: &str) -> bool {
+    matches!(zone, "UTC" | "+00:00" | "Z" | "Etc/UTC")
 }
 
 /// What a clock shows at a point in time, in its zone.

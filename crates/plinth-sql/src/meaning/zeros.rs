@@ -1,0 +1,35 @@
+//! Floats as keys of partitions: zero with and without a sign is one value, and so is each NaN, as in GROUP BY and `=`.
+//!
+//! The engine tells partitions apart by bits.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::functions::expr_fn::nanvl;
+use datafusion::logical_expr::expr::{ScalarFunction, WindowFunction};
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+
+/// A window whose partitions are told apart by values.
+pub(super) fn partitioned(mut window: Box<WindowFunction>, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let mut transformed = false;
+    let keys = std::mem::take(&mut window.params.partition_by).into_iter().map(|key| {
+        let key = alike(key, schema)?;
+        transformed |= key.transformed;
+        Ok(key.data)
+    });
+    window.params.partition_by = keys.collect::<Result<_>>()?;
+    Ok(Transformed::new_transformed(Expr::WindowFunction(window), transformed))
+}
+
+/// An expression of which values that are equal have the same bits.
+pub(super) fn alike(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if matches!(&expr, Expr::ScalarFunction(ScalarFunction { func, .. }) if func.name() == "nanvl") {
+        return Ok(Transformed::no(expr));
+    }
+    Ok(match expr.get_type(schema)? {
+        // Of zeros with two signs the sum is the one without.
+        DataType::Float64 => Transformed::yes(nanvl(expr + lit(0.0_f64), lit(f64::NAN))),
+        DataType::Float32 => Transformed::yes(nanvl(expr + lit(0.0_f32), lit(f32::NAN))),
+        _ => Transformed::no(expr),
+    })
+}
