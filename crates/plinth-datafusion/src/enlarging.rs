@@ -5,6 +5,7 @@
 //! row by row, and is held against the budget before the function is called. The operator `||` is one of them.
 
 mod concatenation;
+mod steps;
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -49,6 +50,8 @@ enum Growth {
     Replaced,
     /// All arguments in a row.
     Joined,
+    /// The elements of the first argument as text, with the second between them.
+    Written,
 }
 
 impl Growth {
@@ -59,8 +62,9 @@ impl Growth {
             "array_resize" => Some(Self::Resized),
             "range" | "generate_series" => Some(Self::Range),
             "replace" | "regexp_replace" => Some(Self::Replaced),
-            "||" | "concat" | "concat_ws" | "overlay" | "array_to_string" | "array_append" | "array_prepend"
-            | "array_concat" | "make_array" => Some(Self::Joined),
+            "||" | "concat" | "concat_ws" | "overlay" | "array_append" | "array_prepend" | "array_concat"
+            | "make_array" => Some(Self::Joined),
+            "array_to_string" => Some(Self::Written),
             _ => None,
         }
     }
@@ -74,7 +78,7 @@ impl Growth {
     fn count(self) -> Option<usize> {
         match self {
             Self::Times | Self::Padded | Self::Resized => Some(1),
-            Self::Range | Self::Replaced | Self::Joined => None,
+            Self::Range | Self::Replaced | Self::Joined | Self::Written => None,
         }
     }
 }
@@ -202,6 +206,25 @@ fn bytes(array: &ArrayRef, row: usize) -> u64 {
     }
 }
 
+/// Elements of a list, those of lists within it too.
+fn elements(array: &ArrayRef, row: usize) -> u64 {
+    if array.is_null(row) {
+        return 0;
+    }
+    let values = match array.data_type() {
+        DataType::List(_) => array.as_list::<i32>().value(row),
+        DataType::LargeList(_) => array.as_list::<i64>().value(row),
+        DataType::FixedSizeList(..) => array.as_fixed_size_list().value(row),
+        _ => return 1,
+    };
+    match values.data_type() {
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+            (0..values.len()).map(|row| elements(&values, row)).fold(0, u64::saturating_add)
+        }
+        _ => values.len() as u64,
+    }
+}
+
 /// Bytes of a value on average.
 fn width(array: &ArrayRef) -> u64 {
     let average = || array.get_array_memory_size() / array.len().max(1);
@@ -281,6 +304,12 @@ impl Bounded {
                 text.saturating_add(most.saturating_mul(new))
             }
             Growth::Joined => (0..args.len()).map(bytes).fold(0, u64::saturating_add),
+            Growth::Written => {
+                let elements = args.first().map_or(0, |lists| elements(&lists.array, lists.at(row)));
+                // A number of eight bytes has twenty digits.
+                let each = bytes(1).max(bytes(2)).saturating_add(20);
+                bytes(0).saturating_add(elements.saturating_mul(each))
+            }
         }
     }
 
@@ -299,6 +328,15 @@ impl Bounded {
     fn ask(&self, bytes: u64) -> Result<()> {
         let checked = self.budget.check(self.inner.name(), bytes);
         checked.map_err(|error| DataFusionError::ResourcesExhausted(error.to_string()))
+    }
+
+    fn invoke(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if self.growth == Growth::Range
+            && let Some(lists) = steps::between(self.inner.name(), &args)?
+        {
+            return Ok(lists);
+        }
+        self.inner.inner().invoke_with_args(args)
     }
 
     /// Calls the function for some rows at a time, as many as may be made of.
@@ -348,14 +386,14 @@ impl ScalarUDFImpl for Bounded {
         let bounds: Vec<u64> = (0..rows).map(|row| self.bound(&arguments, row)).collect();
         let bound = bounds.iter().copied().fold(0, u64::saturating_add);
         if bound <= SMALL {
-            return self.inner.inner().invoke_with_args(args);
+            return self.invoke(args);
         }
         drop(arguments);
         if self.growth.is_loose() && !one && self.budget.check(self.inner.name(), bound).is_err() {
             return self.invoke_in_pieces(&args, &bounds);
         }
         self.ask(bound)?;
-        self.inner.inner().invoke_with_args(args)
+        self.invoke(args)
     }
 
     fn name(&self) -> &str {

@@ -76,7 +76,7 @@ fn items(format: &str) -> Result<Vec<Item<'_>>> {
 
 /// `%f` has six digits behind no dot, as C has it.
 fn micros(format: &str) -> String {
-    format.replace("%f", "%6f")
+    format.split("%%").map(|part| part.replace("%f", "%6f")).collect::<Vec<_>>().join("%%")
 }
 
 fn written(args: &[ArrayRef]) -> Result<ArrayRef> {
@@ -137,6 +137,10 @@ fn parsed(args: &[ArrayRef], strict: bool) -> Result<ArrayRef> {
 fn local(text: &str, format: &str) -> Option<NaiveDateTime> {
     let mut parsed = Parsed::new();
     parse(&mut parsed, text, StrftimeItems::new(format)).ok()?;
+    // Two digits are a year from 1969 on, as C has it; the parser has 2069.
+    if parsed.year().is_none() && parsed.year_div_100().is_none() && parsed.year_mod_100() == Some(69) {
+        parsed.set_year_div_100(19).ok()?;
+    }
     let has_time = parsed.hour_mod_12().is_some();
     if has_time && parsed.minute().is_none() {
         parsed.set_minute(0).ok()?;

@@ -24,7 +24,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     let text = |count| Signature::exact(vec![DataType::Utf8; count], Volatility::Immutable);
     let place = || {
         let with = |path| TypeSignature::Exact(vec![DataType::Utf8, path]);
-        Signature::one_of(vec![with(DataType::Utf8), with(DataType::Int64)], Volatility::Immutable)
+        // The first that the arguments can be made: numbers can be made texts, but no text a number.
+        Signature::one_of(vec![with(DataType::Int64), with(DataType::Utf8)], Volatility::Immutable)
     };
     let one_or_two = || {
         let texts = |count| TypeSignature::Exact(vec![DataType::Utf8; count]);

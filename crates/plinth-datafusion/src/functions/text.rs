@@ -9,6 +9,7 @@ use arrow_array::builder::{ListBuilder, StringBuilder, UInt64Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
+use arrow_cast::cast;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{DataType, Field};
 use datafusion_common::{DataFusionError, Result, exec_err};
@@ -24,8 +25,10 @@ use super::types::type_names;
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let texts = |count| Signature::exact(vec![DataType::Utf8; count], Volatility::Immutable);
     let bytes = || {
-        let one = |of| TypeSignature::Exact(vec![of]);
-        Signature::one_of(vec![one(DataType::Utf8), one(DataType::Binary)], Volatility::Immutable)
+        // As they come: bytes that are no text can be made none.
+        let of = [DataType::Utf8, DataType::Utf8View, DataType::LargeUtf8];
+        let of = of.into_iter().chain([DataType::Binary, DataType::BinaryView, DataType::LargeBinary]);
+        Signature::one_of(of.map(|one| TypeSignature::Exact(vec![one])).collect(), Volatility::Immutable)
     };
     let utf8 = |_: &[DataType]| Ok(DataType::Utf8);
     let list = |_: &[DataType]| Ok(DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))));
@@ -70,7 +73,7 @@ fn slices(args: &[ArrayRef]) -> Result<ArrayRef> {
         let single = from.value(row) == to.value(row);
         let (first, last) = (place(from.value(row)), place(to.value(row)));
         let skipped = usize::try_from(first.max(1) - 1).unwrap_or(usize::MAX);
-        let taken = if single && first < 1 { 0 } else { last - first.max(1) + 1 };
+        let taken = if single && first < 1 { 0 } else { last.saturating_sub(first.max(1)).saturating_add(1) };
         out.append_value(text.chars().skip(skipped).take(usize::try_from(taken).unwrap_or(0)).collect::<String>());
     }
     Ok(Arc::new(out.finish()))
@@ -83,12 +86,8 @@ fn hex(bytes: &[u8]) -> String {
 fn digests(args: &[ArrayRef], of: impl Fn(&[u8]) -> String) -> Result<ArrayRef> {
     let [values] = args else { return exec_err!("a hash: takes one value") };
     let mut out = StringBuilder::new();
-    match values.data_type() {
-        DataType::Binary => values.as_binary::<i32>().iter().for_each(|value| out.append_option(value.map(&of))),
-        _ => {
-            values.as_string::<i32>().iter().for_each(|value| out.append_option(value.map(|text| of(text.as_bytes()))))
-        }
-    }
+    let values = cast(values, &DataType::BinaryView)?;
+    values.as_binary_view().iter().for_each(|value| out.append_option(value.map(&of)));
     Ok(Arc::new(out.finish()))
 }
 

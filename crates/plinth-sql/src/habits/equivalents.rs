@@ -5,7 +5,7 @@ const HAS_ANY: &str =
     "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN array_has_any(array_compact($1), array_compact($2)) END";
 const HAS_ALL: &str =
     "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN array_has_all(array_compact($1), array_compact($2)) END";
-const SPLIT: &str = "CASE WHEN $1 IS NULL THEN NULL WHEN $2 IS NULL THEN make_array($1) WHEN $2 = '' THEN string_to_array($1, NULL) \
+const SPLIT: &str = "CASE WHEN $1 IS NULL THEN NULL WHEN $2 IS NULL THEN make_array($1) WHEN $1 = '' THEN make_array($1) WHEN $2 = '' THEN string_to_array($1, NULL) \
                      ELSE string_to_array($1, $2) END";
 
 const MAP_EXTRACT: &str =
@@ -121,7 +121,7 @@ pub(super) const TEMPLATES: &[(&str, usize, &str)] = &[
     ("list_first", 1, "$1[1]"),
     ("list_last", 1, "$1[-1]"),
     ("list_reverse_sort", 1, "array_sort($1, 'DESC', 'NULLS LAST')"),
-    ("regexp_full_match", 2, "regexp_like($1, concat('^(?:', $2, ')$'))"),
+    ("regexp_full_match", 2, "regexp_like($1, '^(?:' || $2 || ')$')"),
     ("prefix", 2, "starts_with($1, $2)"),
     ("suffix", 2, "ends_with($1, $2)"),
     ("position", 2, "strpos($2, $1)"),

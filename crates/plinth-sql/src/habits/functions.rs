@@ -36,7 +36,7 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
             // All of the text, not a part of it.
             let pattern = match text_of(pattern) {
                 Some(pattern) => Expr::Value(Value::SingleQuotedString(format!("^(?:{pattern})$")).into()),
-                None => templates::expression("concat('^(?:', $1, ')$')", &[(**pattern).clone()])?,
+                None => templates::expression("'^(?:' || $1 || ')$'", &[(**pattern).clone()])?,
             };
             let op = if *negated { "!~" } else { "~" };
             Some(templates::expression(&format!("$1 {op} $2"), &[(**expr).clone(), pattern])?)

@@ -18,6 +18,11 @@ pub(super) fn to_json(args: &[ArrayRef]) -> Result<ArrayRef> {
     let mut out = StringBuilder::new();
     let mut text = String::new();
     for row in 0..value.len() {
+        // NULL is no value; within one it is written.
+        if value.is_null(row) || value.data_type() == &DataType::Null {
+            out.append_null();
+            continue;
+        }
         text.clear();
         write(&mut text, value, row)?;
         out.append_value(&text);

@@ -55,10 +55,18 @@ fn text(one: &ArrayRef) -> Result<String> {
     formatter.value(0).try_to_string().map_err(DataFusionError::from)
 }
 
+/// Where a value is when it is filled up with blanks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Left,
+    Middle,
+    Right,
+}
+
 /// How one value is written.
 #[derive(Debug, Default)]
 struct Form {
-    left: bool,
+    side: Option<Side>,
     plus: bool,
     zeros: bool,
     width: usize,
@@ -76,8 +84,9 @@ impl Form {
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
             match first {
-                '-' | '<' => form.left = true,
-                '>' => {}
+                '-' | '<' => form.side = Some(Side::Left),
+                '>' => form.side = Some(Side::Right),
+                '^' => form.side = Some(Side::Middle),
                 '+' => form.plus = true,
                 '0' => form.zeros = true,
                 _ => break,
@@ -99,15 +108,22 @@ impl Form {
         (letters.next().is_none() && fits).then_some(form)
     }
 
-    fn write(&self, value: &Value) -> Option<String> {
+    /// A value; between braces texts are on the left, numbers have their sign, and doubles a point.
+    fn write(&self, value: &Value, in_braces: bool) -> Option<String> {
         let signed = |text: String| if self.plus && !text.starts_with('-') { format!("+{text}") } else { text };
+        let bits = |value: i64, digits: fn(u64) -> String| match in_braces && value < 0 {
+            true => format!("-{}", digits(value.unsigned_abs())),
+            false => digits(value.cast_unsigned()),
+        };
         let (number, text) = match (self.kind, value) {
             (None | Some('d' | 'i' | 'u'), Value::Int(value)) => (true, signed(value.to_string())),
-            (None, Value::Float(value)) if self.precision.is_none() => (true, signed(value.to_string())),
-            (Some('x'), Value::Int(value)) => (true, format!("{value:x}")),
-            (Some('X'), Value::Int(value)) => (true, format!("{value:X}")),
-            (Some('o'), Value::Int(value)) => (true, format!("{value:o}")),
-            (Some('b'), Value::Int(value)) => (true, format!("{value:b}")),
+            (None, Value::Float(value)) if self.precision.is_none() => {
+                (true, signed(if in_braces { with_point(*value) } else { value.to_string() }))
+            }
+            (Some('x'), Value::Int(value)) => (true, bits(*value, |bits| format!("{bits:x}"))),
+            (Some('X'), Value::Int(value)) => (true, bits(*value, |bits| format!("{bits:X}"))),
+            (Some('o'), Value::Int(value)) => (true, bits(*value, |bits| format!("{bits:o}"))),
+            (Some('b'), Value::Int(value)) => (true, bits(*value, |bits| format!("{bits:b}"))),
             (Some('c'), Value::Int(value)) => (false, char::from_u32(u32::try_from(*value).ok()?)?.to_string()),
             (Some('f' | 'F'), Value::Float(value)) => {
                 (true, signed(format!("{value:.*}", self.precision.unwrap_or(6))))
@@ -120,8 +136,12 @@ impl Form {
         };
         let missing = self.width.saturating_sub(text.chars().count());
         let blanks = " ".repeat(missing);
-        Some(if self.left {
+        let side = self.side.unwrap_or(if in_braces && !number { Side::Left } else { Side::Right });
+        Some(if side == Side::Left {
             format!("{text}{blanks}")
+        } else if side == Side::Middle {
+            let (before, behind) = blanks.split_at(missing / 2);
+            format!("{before}{text}{behind}")
         } else if self.zeros && number {
             let (sign, digits) = match text.strip_prefix(['-', '+']) {
                 Some(digits) => (text.get(..1).unwrap_or_default(), digits),
@@ -136,13 +156,23 @@ impl Form {
 
 /// `1.500000e+02`
 fn exponent(value: f64, precision: usize) -> String {
-    let text = format!("{value:.precision$e}");
+    with_two_digits(&format!("{value:.precision$e}"))
+}
+
+/// The shortest text of a double: `1.0`, `0.1`, `1e+20`.
+fn with_point(value: f64) -> String {
+    let is_plain = value == 0.0 || !value.is_finite() || (1e-4..1e16).contains(&value.abs());
+    if is_plain { format!("{value:?}").to_lowercase() } else { with_two_digits(&format!("{value:e}")) }
+}
+
+/// `1e20` with its power in two digits and with its sign.
+fn with_two_digits(text: &str) -> String {
     match text.split_once('e') {
         Some((digits, power)) => {
             let (sign, power) = power.strip_prefix('-').map_or(('+', power), |power| ('-', power));
             format!("{digits}e{sign}{power:0>2}")
         }
-        None => text,
+        None => text.to_owned(),
     }
 }
 
@@ -160,7 +190,7 @@ pub(super) fn printf(format: &str, values: &[Value]) -> Result<String> {
         let Some(end) = end else { return exec_err!("printf: {format:?}: a letter is expected behind %") };
         let (form, behind) = behind.split_at(end + 1);
         let Some(value) = values.next() else { return exec_err!("printf: {format:?}: more values are expected") };
-        let written = Form::parse(form).filter(|form| form.kind.is_some()).and_then(|form| form.write(value));
+        let written = Form::parse(form).filter(|form| form.kind.is_some()).and_then(|form| form.write(value, false));
         match written {
             Some(text) => out.push_str(&text),
             None => return exec_err!("printf: %{form} does not take {value:?}"),
@@ -192,7 +222,7 @@ pub(super) fn braces(format: &str, values: &[Value]) -> Result<String> {
             which.parse().or_else(|_| exec_err!("format: {{{place}}}: a number is expected"))?
         };
         let Some(value) = values.get(which) else { return exec_err!("format: {format:?}: more values are expected") };
-        match Form::parse(form).and_then(|form| form.write(value)) {
+        match Form::parse(form).and_then(|form| form.write(value, true)) {
             Some(text) => out.push_str(&text),
             None => return exec_err!("format: {{{place}}} does not take {value:?}"),
         }
