@@ -356,7 +356,7 @@ fn a_file_is_the_same_whichever_columns_are_asked_for() {
     write(&dir, "value.ndjson", "{\"value\":1,\"x\":2}\n5\n{\"value\":3,\"x\":4}\n");
     for what in ["*", "count(*)", "sum(value)", "x"] {
         sql(&dir, &format!("SELECT {what} FROM 'value.ndjson'"))
-            .fails(1, "plinth: value.ndjson: line 2: not a JSON object");
+            .fails(1, "plinth: value.ndjson: line 2 (byte 18): not a JSON object");
     }
 }
 

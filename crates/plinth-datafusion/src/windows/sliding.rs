@@ -13,12 +13,23 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{FieldRef, Schema};
 use datafusion_common::{Result, ScalarValue, internal_datafusion_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion_expr::utils::AggregateOrderSensitivity;
 use datafusion_expr::{Accumulator, AggregateUDFImpl};
 use datafusion_physical_expr::PhysicalExpr;
 
-/// For these the engine has a queue of its own, which takes nothing back.
-const QUEUED: [&str; 2] = ["min", "max"];
+/// What adds up, whatever the order of its values; `regr_...` do, too.
+const SUMS: [&str; 11] = [
+    "sum",
+    "avg",
+    "var",
+    "var_pop",
+    "stddev",
+    "stddev_pop",
+    "covar_samp",
+    "covar_pop",
+    "corr",
+    "sum_exact",
+    "avg_exact",
+];
 
 /// The accumulator of a frame that slides: the function's own where that takes back what it was given without a loss.
 pub(crate) fn accumulator(
@@ -43,12 +54,8 @@ pub(crate) fn accumulator(
 
 /// Whether a function adds up with rounding, and its states can be merged in any order.
 fn is_rounded(function: &dyn AggregateUDFImpl, args: &AccumulatorArgs<'_>) -> Result<bool> {
-    if !args.return_type().is_floating()
-        || args.is_distinct
-        || !args.order_bys.is_empty()
-        || function.order_sensitivity() != AggregateOrderSensitivity::Insensitive
-        || QUEUED.contains(&function.name())
-    {
+    let is_sum = SUMS.contains(&function.name()) || function.name().starts_with("regr_");
+    if !is_sum || !args.return_type().is_floating() || args.is_distinct || !args.order_bys.is_empty() {
         return Ok(false);
     }
     let states = function.state_fields(StateFieldsArgs {

@@ -87,8 +87,9 @@ fn frames_that_slide_forget_what_left_them() {
             assert_eq!(windows.len(), 300, "{call} {frame}");
             for (window, alone) in windows.iter().zip(&alone) {
                 let (window, is_small) = window.rsplit_once(' ').unwrap();
-                // Of two columns, large numbers leave each other nothing.
-                if is_small == "true" || !call.contains("$y") {
+                // Of squares and products large numbers leave nothing, and an infinity has no distance to itself.
+                let is_told = ["sum", "avg", "min", "max"].iter().any(|name| call.starts_with(name));
+                if is_small == "true" || is_told {
                     assert!(is_alike(window, alone), "{call} {frame}: {window}, {alone} of the same rows");
                 }
             }
@@ -123,7 +124,7 @@ fn sums_of_different_integers_within_frames_are_exact() {
         db.rows(&over("1 PRECEDING AND CURRENT ROW")),
         [&format!("1 {most}"), &format!("2 {most}"), &format!("3 {}", most - 9), "4 -9", "5 1", "6 1"]
     );
-    assert_eq!(db.rows(&over("2 PRECEDING AND 1 PRECEDING"))[0], "1 NULL");
+    assert_eq!(db.rows(&over("2 PRECEDING AND 1 PRECEDING"))[0], "1 -");
     db.fails(
         "SELECT sum(DISTINCT v) OVER (ORDER BY i ROWS 1 PRECEDING) FROM (VALUES (1, 9223372036854775807), (2, 1)) t(i, v)",
         "out of the range of 64 bits",
