@@ -40,7 +40,7 @@ pub mod model {
 }
 
 use plinth_encoding::expr::{CompareOp, Scalar};
-use plinth_encoding::{Needle, Physical, ValueSet};
+use plinth_encoding::{Pattern, Physical, ValueSet};
 
 /// The fuzzer's bytes as numbers; zeros when they have run out.
 pub struct Bytes<'a>(pub &'a [u8]);
@@ -145,7 +145,15 @@ pub fn test(physical: Physical, near: Option<&[u8]>, bytes: &mut Bytes<'_>) -> O
         // A part of a value, or more than one.
         let (from, to) = (usize::from(bytes.u8()) % (near.len() + 1), usize::from(bytes.u8()) % (near.len() + 1));
         let more = &bytes.0[..bytes.0.len().min(usize::from(op) % 4)];
-        return Some(ValueSet::BytesContaining(Needle::new(&[&near[from.min(to)..from.max(to)], more].concat())));
+        let part = [&near[from.min(to)..from.max(to)], more].concat();
+        // At the beginning, anywhere, twice, at the end, at both ends.
+        return Some(ValueSet::BytesLike(match op / 4 % 5 {
+            0 => Pattern::new(&part, [], &[]),
+            1 => Pattern::containing(&part),
+            2 => Pattern::new(&[], [&part[..], &part[..]], &[]),
+            3 => Pattern::new(&[], [], &part),
+            _ => Pattern::new(&part, [], &part),
+        }));
     }
     let op = ops[usize::from(op) % ops.len()];
     let scalar = match physical {
