@@ -7,7 +7,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_pg::datatypes::{arrow_schema_to_pg_fields, encode_recordbatch};
-use arrow_schema::{ArrowError, DataType, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{ArrowError, DataType, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::sql::sqlparser::ast;
 use futures::future::Either;
 use futures::{Stream, StreamExt, stream};
@@ -165,6 +165,39 @@ fn has_years(column: &dyn Array) -> Result<bool, ArrowError> {
     Ok(numbers.as_primitive::<Int64Type>().iter().flatten().all(|number| within.contains(&number)))
 }
 
+/// Values in the types as which they are told: PostgreSQL has no numbers of a byte, nor floats of two, nor bytes of one length.
+fn as_told(batch: RecordBatch) -> Result<RecordBatch, Status> {
+    let types: Vec<_> = batch.columns().iter().map(|column| told_type(column.data_type())).collect();
+    if types.iter().all(Option::is_none) {
+        return Ok(batch);
+    }
+    let columns = batch.columns().iter().zip(&types).map(|(column, told)| match told {
+        Some(told) => cast(column, told),
+        None => Ok(Arc::clone(column)),
+    });
+    let columns = columns.collect::<Result<Vec<_>, _>>().map_err(arrow)?;
+    let schema = batch.schema();
+    let fields = schema.fields().iter().zip(&columns);
+    let fields = fields.map(|(field, column)| field.as_ref().clone().with_data_type(column.data_type().clone()));
+    RecordBatch::try_new(Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns).map_err(arrow)
+}
+
+fn told_type(of: &DataType) -> Option<DataType> {
+    let item = |item: &FieldRef| {
+        let told = told_type(item.data_type())?;
+        Some(Arc::new(item.as_ref().clone().with_data_type(told)))
+    };
+    match of {
+        DataType::Int8 => Some(DataType::Int16),
+        DataType::Float16 => Some(DataType::Float32),
+        DataType::FixedSizeBinary(_) => Some(DataType::Binary),
+        DataType::List(of) => item(of).map(DataType::List),
+        DataType::LargeList(of) => item(of).map(DataType::LargeList),
+        DataType::FixedSizeList(of, size) => Some(DataType::FixedSizeList(item(of)?, *size)),
+        _ => None,
+    }
+}
+
 /// Rows as they are taken.
 pub(super) fn rows(
     schema: &SchemaRef,
@@ -173,7 +206,7 @@ pub(super) fn rows(
 ) -> PgWireResult<QueryResponse> {
     let fields = Arc::new(columns(schema, format)?);
     let of = Arc::clone(&fields);
-    let rows = batches.flat_map(move |batch| match batch.and_then(within_years) {
+    let rows = batches.flat_map(move |batch| match batch.and_then(within_years).and_then(as_told) {
         Ok(batch) => Either::Left(stream::iter(encode_recordbatch(Arc::clone(&of), batch))),
         Err(status) => Either::Right(stream::iter(std::iter::once(Err(of_status(&status))))),
     });

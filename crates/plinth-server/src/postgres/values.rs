@@ -62,6 +62,7 @@ pub(super) fn of_portal<S>(portal: &Portal<S>, types: &[Option<DataType>]) -> Pg
                 ScalarValue::try_from(known).map_err(|e| error("22000", &e.to_string()))
             })?,
             Some(bytes) if is_binary(at) => of_bytes(bytes, told, known.as_ref(), at)?,
+            Some(bytes) if told == Some(&Type::NUMERIC) => of_number(bytes, known.as_ref(), at)?,
             Some(bytes) => of_text(bytes, known.as_ref().or(told.and_then(data_type).as_ref()), at)?,
         };
         Ok(((at + 1).to_string(), value))
@@ -91,9 +92,63 @@ fn of_text(bytes: &Bytes, to: Option<&DataType>, at: usize) -> PgWireResult<Scal
                 .map(|bytes| ScalarValue::Binary(Some(bytes)))
                 .ok_or_else(|| wrong(at, "is no hexadecimal number"))
         }
+        Some(DataType::Decimal128(..)) => of_number(bytes, to, at),
         Some(to) => ScalarValue::try_from_string(text.to_owned(), to)
             .map_err(|_| wrong(at, &format!("{text:?} is no {}", name_of(to)))),
     }
+}
+
+/// Digits, as a type that is known where that holds all of them, else as a decimal that does: what is compared with a column is not
+/// rounded to its places.
+fn of_number(bytes: &Bytes, known: Option<&DataType>, at: usize) -> PgWireResult<ScalarValue> {
+    let text = from_utf8(bytes).map_err(|_| wrong(at, "is no UTF-8"))?;
+    let Some((value, places)) = digits(text) else {
+        return match known {
+            Some(of) if of.is_floating() => of_text(bytes, known, at),
+            _ => Err(wrong(at, &format!("{text:?} is no NUMERIC of up to 38 digits"))),
+        };
+    };
+    match known {
+        Some(DataType::Decimal128(_, scale)) if i16::from(*scale) < i16::from(places) => {}
+        Some(DataType::Decimal128(..)) => {
+            if let Some(value) = known.and_then(|known| ScalarValue::try_from_string(text.to_owned(), known).ok()) {
+                return Ok(value);
+            }
+        }
+        Some(of) if of.is_integer() && places > 0 => {}
+        Some(of) if of.is_integer() => {
+            if let Ok(value) = of_text(bytes, known, at) {
+                return Ok(value);
+            }
+        }
+        Some(of) if of.is_numeric() => return of_text(bytes, known, at),
+        _ => {}
+    }
+    let scale = i8::try_from(places).map_err(|_| wrong(at, "has too many digits"))?;
+    Ok(ScalarValue::Decimal128(Some(value), 38, scale))
+}
+
+/// A number in digits, with a point and a power of ten where there are some: all its digits, and how many are behind the point.
+fn digits(text: &str) -> Option<(i128, u8)> {
+    let (mantissa, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(mantissa) => (-1, mantissa),
+        None => (1, mantissa.strip_prefix('+').unwrap_or(mantissa)),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let places = i32::try_from(fraction.len()).ok()? - power.parse::<i32>().ok().filter(|power| power.abs() < 1000)?;
+    let zeros = usize::try_from(-places.min(0)).ok()?;
+    let all = all.trim_start_matches('0').to_owned() + &"0".repeat(zeros);
+    let places = u8::try_from(places.max(0)).ok().filter(|places| *places <= 38)?;
+    if all.len() > 38 {
+        return None;
+    }
+    let value = if all.is_empty() { 0 } else { all.parse::<i128>().ok()? };
+    Some((sign * value, places))
 }
 
 fn name_of(to: &DataType) -> String {
@@ -143,11 +198,7 @@ fn of_bytes(bytes: &Bytes, told: Option<&Type>, known: Option<&DataType>, at: us
         }
         Type::NUMERIC => {
             let text = numeric(bytes).ok_or_else(|| wrong(at, "is no NUMERIC"))?;
-            return of_text(
-                &Bytes::from(text),
-                known.filter(|known| known.is_numeric()).or(Some(&DataType::Decimal128(38, 10))),
-                at,
-            );
+            return of_number(&Bytes::from(text), known, at);
         }
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::JSON => {
             return of_text(bytes, known, at);
@@ -242,6 +293,29 @@ mod tests {
             (vec![1, 0, 0, 0, 10_000], None),
         ] {
             assert_eq!(numeric(&bytes(&words)).as_deref(), text, "{words:?}");
+        }
+    }
+
+    /// What is bound keeps its digits, whatever the places of the column that it is beside.
+    #[test]
+    fn numbers_are_not_rounded_to_what_they_are_compared_with() {
+        let of = |text: &'static str, known: Option<DataType>| {
+            of_number(&Bytes::from_static(text.as_bytes()), known.as_ref(), 0).map_err(|e| e.to_string())
+        };
+        let price = || Some(DataType::Decimal128(10, 2));
+        let decimal = |value, precision, scale| Ok(ScalarValue::Decimal128(Some(value), precision, scale));
+        assert_eq!(of("1.005", price()), decimal(1005, 38, 3));
+        assert_eq!(of("-2.504", price()), decimal(-2504, 38, 3));
+        assert_eq!(of("2.5", price()), decimal(250, 10, 2));
+        assert_eq!(of("123456789012", price()), decimal(123_456_789_012, 38, 0));
+        assert_eq!(of("1E-12", None), decimal(1, 38, 12));
+        assert_eq!(of("1.5e3", None), decimal(1500, 38, 0));
+        assert_eq!(of("0.000", None), decimal(0, 38, 3));
+        assert_eq!(of("7", Some(DataType::Int64)), Ok(ScalarValue::Int64(Some(7))));
+        assert_eq!(of("1.5", Some(DataType::Int64)), decimal(15, 38, 1));
+        assert_eq!(of("0.5", Some(DataType::Float64)), Ok(ScalarValue::Float64(Some(0.5))));
+        for text in ["", "-", ".", "1.2.3", "x", "1e", "1e99999", "123456789012345678901234567890123456789", "1e-39"] {
+            assert!(of(text, price()).is_err(), "{text}");
         }
     }
 }

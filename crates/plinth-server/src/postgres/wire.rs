@@ -60,6 +60,8 @@ where
         let (start, texts, kept) = (Arc::clone(&client), Arc::clone(&texts), Arc::clone(&kept));
         let (copies, cancel) = (Arc::clone(&copies), Arc::clone(&client));
         if let Err(error) = process_message(message, &mut socket, start, texts, kept, copies, cancel).await {
+            // The transaction may have begun in the same text.
+            socket.set_transaction_status(client.status());
             process_error(&mut socket, error, until_sync).await?;
         }
     }

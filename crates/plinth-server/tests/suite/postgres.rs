@@ -126,6 +126,21 @@ fn prepared_statements_take_values_of_all_types() {
     });
 }
 
+/// Values go out in the bytes of the types as which they are told, and a transaction that fails in its first text is told to be open.
+#[test]
+fn values_have_the_bytes_of_the_types_that_are_told() {
+    run(async {
+        let place = Place::with_postgres().await;
+        let client = writer(&place).await;
+        let row = client.query_one("SELECT -5::TINYINT, 100::TINYINT, [1::TINYINT, -1::TINYINT]", &[]).await.unwrap();
+        assert_eq!((row.get::<_, i16>(0), row.get::<_, i16>(1), row.get::<_, Vec<i16>>(2)), (-5, 100, vec![1, -1]));
+        // A transaction that begins in a text which fails is over when it is told to be.
+        assert!(client.batch_execute("BEGIN; SELECT nope").await.is_err());
+        assert!(client.batch_execute("SELECT 1").await.is_err());
+        client.batch_execute("ROLLBACK; SELECT 1").await.unwrap();
+    });
+}
+
 #[test]
 fn rows_of_other_columns_than_those_told_are_refused() {
     run(async {
