@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures::future::{Either, join_all, select};
@@ -228,6 +228,13 @@ async fn wanted<T>(run: &Run, future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
+/// Whether an object was changed last in the second that it was when it was found; where one of both is not told, it may have been.
+fn is_of_time(found: Option<SystemTime>, came: SystemTime) -> bool {
+    let seconds =
+        |time: SystemTime| time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs()).filter(|s| *s > 0);
+    found.and_then(seconds).zip(seconds(came)).is_none_or(|(found, came)| found == came)
+}
+
 /// Why a body is not what was asked for.
 enum Broken {
     Replaced,
@@ -242,8 +249,11 @@ async fn stream(
     asked: Instant,
     got: GetResult,
 ) -> std::result::Result<Option<object_store::Error>, Broken> {
-    let tags = file.tag.as_deref().zip(got.meta.e_tag.as_deref());
-    if tags.is_some_and(|(wanted, came)| entity_tag(wanted) != entity_tag(came)) {
+    let is_same = match file.tag.as_deref().zip(got.meta.e_tag.as_deref()) {
+        Some((wanted, came)) => entity_tag(wanted) == entity_tag(came),
+        None => is_of_time(file.modified, got.meta.last_modified.into()),
+    };
+    if !is_same {
         return Err(Broken::Replaced);
     }
     if got.range.start != *at || got.range.end > run.range.end {

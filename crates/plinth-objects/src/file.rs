@@ -48,6 +48,7 @@ impl ObjectFile {
             location,
             name: Arc::from(object.url.as_str()),
             tag: object.tag.as_deref().map(|tag| tag_of(&store, tag)),
+            modified: object.identity.modified(),
             key,
             len: object.identity.len,
             store,

@@ -1,6 +1,7 @@
 //! An object whose bytes are asked for.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use object_store::path::Path as Location;
 
@@ -14,6 +15,8 @@ pub(crate) struct Target {
     /// Its URL.
     pub(crate) name: Arc<str>,
     pub(crate) tag: Option<String>,
+    /// When it was changed last, which tells versions apart where there are no tags.
+    pub(crate) modified: Option<SystemTime>,
     /// What it is kept under on the local drive; `None` if nothing tells it from another of its name.
     pub(crate) key: Option<ObjectKey>,
     pub(crate) len: u64,
