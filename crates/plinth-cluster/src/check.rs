@@ -8,8 +8,9 @@ use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::{HigherOrderFunctionExpr, PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion_distributed::{DistributedCodec, DistributedLeafExec};
 use datafusion_proto::physical_plan::AsExecutionPlan;
 use datafusion_proto::protobuf::PhysicalPlanNode;
@@ -94,9 +95,27 @@ fn refusal(node: &Arc<dyn ExecutionPlan>) -> Option<String> {
         let is_memory = source.downcast_ref::<MemorySourceConfig>().is_some();
         return (!is_memory).then(|| "it reads what no worker can".to_owned());
     }
+    if !is_partitioned_by_order(node) {
+        return Some("a window over partitions that a filter makes one runs where the statement is planned".to_owned());
+    }
     let name = node.name();
     let known = OPERATORS.contains(&name) || name == "WholeExec" || name == "DistributedExec";
     (!known).then(|| format!("{name} runs where the statement is planned"))
+}
+
+/// Whether the partitions of a window, if it is one, can be told by the order of its rows alone: that a column has one value is known
+/// of the filter below, and no more once an exchange lies between.
+fn is_partitioned_by_order(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let windows = match (node.downcast_ref::<WindowAggExec>(), node.downcast_ref::<BoundedWindowAggExec>()) {
+        (Some(window), _) => window.window_expr(),
+        (_, Some(window)) => window.window_expr(),
+        _ => return true,
+    };
+    let ordering = node.children().first().and_then(|input| input.output_ordering());
+    let is_ordered = |key: &Arc<dyn PhysicalExpr>| {
+        ordering.is_some_and(|ordering| ordering.iter().any(|by| by.expr.as_ref() == key.as_ref()))
+    };
+    windows.iter().flat_map(|window| window.partition_by()).all(is_ordered)
 }
 
 /// Whether a part of a plan can be sent, and means there what it means here.

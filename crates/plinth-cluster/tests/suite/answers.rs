@@ -111,6 +111,8 @@ fn statements_of_many_kinds_on_three_workers() {
         "SELECT o_orderpriority, median(o_totalprice) FROM orders GROUP BY o_orderpriority",
         "SELECT * FROM orders ORDER BY o_totalprice DESC, o_orderkey LIMIT 7 OFFSET 3",
         "SELECT o_orderkey, row_number() OVER (PARTITION BY o_custkey ORDER BY o_orderkey) FROM orders",
+        "SELECT max(r) FROM (SELECT row_number() OVER (PARTITION BY o_custkey ORDER BY o_orderkey) AS r FROM orders WHERE o_custkey = 370) AS t",
+        "SELECT o_orderkey, count(*) OVER (PARTITION BY o_custkey) FROM orders WHERE o_custkey = 370",
         "SELECT o_custkey, sum(o_totalprice) OVER (ORDER BY o_orderkey ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM orders WHERE o_orderkey < 500",
         "SELECT n_name, (SELECT count(*) FROM customer WHERE c_nationkey = n_nationkey) FROM nation",
         "SELECT (SELECT max(o_totalprice) FROM orders), count(*) FROM customer",
