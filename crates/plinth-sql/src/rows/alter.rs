@@ -65,7 +65,8 @@ impl Session {
                     return Ok(());
                 }
                 let data_type = self.type_of(&column_def.data_type).await?;
-                shape.add(&table.value, column_def, data_type)
+                shape.add(&table.value, column_def, data_type)?;
+                shape.keep_uuids(&table.value, &column_def.name, &column_def.data_type)
             }
             AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
                 refuse(&shape.statement, drop_behavior.is_some(), "CASCADE and RESTRICT")?;
@@ -79,7 +80,13 @@ impl Session {
                     AlterColumnOperation::SetDataType { data_type, .. } => Some(self.type_of(data_type).await?),
                     _ => None,
                 };
-                shape.alter(&normal(column_name), op, data_type)
+                shape.alter(&normal(column_name), op, data_type)?;
+                match op {
+                    AlterColumnOperation::SetDataType { data_type, .. } => {
+                        shape.keep_uuids(&table.value, column_name, data_type)
+                    }
+                    _ => Ok(()),
+                }
             }
             AlterTableOperation::AddConstraint { constraint, not_valid } => {
                 refuse(&shape.statement, *not_valid, "NOT VALID")?;

@@ -22,6 +22,7 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SetExpr, TableConstraint,
 };
 use futures::TryStreamExt;
+use plinth_datafusion::{CheckedPart, checked_arithmetic};
 
 use super::query::{alone, named, null, quoted, select};
 use crate::names::normal;
@@ -66,8 +67,7 @@ pub(crate) fn take(create: &mut ast::CreateTable) -> Result<Notes> {
         if *data_type == ast::DataType::Uuid {
             // A text, which the condition has in one form.
             *data_type = ast::DataType::Text;
-            let condition = format!("{name} = CAST({name} AS UUID)");
-            add_check_of(&mut notes, &statement, &format!("{table}_{}_uuid", normal(name)), &condition)?;
+            add_uuid_check(&mut notes, &statement, &table, name)?;
         }
         for option in std::mem::take(options) {
             match option.option {
@@ -130,6 +130,12 @@ pub(super) fn add_check(
 }
 
 /// Adds a condition that is written down here.
+/// The condition of a column of UUIDs.
+pub(super) fn add_uuid_check(notes: &mut Notes, statement: &str, table: &str, name: &Ident) -> Result<()> {
+    let condition = format!("{name} = CAST({name} AS UUID)");
+    add_check_of(notes, statement, &format!("{table}_{}_uuid", normal(name)), &condition)
+}
+
 fn add_check_of(notes: &mut Notes, statement: &str, usual: &str, condition: &str) -> Result<()> {
     let Some(expr) = expressions(condition)?.pop().map(Box::new) else {
         return exec_err!("{statement}: {condition}: is no condition");
@@ -288,6 +294,8 @@ impl Session {
         let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
         let (state, plan) = self.rewriter().planned(statement).await?;
         let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+        // What leaves its type is an error, as in a query.
+        let plan = checked_arithmetic(plan, CheckedPart::All)?.data;
         let LogicalPlan::Projection(Projection { expr, input, .. }) = plan else {
             return exec_err!("CHECK ({text}): is no condition of one row");
         };

@@ -188,6 +188,22 @@ impl Shape {
         Ok(())
     }
 
+    /// Gives a column the condition of UUIDs if that is its new type, and its values their one form.
+    pub(super) fn keep_uuids(&mut self, table: &str, name: &Ident, data_type: &ast::DataType) -> Result<()> {
+        if *data_type != ast::DataType::Uuid {
+            return Ok(());
+        }
+        let column = self.column(&normal(name))?;
+        column.value = Expr::Cast {
+            kind: ast::CastKind::Cast,
+            expr: Box::new(column.value.clone()),
+            data_type: ast::DataType::Uuid,
+            array: false,
+            format: None,
+        };
+        rules::add_uuid_check(&mut self.notes, &self.statement, table, name)
+    }
+
     pub(super) fn constrain(&mut self, table: &str, constraint: &TableConstraint) -> Result<()> {
         let statement = format!("{}: ADD CONSTRAINT", self.statement);
         match constraint {

@@ -243,3 +243,18 @@ fn an_alteration_that_is_refused_leaves_the_table_to_the_others() {
     }
     three.rows("DROP TABLE t");
 }
+
+/// Columns that become UUIDs have their form and their condition, as those that were made so.
+#[test]
+fn columns_that_are_altered_to_uuids_hold_nothing_else() {
+    const UUID: &str = "00000000-0000-0000-0000-00000000000A";
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path());
+    db.rows(&format!("CREATE TABLE t (id INT PRIMARY KEY, w TEXT); INSERT INTO t VALUES (1, '{UUID}')"));
+    db.rows("ALTER TABLE t ADD COLUMN v UUID; ALTER TABLE t ALTER COLUMN w TYPE UUID");
+    db.fails("INSERT INTO t VALUES (2, NULL, 'garbage')", "UUID");
+    db.fails("INSERT INTO t VALUES (2, 'garbage', NULL)", "UUID");
+    assert_eq!(db.rows("SELECT w, v FROM t"), [format!("{} -", UUID.to_lowercase())]);
+    db.rows("ALTER TABLE t ADD COLUMN x TEXT DEFAULT 'garbage'");
+    db.fails("ALTER TABLE t ALTER COLUMN x TYPE UUID", "UUID");
+}

@@ -122,3 +122,17 @@ fn rules_are_shown_and_made_again() {
     db.rows("CREATE TABLE p AS SELECT * FROM o; CREATE TABLE q (id INT PRIMARY KEY) AS SELECT id FROM o");
     assert!(!db.rows("SHOW CREATE TABLE q")[0].contains("DEFAULT"));
 }
+
+/// A condition whose integers leave their type is an error, as it is in a query, whenever it is looked at.
+#[test]
+fn integers_that_leave_their_type_pass_no_condition() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    db.rows("CREATE TABLE t (id INT PRIMARY KEY, a BIGINT CHECK (a * a < 100), b BIGINT, CHECK (a + b < 100))");
+    db.fails("INSERT INTO t VALUES (1, 4294967296, 0)", "out of range");
+    db.fails("INSERT INTO t VALUES (1, 9, 9223372036854775807)", "out of range");
+    db.rows("INSERT INTO t VALUES (1, 9, -9)");
+    db.fails("UPDATE t SET a = 4294967296", "out of range");
+    db.rows("CREATE TABLE u (id INT PRIMARY KEY, n BIGINT); INSERT INTO u VALUES (1, 4611686018427387904)");
+    db.fails("ALTER TABLE u ADD CHECK (n * 4 <= 10)", "out of range");
+}
