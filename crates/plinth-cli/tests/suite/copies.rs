@@ -145,3 +145,24 @@ fn columns_of_one_name_get_others() {
     let json = plinth(&dir, &["-c", rows, "--format", "json"]).ok().stdout;
     assert_eq!(json, "{\"id\":1,\"v\":\"l\",\"id_1\":1,\"v_1\":\"r\"}\n");
 }
+
+/// Files without a header are copied from by the places of their columns, and points in time of any precision as they were written.
+#[test]
+fn what_was_copied_out_is_copied_back() {
+    let dir = Dir::new();
+    let db = |statement: &str| plinth(&dir, &["sql", "--db", "db", "--format", "csv", "-c", statement]);
+    db("CREATE TABLE t (id INT PRIMARY KEY, s TEXT, at TIMESTAMP(6), z TIMESTAMP WITH TIME ZONE)").ok();
+    db("INSERT INTO t VALUES (1, 'a,b', '1500-01-01 00:00:00.000001', '2024-01-01 00:00:00+00'), (2, NULL, NULL, NULL)").ok();
+    let rows = db("SELECT * FROM t ORDER BY id").ok().stdout;
+    for header in ["true", "false"] {
+        db(&format!("COPY t TO 'x.csv' (HEADER {header})")).ok();
+        db("CREATE TABLE u (id INT PRIMARY KEY, s TEXT, at TIMESTAMP(6), z TIMESTAMP WITH TIME ZONE)").ok();
+        db(&format!("COPY u FROM 'x.csv' (HEADER {header})")).ok();
+        assert_eq!(db("SELECT * FROM u ORDER BY id").ok().stdout, rows, "header {header}");
+        db("DROP TABLE u").ok();
+    }
+    db("CREATE TABLE two (s TEXT, id INT)").ok();
+    std::fs::write(dir.path("two.csv"), "1,a\n2,b\n").unwrap();
+    db("COPY two (id, s) FROM 'two.csv' (HEADER false)").ok();
+    assert_eq!(db("SELECT s, id FROM two ORDER BY id").ok().stdout, "s,id\na,1\nb,2\n");
+}

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{Result, plan_datafusion_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
     Array, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor,
@@ -262,6 +263,18 @@ fn members(args: &[FunctionArg]) -> Result<Box<Query>> {
     }
 }
 
+/// A type as a schema has it, with the places of its seconds.
+fn declared_type(of: &DataType) -> String {
+    let DataType::Timestamp(unit, zone) = of else { return type_name(of) };
+    let places = match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
+    };
+    format!("TIMESTAMP({places}){}", if zone.is_some() { " WITH TIME ZONE" } else { "" })
+}
+
 /// `COPY t FROM 'x'`: the rows of a file with the columns of a table.
 fn copied(args: &[FunctionArg], known: &Known, scope: &Scope) -> Result<Box<Query>, Stop> {
     let [
@@ -282,9 +295,19 @@ fn copied(args: &[FunctionArg], known: &Known, scope: &Scope) -> Result<Box<Quer
     let columns = known.columns(*query)?;
     let declared: Vec<String> = columns
         .iter()
-        .map(|column| format!("\"{}\" {}", column.name().replace('"', "\"\""), type_name(column.field.data_type())))
+        .map(|column| format!("\"{}\" {}", column.name().replace('"', "\"\""), declared_type(column.field.data_type())))
         .collect();
-    let schema = text(&declared.join(", "));
+    // The columns of a file without a header are the table's, one after the other.
+    let columns = match options.iter().any(|arg| arg.to_string().eq_ignore_ascii_case("header => false")) {
+        true => {
+            let names: Vec<String> = columns.iter().map(|column| text(column.name())).collect();
+            let types = columns.iter().zip(&names);
+            let types =
+                types.map(|(column, name)| format!("{name}: {}", text(&declared_type(column.field.data_type()))));
+            format!("names => [{}], types => {{{}}}", names.join(", "), types.collect::<Vec<_>>().join(", "))
+        }
+        false => format!("schema => {}", text(&declared.join(", "))),
+    };
     let others: String = options.iter().map(|arg| format!(", {arg}")).collect();
     let function = match format {
         "csv" => "read_csv",
@@ -301,5 +324,5 @@ fn copied(args: &[FunctionArg], known: &Known, scope: &Scope) -> Result<Box<Quer
         }
         return Ok(templates::query(&format!("SELECT * FROM {}", text(path)))?);
     }
-    Ok(templates::query(&format!("SELECT * FROM {function}({}, schema => {schema}{others})", text(path)))?)
+    Ok(templates::query(&format!("SELECT * FROM {function}({}, {columns}{others})", text(path)))?)
 }
