@@ -249,9 +249,11 @@ async fn stream(
     asked: Instant,
     got: GetResult,
 ) -> std::result::Result<Option<object_store::Error>, Broken> {
-    let is_same = match file.tag.as_deref().zip(got.meta.e_tag.as_deref()) {
-        Some((wanted, came)) => entity_tag(wanted) == entity_tag(came),
-        None => is_of_time(file.modified, got.meta.last_modified.into()),
+    let is_same = match (file.tag.as_deref(), got.meta.e_tag.as_deref()) {
+        (Some(wanted), Some(came)) => entity_tag(wanted) == entity_tag(came),
+        // A file that was found by other means than the store's word has no date of the store's.
+        (None, Some(_)) => true,
+        (_, None) => is_of_time(file.modified, got.meta.last_modified.into()),
     };
     if !is_same {
         return Err(Broken::Replaced);
