@@ -123,7 +123,10 @@ impl Params {
                     // What is compared may be of another type, but what is stored may not.
                     Some(None) if stored.contains(&id) => {
                         let to = data_type.as_ref().unwrap_or(&DataType::Null);
-                        return exec_err!("{id} is {value}, which is no {to}");
+                        match rounded(value, to) {
+                            Some(rounded) => rounded,
+                            None => return exec_err!("{id} is {value}, which is no {to}"),
+                        }
                     }
                     Some(None) | None => value.clone(),
                 },
@@ -186,6 +189,12 @@ fn fitting(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
     // Text says what it means, and no number is exact as a binary fraction.
     let same = from.is_string() || to.is_floating() || converted.cast_to(&from).is_ok_and(|back| back == *value);
     same.then_some(converted)
+}
+
+/// A decimal with more places than a column has, as it is stored when it is written out.
+fn rounded(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
+    let are_decimals = value.data_type().is_decimal() && to.is_decimal();
+    are_decimals.then(|| value.cast_to(to).ok()).flatten().filter(|rounded| !rounded.is_null())
 }
 
 fn convert(id: &str, text: &str, data_type: Option<&DataType>) -> Result<ScalarValue, DataFusionError> {

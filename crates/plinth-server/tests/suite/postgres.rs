@@ -3,8 +3,9 @@
 use std::process::Command;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 
 use crate::harness::{ENDLESS, Place, READER, TOKENS, WRITER, run, until};
@@ -123,6 +124,44 @@ fn prepared_statements_take_values_of_all_types() {
         let error =
             client.execute(&insert, &[&9_i64, &none, &1_i32, &0.5, &true, &[0_u8].as_slice()]).await.unwrap_err();
         assert_eq!(state(&error), SqlState::UNIQUE_VIOLATION);
+    });
+}
+
+/// A NUMERIC as it is sent: how many groups of four digits, where the first stands, its sign, its places, the groups.
+#[derive(Debug)]
+struct Numeric(&'static [u16]);
+
+impl ToSql for Numeric {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        self.0.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+        Ok(IsNull::No)
+    }
+
+    fn accepts(of: &Type) -> bool {
+        *of == Type::NUMERIC
+    }
+
+    to_sql_checked!();
+}
+
+/// What is compared with a column is not rounded to its places; what is stored in it is.
+#[test]
+fn numbers_that_are_bound_keep_their_digits() {
+    run(async {
+        let place = Place::with_postgres().await;
+        let client = writer(&place).await;
+        client.batch_execute("CREATE TABLE pr (id INT PRIMARY KEY, price DECIMAL(10, 2))").await.unwrap();
+        client.batch_execute("INSERT INTO pr VALUES (1, 1.01), (2, 2.50), (3, 1.00)").await.unwrap();
+        let (near, exact) = (Numeric(&[2, 0, 0, 3, 1, 50]), Numeric(&[2, 0, 0, 2, 1, 100]));
+        let typed = |sql: &'static str| client.prepare_typed(sql, &[Type::NUMERIC]);
+        let delete = typed("DELETE FROM pr WHERE price = $1").await.unwrap();
+        assert_eq!(client.execute(&delete, &[&near]).await.unwrap(), 0);
+        let above = typed("SELECT count(*) FROM pr WHERE price >= $1").await.unwrap();
+        assert_eq!(client.query_one(&above, &[&near]).await.unwrap().get::<_, i64>(0), 2);
+        let insert = typed("INSERT INTO pr VALUES (4, $1)").await.unwrap();
+        assert_eq!(client.execute(&insert, &[&near]).await.unwrap(), 1);
+        assert_eq!(cells(&client, "SELECT price FROM pr WHERE id = 4").await, ["1.01"]);
+        assert_eq!(client.execute(&delete, &[&exact]).await.unwrap(), 2);
     });
 }
 
