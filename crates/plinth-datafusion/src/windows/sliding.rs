@@ -6,11 +6,13 @@
 //! one is dropped for a row that leaves; of its newer part there are the rows and one state. When the older part is empty, the newer one
 //! becomes it. A row is taken up twice at most.
 
+mod sums;
+
 use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{FieldRef, Schema};
+use arrow_schema::{DataType, FieldRef, Schema};
 use datafusion_common::{Result, ScalarValue, internal_datafusion_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::{Accumulator, AggregateUDFImpl};
@@ -38,6 +40,11 @@ pub(crate) fn accumulator(
 ) -> Result<Box<dyn Accumulator>> {
     if !is_rounded(function.as_ref(), &args)? {
         return function.create_sliding_accumulator(args);
+    }
+    // Of numbers alone the stacks are several times as fast.
+    let is_of_doubles = args.expr_fields.first().is_some_and(|field| field.data_type() == &DataType::Float64);
+    if is_of_doubles && args.return_type() == &DataType::Float64 && matches!(function.name(), "sum" | "avg") {
+        return Ok(Box::new(sums::Sums::new(function.name() == "avg")));
     }
     let made = Made {
         function: Arc::clone(function),
