@@ -129,13 +129,13 @@ pub(super) fn add_check(
     }
 }
 
-/// Adds a condition that is written down here.
-/// The condition of a column of UUIDs.
+/// Adds the condition of a column of UUIDs.
 pub(super) fn add_uuid_check(notes: &mut Notes, statement: &str, table: &str, name: &Ident) -> Result<()> {
     let condition = format!("{name} = CAST({name} AS UUID)");
     add_check_of(notes, statement, &format!("{table}_{}_uuid", normal(name)), &condition)
 }
 
+/// Adds a condition that is written down here.
 fn add_check_of(notes: &mut Notes, statement: &str, usual: &str, condition: &str) -> Result<()> {
     let Some(expr) = expressions(condition)?.pop().map(Box::new) else {
         return exec_err!("{statement}: {condition}: is no condition");
