@@ -15,8 +15,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
-    Value, ValueWithSpan,
+    self, BinaryOperator, CastKind, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor,
+    TableWithJoins, Value, ValueWithSpan,
 };
 use plinth_datafusion::StoreTable;
 use plinth_profile::Profiler;
@@ -24,6 +24,7 @@ use plinth_rowstore::Table;
 
 use crate::database::file_of;
 use crate::names::normal;
+use crate::params::fitting;
 use crate::{Params, Session, depth};
 
 /// The least of such statements, which others are compared with: a clause that it does not have is none of theirs.
@@ -51,7 +52,13 @@ struct Asked<'a> {
     name: Ident,
     items: &'a [SelectItem],
     /// Columns and what each is equal to.
-    values: Vec<(&'a Ident, &'a Value)>,
+    values: Vec<(&'a Ident, Given<'a>)>,
+}
+
+/// A value, and the type that a statement gives it, as EXECUTE does of a statement whose PREPARE names types.
+struct Given<'a> {
+    value: &'a Value,
+    cast: Option<DataType>,
 }
 
 impl Session {
@@ -126,11 +133,7 @@ impl<'a> Asked<'a> {
         for (column, value) in &self.values {
             let Ok(field) = schema.field_with_name(&normal(column)) else { return Ok(None) };
             let data_type = field.data_type();
-            let value = match value {
-                Value::Placeholder(place) => params.plain(place, data_type),
-                value => literal(value, data_type),
-            };
-            let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
+            let Some(value) = value.plain(data_type, params).filter(|value| !value.is_null()) else { return Ok(None) };
             if fields.iter().any(|other| other.name() == field.name()) {
                 return Ok(None);
             }
@@ -177,17 +180,61 @@ impl<'a> Asked<'a> {
     }
 }
 
+impl<'a> Given<'a> {
+    fn of(expr: &'a Expr) -> Option<Self> {
+        match bare(expr) {
+            Expr::Value(ValueWithSpan { value, .. }) => Some(Self { value, cast: None }),
+            Expr::Cast {
+                kind: CastKind::Cast | CastKind::DoubleColon,
+                expr,
+                data_type,
+                array: false,
+                format: None,
+            } => match bare(expr) {
+                Expr::Value(ValueWithSpan { value, .. }) => Some(Self { value, cast: Some(plain_type(data_type)?) }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The value as one of a column's type, if it plainly is one.
+    fn plain(&self, column: &DataType, params: &Params) -> Option<ScalarValue> {
+        let data_type = self.cast.as_ref().unwrap_or(column);
+        let value = match self.value {
+            Value::Placeholder(place) => params.plain(place, data_type),
+            value => literal(value, data_type),
+        }?;
+        let alike = data_type == column
+            || (data_type.is_integer() && column.is_integer())
+            || (data_type.is_string() && column.is_string());
+        alike.then(|| fitting(&value, column)).flatten()
+    }
+}
+
+/// A type of whole numbers or texts that a value is cast to.
+fn plain_type(written: &ast::DataType) -> Option<DataType> {
+    Some(match written {
+        ast::DataType::TinyInt(None) => DataType::Int8,
+        ast::DataType::SmallInt(None) | ast::DataType::Int2(None) => DataType::Int16,
+        ast::DataType::Int(None) | ast::DataType::Integer(None) | ast::DataType::Int4(None) => DataType::Int32,
+        ast::DataType::BigInt(None) | ast::DataType::Int8(None) => DataType::Int64,
+        ast::DataType::Text | ast::DataType::Varchar(None) | ast::DataType::String(None) => DataType::Utf8View,
+        _ => return None,
+    })
+}
+
 /// The columns that a condition has equal to values, if it says nothing else.
-fn equalities<'a>(condition: &'a Expr, values: &mut Vec<(&'a Ident, &'a Value)>) -> Option<()> {
+fn equalities<'a>(condition: &'a Expr, values: &mut Vec<(&'a Ident, Given<'a>)>) -> Option<()> {
     match condition {
         Expr::Nested(inner) => equalities(inner, values),
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
             equalities(left, values)?;
             equalities(right, values)
         }
-        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => match (bare(left), bare(right)) {
-            (Expr::Identifier(name), Expr::Value(ValueWithSpan { value, .. })) => {
-                values.push((name, value));
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => match bare(left) {
+            Expr::Identifier(name) => {
+                values.push((name, Given::of(right)?));
                 Some(())
             }
             _ => None,

@@ -177,7 +177,7 @@ fn stored(plan: &LogicalPlan) -> Result<BTreeSet<String>, DataFusionError> {
 }
 
 /// A value as one of another type, if that says the same.
-fn fitting(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
+pub(crate) fn fitting(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
     let from = value.data_type();
     let converted = value.cast_to(to).ok()?;
     if value.is_null() || from == *to {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Params;
+use crate::statements::Planned;
 use datafusion::common::ScalarValue;
 
 /// Statements that are answered without a plan.
@@ -9,6 +10,9 @@ const FOUND: &[&str] = &[
     "SELECT * FROM t WHERE id = 2",
     "SELECT * FROM t WHERE (id) = 2",
     "SELECT * FROM t WHERE (id = (2))",
+    "SELECT * FROM t WHERE id = 2::BIGINT",
+    "SELECT * FROM t WHERE id = CAST(2 AS SMALLINT)",
+    "SELECT * FROM pairs WHERE a = 1 AND b = 'y'::VARCHAR",
     "SELECT name, id FROM t AS u WHERE id = 1",
     "SELECT T.NAME AS who, t.n FROM T WHERE ID = 3",
     "SELECT * FROM t WHERE id = 99",
@@ -29,6 +33,12 @@ const PLANNED: &[&str] = &[
     "SELECT * FROM t WHERE id = 2 OR id = 3",
     "SELECT * FROM t WHERE 2 = id",
     "SELECT * FROM t WHERE id = 2.0",
+    "SELECT * FROM t WHERE id = 2::DOUBLE",
+    "SELECT * FROM t WHERE id = 300::TINYINT",
+    "SELECT * FROM t WHERE id = '2'::INT",
+    "SELECT * FROM t WHERE id = 2.0::INT",
+    "SELECT * FROM t WHERE id = TRY_CAST(2 AS INT)",
+    "SELECT * FROM pairs WHERE a = 1 AND b = 'yes'::VARCHAR(1)",
     "SELECT * FROM t WHERE id = '2'",
     "SELECT * FROM t WHERE id = NULL",
     "SELECT * FROM t WHERE id = 99999999999999999999",
@@ -157,6 +167,15 @@ fn values_of_parameters_are_keys_if_they_say_the_same() {
     db.rows("PREPARE p AS SELECT name FROM t WHERE id = $1");
     assert_eq!(db.rows("EXECUTE p(3)"), ["c"]);
     assert_eq!(db.rows("EXECUTE p(4)"), Vec::<String>::new());
+    db.rows("PREPARE q(BIGINT) AS SELECT name FROM t WHERE id = $1");
+    assert_eq!(db.rows("EXECUTE q(3)"), ["c"]);
+    for (sql, found) in
+        [("EXECUTE p(3)", true), ("EXECUTE q(3)", true), ("EXECUTE q(-3)", true), ("EXECUTE q(3.5)", false)]
+    {
+        let statement = parse(sql).unwrap().pop().unwrap();
+        let planned = db.runtime.block_on(db.session.planned_by(statement, &Params::default(), true));
+        assert_eq!(matches!(planned, Ok(Planned::Found(_))), found, "{sql}");
+    }
     assert_eq!(db.run_with("SELECT c FROM pairs WHERE b = $b AND a = $a", &[("a", "2"), ("b", "y")]).unwrap(), ["5.0"]);
     db.fails("EXPLAIN SELECT * FROM t WHERE id = $1", "no value for $1");
     assert!(db.explain("SELECT * FROM t WHERE id = 2").contains("FilterExec: id@0 = 2"));
