@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::MemorySchemaProvider;
 use datafusion::common::ScalarValue;
 use futures::StreamExt;
@@ -301,7 +301,12 @@ pub(crate) async fn looked(
     if !has_rows {
         return Ok((Arc::new(Schema::empty()), parameters));
     }
-    let nulls = parameters.fields().iter().map(|field| (field.name().clone(), ScalarValue::Null));
-    let begun = engine.begin(statement.clone(), &Params::of_values(nulls), |_| {}).await.map_err(|e| status(&e))?;
+    // What is made of a parameter has the type of its value: the one that a client says, rather than that of what is beside it.
+    let null = |(at, field): (usize, &FieldRef)| {
+        let of = given.get(at).and_then(Option::as_ref).unwrap_or(field.data_type());
+        (field.name().clone(), ScalarValue::try_from(of).unwrap_or(ScalarValue::Null))
+    };
+    let nulls = Params::of_values(parameters.fields().iter().enumerate().map(null));
+    let begun = engine.begin(statement.clone(), &nulls, |_| {}).await.map_err(|e| status(&e))?;
     Ok((begun.schema(), parameters))
 }

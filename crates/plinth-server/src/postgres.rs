@@ -6,6 +6,7 @@
 mod answers;
 mod client;
 mod queries;
+mod states;
 mod values;
 mod wire;
 

@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::cast;
-use arrow_pg::datatypes::{arrow_schema_to_pg_fields, encode_recordbatch};
+use arrow_pg::datatypes::arrow_schema_to_pg_fields;
+use arrow_pg::encoder::encode_value;
 use arrow_schema::{ArrowError, DataType, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::sql::sqlparser::ast;
 use futures::future::Either;
 use futures::{Stream, StreamExt, stream};
 use pgwire::api::portal::Format;
-use pgwire::api::results::{FieldInfo, QueryResponse, Tag};
+use pgwire::api::results::{DataRowEncoder, FieldInfo, QueryResponse, Tag};
 use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
+use pgwire::messages::data::DataRow;
 use plinth_sql::Statement as Parsed;
-use tonic::{Code, Status};
+use tonic::Status;
 
+use super::states;
 use crate::failure::arrow;
 
 /// The days of 0001-01-01 and 9999-12-31, of which 1970-01-01 is 0.
@@ -39,19 +42,7 @@ fn told(severity: &str, code: &str, what: &str) -> PgWireError {
 
 /// A failure with a code of PostgreSQL's.
 pub(super) fn of_status(status: &Status) -> PgWireError {
-    let code = match status.code() {
-        Code::InvalidArgument => "42000",
-        Code::AlreadyExists => "23505",
-        Code::Unimplemented => "0A000",
-        Code::PermissionDenied => "42501",
-        Code::Aborted => "40001",
-        Code::Cancelled | Code::DeadlineExceeded => "57014",
-        Code::ResourceExhausted => "53000",
-        Code::Unavailable => "57P01",
-        Code::NotFound => "26000",
-        _ => "XX000",
-    };
-    error(code, status.message())
+    error(states::of(status), status.message())
 }
 
 /// What a statement does, by which its end is told.
@@ -118,7 +109,12 @@ pub(super) fn columns(schema: &Schema, format: &Format) -> PgWireResult<Vec<Fiel
         let what = format!("{} formats for {} columns", formats.len(), schema.fields().len());
         return Err(error("08P01", &what));
     }
-    arrow_schema_to_pg_fields(schema, format, None).map_err(|_| {
+    let told = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Null => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
+        _ => Arc::clone(field),
+    });
+    let told = Schema::new(told.collect::<Vec<_>>());
+    arrow_schema_to_pg_fields(&told, format, None).map_err(|_| {
         let types: Vec<String> =
             schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
         error(
@@ -165,6 +161,34 @@ fn has_years(column: &dyn Array) -> Result<bool, ArrowError> {
     Ok(numbers.as_primitive::<Int64Type>().iter().flatten().all(|number| within.contains(&number)))
 }
 
+/// Rows whose lists and structs have decimals that the encoder knows: it gives up at those of more than 96 bits or 28 places.
+fn within_digits(batch: RecordBatch) -> Result<RecordBatch, Status> {
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        if column.data_type().is_nested() && !has_digits(column.as_ref()) {
+            return Err(Status::invalid_argument(format!(
+                "{}: a decimal within a list or struct has more than 28 digits here; unnest it, or cast it to DOUBLE or TEXT",
+                field.name()
+            )));
+        }
+    }
+    Ok(batch)
+}
+
+fn has_digits(column: &dyn Array) -> bool {
+    match column.data_type() {
+        DataType::Decimal128(_, scale) => {
+            let values = column.as_primitive::<Decimal128Type>();
+            (0..=28).contains(scale) && values.iter().flatten().all(|value| value.unsigned_abs() < 1 << 96)
+        }
+        DataType::Decimal256(..) => false,
+        DataType::List(_) => has_digits(column.as_list::<i32>().values()),
+        DataType::LargeList(_) => has_digits(column.as_list::<i64>().values()),
+        DataType::FixedSizeList(..) => has_digits(column.as_fixed_size_list().values()),
+        DataType::Struct(_) => column.as_struct().columns().iter().all(|column| has_digits(column.as_ref())),
+        _ => true,
+    }
+}
+
 /// Values in the types as which they are told: PostgreSQL has no numbers of a byte, nor floats of two, nor bytes of one length.
 fn as_told(batch: RecordBatch) -> Result<RecordBatch, Status> {
     let types: Vec<_> = batch.columns().iter().map(|column| told_type(column.data_type())).collect();
@@ -191,11 +215,28 @@ fn told_type(of: &DataType) -> Option<DataType> {
         DataType::Int8 => Some(DataType::Int16),
         DataType::Float16 => Some(DataType::Float32),
         DataType::FixedSizeBinary(_) => Some(DataType::Binary),
+        // As PostgreSQL has it of what has no type.
+        DataType::Null => Some(DataType::Utf8),
         DataType::List(of) => item(of).map(DataType::List),
         DataType::LargeList(of) => item(of).map(DataType::LargeList),
         DataType::FixedSizeList(of, size) => Some(DataType::FixedSizeList(item(of)?, *size)),
         _ => None,
     }
+}
+
+/// Rows of a batch as they are sent. What is NULL is looked at here: the encoder takes an interval without one for no time at all.
+fn encoded(fields: Arc<Vec<FieldInfo>>, batch: RecordBatch) -> impl Iterator<Item = PgWireResult<DataRow>> {
+    let mut encoder = DataRowEncoder::new(Arc::clone(&fields));
+    (0..batch.num_rows()).map(move |row| {
+        let schema = batch.schema_ref();
+        for ((column, field), told) in batch.columns().iter().zip(schema.fields()).zip(fields.iter()) {
+            match column.is_null(row) {
+                true => encoder.encode_field(&None::<i8>)?,
+                false => encode_value(&mut encoder, column, row, field, told)?,
+            }
+        }
+        Ok(encoder.take_row())
+    })
 }
 
 /// Rows as they are taken.
@@ -206,9 +247,10 @@ pub(super) fn rows(
 ) -> PgWireResult<QueryResponse> {
     let fields = Arc::new(columns(schema, format)?);
     let of = Arc::clone(&fields);
-    let rows = batches.flat_map(move |batch| match batch.and_then(within_years).and_then(as_told) {
-        Ok(batch) => Either::Left(stream::iter(encode_recordbatch(Arc::clone(&of), batch))),
-        Err(status) => Either::Right(stream::iter(std::iter::once(Err(of_status(&status))))),
-    });
+    let rows =
+        batches.flat_map(move |batch| match batch.and_then(within_years).and_then(within_digits).and_then(as_told) {
+            Ok(batch) => Either::Left(stream::iter(encoded(Arc::clone(&of), batch))),
+            Err(status) => Either::Right(stream::iter(std::iter::once(Err(of_status(&status))))),
+        });
     Ok(QueryResponse::new(fields, rows))
 }

@@ -81,7 +81,12 @@ impl Client {
             }
         }
         if let Some(done) = values::settled(&statement) {
-            return done.map(|()| Answer::Done(Kind::Other(String::new()), Tag::new("SET")));
+            return done.map(|()| Answer::Done(Kind::Other(String::new()), kind.tag(None)));
+        }
+        // Without a transaction its end says nothing, as PostgreSQL has it.
+        if matches!(kind, Kind::Commit | Kind::Rollback) && !self.session()?.engine.session.in_transaction() {
+            let tag = kind.tag(None);
+            return Ok(Answer::Done(kind, tag));
         }
         let answer = self.run(kind, statement, text, params, format).await;
         self.ended(answer.is_err());
@@ -131,7 +136,11 @@ impl Client {
                 client.ended(true);
             }
         });
-        rows(&schema, format, batches).map(Answer::Rows)
+        let mut rows = rows(&schema, format, batches)?;
+        if let Kind::Changes(words) = kind {
+            rows.set_command_tag(words);
+        }
+        Ok(Answer::Rows(rows))
     }
 }
 
@@ -286,7 +295,8 @@ impl QueryParser for Parser {
             if types.len() < place {
                 types.resize(place, None);
             }
-            if let Some(known) = types.get_mut(place - 1).filter(|_| *field.data_type() != DataType::Null) {
+            let says = !matches!(field.data_type(), DataType::Null) && *field.data_type() != values::NUMBER;
+            if let Some(known) = types.get_mut(place - 1).filter(|_| says) {
                 *known = Some(field.data_type().clone());
             }
         }
@@ -334,7 +344,10 @@ impl ExtendedQueryHandler for Extended {
                 let told = columns(&prepared.columns, format)?;
                 let found = rows.row_schema();
                 // A client reads them as those that it was told of: the tables may have other columns since.
-                if !found.iter().map(FieldInfo::datatype).eq(told.iter().map(FieldInfo::datatype)) {
+                let alike = |(one, other): (&FieldInfo, &FieldInfo)| {
+                    (one.name(), one.datatype()) == (other.name(), other.datatype())
+                };
+                if found.len() != told.len() || !found.iter().zip(&told).all(alike) {
                     return Err(error("0A000", "cached plan must not change result type: prepare the statement again"));
                 }
                 Ok(Response::Query(rows))

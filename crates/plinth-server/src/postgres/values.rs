@@ -19,6 +19,9 @@ use super::answers::error;
 const DAYS: i32 = 10_957;
 const MICROS: i64 = DAYS as i64 * 86_400_000_000;
 
+/// A NUMERIC, as long as its value is not there.
+pub(super) const NUMBER: DataType = DataType::Decimal128(38, 10);
+
 /// The types that a client says of its values.
 pub(super) fn data_types(types: &[Option<Type>]) -> Vec<Option<DataType>> {
     types.iter().map(|given| given.as_ref().and_then(data_type)).collect()
@@ -38,6 +41,7 @@ fn data_type(of: &Type) -> Option<DataType> {
         Type::TIME => DataType::Time64(TimeUnit::Microsecond),
         Type::BYTEA => DataType::Binary,
         Type::VARCHAR | Type::BPCHAR | Type::NAME => DataType::Utf8,
+        Type::NUMERIC => NUMBER,
         // Clients say TEXT where they do not know.
         _ => return None,
     })
@@ -249,6 +253,10 @@ fn numeric(bytes: &Bytes) -> Option<String> {
 /// What drivers set when they connect, if a statement does that: whether it is so here.
 pub(super) fn settled(statement: &Parsed) -> Option<PgWireResult<()>> {
     let Parsed::Statement(inner) = statement else { return None };
+    // There are no cursors but portals, which end with their transaction.
+    if matches!(inner.as_ref(), ast::Statement::Close { cursor: ast::CloseCursor::All }) {
+        return Some(Ok(()));
+    }
     let ast::Statement::Set(ast::Set::SingleAssignment { variable, values, .. }) = inner.as_ref() else { return None };
     let name = variable.to_string().to_ascii_lowercase();
     let value = values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

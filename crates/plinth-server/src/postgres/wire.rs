@@ -60,7 +60,9 @@ where
         let (start, texts, kept) = (Arc::clone(&client), Arc::clone(&texts), Arc::clone(&kept));
         let (copies, cancel) = (Arc::clone(&copies), Arc::clone(&client));
         if let Err(error) = process_message(message, &mut socket, start, texts, kept, copies, cancel).await {
-            // The transaction may have begun in the same text.
+            // Whatever failed, a text that is none, values that do not fit: the client is told that the transaction has failed, and it may have
+            // begun in the same text.
+            client.ended(true);
             socket.set_transaction_status(client.status());
             process_error(&mut socket, error, until_sync).await?;
         }

@@ -173,6 +173,36 @@ fn values_have_the_bytes_of_the_types_that_are_told() {
         let client = writer(&place).await;
         let row = client.query_one("SELECT -5::TINYINT, 100::TINYINT, [1::TINYINT, -1::TINYINT]", &[]).await.unwrap();
         assert_eq!((row.get::<_, i16>(0), row.get::<_, i16>(1), row.get::<_, Vec<i16>>(2)), (-5, 100, vec![1, -1]));
+        let intervals = "SELECT NULL::INTERVAL, x FROM (VALUES (INTERVAL '1 day'), (NULL)) AS t(x) ORDER BY x";
+        assert_eq!(cells(&client, intervals).await, ["NULL|1 day", "NULL|NULL"]);
+        // A column that is a parameter has the type of what is bound.
+        let query = client.prepare_typed("SELECT $1, $2 AS x", &[Type::INT8, Type::BOOL]).await.unwrap();
+        let row = client.query_one(&query, &[&7_i64, &true]).await.unwrap();
+        assert_eq!((row.get::<_, i64>(0), row.get::<_, bool>(1)), (7, true));
+        // So it has where nothing says which.
+        let row = client.query_one("SELECT $1 AS a, NULL AS b", &[&"text"]).await.unwrap();
+        assert_eq!((row.get::<_, &str>(0), row.get::<_, Option<&str>>(1)), ("text", None));
+        // Drivers choose an exception by a code.
+        client.batch_execute("CREATE TABLE codes (id BIGINT PRIMARY KEY, n INT NOT NULL CHECK (n > 0))").await.unwrap();
+        for (sql, expected) in [
+            ("SELECT * FROM nosuch", SqlState::UNDEFINED_TABLE),
+            ("SELECT nosuch FROM codes", SqlState::UNDEFINED_COLUMN),
+            ("SELECT nosuch(1)", SqlState::UNDEFINED_FUNCTION),
+            ("selec 1", SqlState::SYNTAX_ERROR),
+            ("SELECT 1 // 0", SqlState::DIVISION_BY_ZERO),
+            ("CREATE TABLE codes (id BIGINT)", SqlState::DUPLICATE_TABLE),
+            ("INSERT INTO codes VALUES (1, NULL)", SqlState::NOT_NULL_VIOLATION),
+            ("INSERT INTO codes VALUES (1, -1)", SqlState::CHECK_VIOLATION),
+            ("SELECT 'x'::INT", SqlState::INVALID_TEXT_REPRESENTATION),
+        ] {
+            assert_eq!(state(&client.simple_query(sql).await.unwrap_err()), expected, "{sql}");
+        }
+        // The encoder gives up at decimals of more than 96 bits.
+        let long = "SELECT [CAST('12345678901234567890123456789012345678' AS DECIMAL(38, 0))]";
+        assert!(client.simple_query(long).await.is_err());
+        assert_eq!(cells(&client, "SELECT [1.5::DECIMAL(5, 2)]").await, ["{1.50}"]);
+        // The end of no transaction, and of cursors that are not there.
+        client.batch_execute("ROLLBACK; COMMIT; CLOSE ALL").await.unwrap();
         // A transaction that begins in a text which fails is over when it is told to be.
         assert!(client.batch_execute("BEGIN; SELECT nope").await.is_err());
         assert!(client.batch_execute("SELECT 1").await.is_err());
@@ -251,6 +281,21 @@ fn rows_come_in_pieces_as_they_are_asked_for() {
 #[test]
 fn a_transaction_whose_statement_failed_is_not_committed() {
     run(async {
+        let place = Place::with_postgres().await;
+        let client = writer(&place).await;
+        client.batch_execute("CREATE TABLE u (id BIGINT PRIMARY KEY)").await.unwrap();
+        // Whatever fails: a text that is no statement, a value that does not fit, a statement that can't be prepared.
+        for id in 0..3_i64 {
+            client.batch_execute(&format!("BEGIN; INSERT INTO u VALUES ({id})")).await.unwrap();
+            match id {
+                0 => assert!(client.simple_query("selec 1").await.is_err()),
+                1 => assert!(client.prepare("INSERT INTO u VALUES (7) RETURNING id").await.is_err()),
+                _ => assert!(client.simple_query("SET datestyle = 'german'").await.is_err()),
+            }
+            assert!(client.simple_query("SELECT 1").await.is_err(), "{id}");
+            client.batch_execute("COMMIT").await.unwrap();
+            assert_eq!(cells(&client, "SELECT count(*) FROM u").await, ["0"], "{id}");
+        }
         let place = Place::with_postgres().await;
         let client = writer(&place).await;
         client.batch_execute("CREATE TABLE t (id BIGINT PRIMARY KEY)").await.unwrap();
