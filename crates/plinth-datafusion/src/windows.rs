@@ -2,11 +2,12 @@
 //!
 //! The engine's operator gathers the whole of its input, whatever it is partitioned by, and asks for no memory. Its input comes in the
 //! order of the partitions: here it is given some whole partitions after the other, and what they take is asked for. Without
-//! PARTITION BY there is one. Lists that an aggregate gives to each row of its partition are asked for, too.
+//! PARTITION BY there is one, of which aggregates need no more than each row once (`whole.rs`). Lists that an aggregate gives to each row of its partition are asked for, too.
 
 mod repeated;
 pub(crate) mod sliding;
 mod text;
+mod whole;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -77,6 +78,12 @@ impl Around for ByPartition {
         let Some(window) = operator.downcast_ref::<WindowAggExec>() else {
             return internal_err!("{} is no window", operator.name());
         };
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        if whole::is_whole(window) {
+            let rows = whole::rows(window, &self.metrics, partition, &context)?;
+            let rows = rows.map(move |batch| batch.record_output(&metrics));
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(operator.schema(), rows)));
+        }
         let held = MemoryConsumer::new(format!("window[{partition}]")).register(context.memory_pool());
         let chunks = Chunks {
             input: window.input().execute(partition, Arc::clone(&context))?,
@@ -87,7 +94,7 @@ impl Around for ByPartition {
             last: None,
             rest: None,
         };
-        let (operator, metrics) = (Arc::clone(operator), BaselineMetrics::new(&self.metrics, partition));
+        let operator = Arc::clone(operator);
         let properties = Arc::clone(window.input().properties());
         let schema = operator.schema();
         let windows = stream::try_unfold(chunks, move |mut chunks| {

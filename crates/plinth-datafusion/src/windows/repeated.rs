@@ -13,7 +13,7 @@ use datafusion_physical_plan::windows::WindowAggExec;
 const TEXTS: [&str; 3] = ["string_agg", "listagg", "group_concat"];
 
 /// An aggregate whose result may be as large as all that it was given.
-fn gathering(expr: &dyn WindowExpr) -> Option<&PlainAggregateWindowExpr> {
+pub(super) fn gathering(expr: &dyn WindowExpr) -> Option<&PlainAggregateWindowExpr> {
     let plain: &PlainAggregateWindowExpr = expr.as_any().downcast_ref()?;
     let of = plain.get_aggregate_expr();
     (of.field().data_type().is_nested() || TEXTS.contains(&of.fun().name())).then_some(plain)

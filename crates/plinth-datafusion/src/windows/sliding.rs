@@ -59,8 +59,11 @@ pub(crate) fn accumulator(
     Ok(Box::new(Frame { made, older: Vec::new(), left: 0, newer: Vec::new(), rows: 0, state }))
 }
 
-/// Whether a function adds up with rounding, and its states can be merged in any order.
+/// Whether a function adds up with rounding, or forgets which of its values are NULL, and its states can be merged in any order.
 fn is_rounded(function: &dyn AggregateUDFImpl, args: &AccumulatorArgs<'_>) -> Result<bool> {
+    if function.name() == "bit_xor" {
+        return Ok(!args.is_distinct);
+    }
     let is_sum = SUMS.contains(&function.name()) || function.name().starts_with("regr_");
     if !is_sum || !args.return_type().is_floating() || args.is_distinct || !args.order_bys.is_empty() {
         return Ok(false);

@@ -130,3 +130,39 @@ fn sums_of_different_integers_within_frames_are_exact() {
         "out of the range of 64 bits",
     );
 }
+
+/// Aggregates over all rows need each of them once: rows that memory does not hold go to the drive and come back.
+#[test]
+fn aggregates_over_all_rows_are_not_held_to_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let plenty = Db::open(folder.path());
+    plenty.rows(
+        "CREATE TABLE t AS SELECT value AS n, value % 7 AS g, 'a text of some length ' || value AS t, CASE WHEN value % 5 > 0 THEN value / 4.0 END AS x \
+         FROM generate_series(1, 600000)",
+    );
+    let little = Db::open_within(folder.path(), plinth_format::Access::default(), 16 << 20);
+    let calls = [
+        "sum(n) OVER (), avg(x) OVER (), min(t) OVER ()",
+        "count(*) OVER (), max(t) OVER (), count(x) OVER ()",
+        "sum(n) OVER (ORDER BY g ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING), bool_and(n > 0) OVER (), count(DISTINCT g) OVER ()",
+    ];
+    for calls in calls {
+        let sql = format!("SELECT n, t, x, {calls} FROM t");
+        let digest = format!(
+            "SELECT count(*), sum(n), min(t), sum(x), min(a), max(a), min(b), max(b), min(c), max(c) FROM ({sql}) AS s(n, t, x, a, b, c)"
+        );
+        assert_eq!(little.rows(&digest), plenty.rows(&digest), "{calls}");
+        // Rows come as they did.
+        if !calls.contains("ORDER BY") {
+            let first = format!("{sql} LIMIT 3");
+            assert_eq!(little.rows(&first), plenty.rows(&first), "{calls}");
+        }
+    }
+    let filtered = "SELECT count(*), min(a), max(a), max(b) FROM \
+                    (SELECT sum(n) FILTER (WHERE g = 3) OVER () AS a, count(*) OVER () AS b FROM t WHERE n < 20000)";
+    assert_eq!(
+        little.rows(filtered),
+        plenty.rows("SELECT 19999, sum(n), sum(n), 19999 FROM t WHERE g = 3 AND n < 20000")
+    );
+    assert_eq!(little.rows("SELECT sum(n) OVER () FROM t WHERE n < 0"), Vec::<String>::new());
+}
