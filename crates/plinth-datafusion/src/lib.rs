@@ -41,6 +41,7 @@ mod handles;
 mod honest;
 mod kept;
 mod keys;
+mod limits;
 mod location;
 mod merging;
 mod metrics;
@@ -87,6 +88,7 @@ pub use functions::{
 pub use gather::RowsInOrder;
 pub use guard::GuardMemory;
 pub use honest::honest_aggregates;
+pub use limits::{HoldLimits, ReleaseLimits};
 pub use merging::merge_join;
 pub use native::{CoveredBlocks, ExternalSorts, NativeOperators, NativeSorts, gives_way};
 pub use objects::SessionObjects;
