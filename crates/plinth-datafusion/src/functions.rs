@@ -6,8 +6,11 @@ mod dates;
 mod exact;
 mod haversine;
 mod json;
+mod now;
 mod simple;
+mod sums;
 mod text;
+mod truncated;
 mod types;
 
 use datafusion_expr::{AggregateUDF, ScalarUDF};
@@ -22,6 +25,9 @@ pub use types::sql_type_name;
 /// Functions of values, to be registered with a session: `haversine`, and those that users of DuckDB and PostgreSQL know.
 pub fn scalar_functions() -> Vec<ScalarUDF> {
     let mut functions = vec![haversine::Haversine::default().into(), types::TypeOf::default().into()];
+    functions.push(sums::function());
+    functions.push(now::Now::new(None).into());
+    functions.push(truncated::Truncated::new().into());
     functions.push(text_slice().as_ref().clone());
     functions.extend(text::functions());
     functions.extend(bytes::functions());

@@ -178,6 +178,7 @@ impl VisitorMut for Habits<'_> {
             }
         }
         let grouped = clauses::grouping_sets(select).and_then(|()| clauses::numbers_by_name(select));
+        let grouped = grouped.and_then(|()| clauses::distinct_on(select));
         let read = grouped.and_then(|()| {
             let conditions = [&mut select.selection, &mut select.having, &mut select.qualify];
             conditions.into_iter().flatten().try_for_each(clauses::rows_in_condition)
@@ -215,7 +216,10 @@ impl VisitorMut for Habits<'_> {
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
                 clauses::escaped(pattern, escape_char).map(|()| None)
             }
-            Expr::Function(function) => clauses::list_of_rows(function),
+            Expr::Function(function) => {
+                clauses::constant_orders(function);
+                clauses::list_of_rows(function)
+            }
             _ => clauses::row_in(expr),
         };
         match read {
@@ -369,7 +373,10 @@ fn at_zone(expr: &mut Expr) -> Result<()> {
         return plan_err!("there is no time zone {zone:?}: write one as 'Europe/Berlin' or '+01:00'");
     }
     let of = timestamp.as_ref().clone();
-    *expr = templates::expression(&format!("{AT_ZONE}($1, $2)"), &[expr.clone(), of])?;
+    *expr = templates::expression(
+        &format!("{AT_ZONE}($1, $2, CAST(NULL AS TIMESTAMP WITH TIME ZONE))"),
+        &[expr.clone(), of],
+    )?;
     Ok(())
 }
 

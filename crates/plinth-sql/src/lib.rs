@@ -57,6 +57,7 @@ mod run;
 mod runtime;
 mod schemas;
 mod sequences;
+mod series;
 mod session;
 mod session_views;
 mod shared;

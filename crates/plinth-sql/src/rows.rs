@@ -112,6 +112,10 @@ impl Session {
                 }
                 return Ok(done);
             }
+            ast::Statement::Deallocate { name, .. } if normal(name) == "all" => {
+                self.prepared().clear();
+                return Ok(Some(Done::Nothing));
+            }
             ast::Statement::Deallocate { name, .. } => {
                 let known = self.prepared().remove(&normal(name)).is_some();
                 return Ok(known.then_some(Done::Nothing));
@@ -150,11 +154,13 @@ impl Session {
     async fn transaction(&self, statement: &ast::Statement) -> Result<Done> {
         match statement {
             ast::Statement::StartTransaction { modes, statements, exception, .. } => {
-                refuse(
-                    "BEGIN",
-                    !modes.is_empty() || !statements.is_empty() || exception.is_some(),
-                    "modes and blocks",
-                )?;
+                refuse("BEGIN", !statements.is_empty() || exception.is_some(), "blocks")?;
+                if let Some(mode) = modes.iter().find(|mode| !is_held(mode)) {
+                    return exec_err!(
+                        "BEGIN {mode}: not supported; a transaction reads what there was when it began, and is refused if another has changed \
+                         the rows that it changes: REPEATABLE READ, READ WRITE"
+                    );
+                }
                 self.stores.begin()?;
             }
             ast::Statement::Commit { chain, .. } => {
@@ -297,4 +303,16 @@ impl Target {
 /// An error that names what a statement can't do, if it asks for it.
 fn refuse(statement: &str, asked: bool, what: &str) -> Result<()> {
     if asked { exec_err!("{statement}: {what} is not supported") } else { Ok(()) }
+}
+
+/// Whether transactions hold what a mode asks of them: they see a snapshot, which is more than REPEATABLE READ and less than SERIALIZABLE.
+fn is_held(mode: &ast::TransactionMode) -> bool {
+    use ast::{TransactionAccessMode as Access, TransactionIsolationLevel as Level, TransactionMode as Mode};
+    matches!(
+        mode,
+        Mode::AccessMode(Access::ReadWrite)
+            | Mode::IsolationLevel(
+                Level::ReadUncommitted | Level::ReadCommitted | Level::RepeatableRead | Level::Snapshot
+            )
+    )
 }

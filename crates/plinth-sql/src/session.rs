@@ -19,10 +19,10 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
 use datafusion_session::SessionStore;
 use plinth_datafusion::{
-    BudgetPool, CoveredBlocks, DigitsOfFiles, ExternalSorts, FileOptions, FilledSides, GuardMemory, JoinOrder,
-    NamelessSpills, NativeOperators, NativeSorts, OpenTables, ParquetScans, PlinthConfig, ProfileOperators,
-    RowsInOrder, SessionObjects, Stores, WindowsByPartition, WindowsOfText, bounded_functions, checked_sum,
-    honest_aggregates, profile_tasks,
+    BudgetPool, CoveredBlocks, DigitsOfFiles, ExternalSorts, FileOptions, FilledSides, GuardMemory, HoldLimits,
+    JoinOrder, NamelessSpills, NativeOperators, NativeSorts, OpenTables, ParquetScans, PlinthConfig, ProfileOperators,
+    ReleaseLimits, RowsInOrder, SessionObjects, Stores, WindowsByPartition, WindowsOfText, bounded_functions,
+    checked_sum, honest_aggregates, profile_tasks,
 };
 use plinth_format::{Access, OpenOptions, WriterOptions};
 use plinth_io::{Io, IoOptions, MemoryBudget, Objects};
@@ -42,7 +42,7 @@ use crate::schemas::{CATALOG, Catalogs, Schemas};
 use crate::sequences::{self, Sequences};
 use crate::spread::{Spread, Spreads};
 use crate::watch::{Done, Watch};
-use crate::{cut, dense, engine, joins, meaning, names, numbers, overflow, read, types, view_plans};
+use crate::{cut, dense, engine, joins, meaning, names, numbers, overflow, read, series, types, view_plans};
 
 /// Most bytes that a sort sets aside for merging what it spilled.
 const SORT_MERGING: usize = 10 << 20;
@@ -266,6 +266,10 @@ impl Session {
             rules.insert(at + 1, Arc::new(native));
             rules.insert(at, Arc::new(JoinOrder));
         }
+        if let Some(at) = rules.iter().position(|rule| rule.name() == "EnsureRequirements") {
+            rules.insert(at + 1, Arc::new(ReleaseLimits));
+            rules.insert(at, Arc::new(HoldLimits));
+        }
         // Behind the rules that change what a scan reads.
         if let Some(at) = rules.iter().position(|rule| rule.name() == "EnsureCooperative") {
             rules.insert(at, Arc::new(CoveredBlocks));
@@ -302,7 +306,7 @@ impl Session {
             .with_optimizer_rule(Arc::new(overflow::CheckedConstants))
             .with_query_planner(Arc::new(overflow::CheckedPlanner(Arc::clone(&budget))))
             .with_physical_optimizer_rules(rules)
-            .with_type_planner(Arc::new(types::Types))
+            .with_type_planner(Arc::new(types::Types(Some(Current(Arc::clone(&by_path))))))
             .with_catalog_list(catalogs);
         let mut state: SessionState = meaning::rules()
             .into_iter()
@@ -317,8 +321,10 @@ impl Session {
             state.register_udf(Arc::new(function))?;
         }
         state.register_udf(Arc::new(Variable::new(&kept.variables).into()))?;
+        series::register(&mut state);
         for function in plinth_datafusion::scalar_functions() {
-            state.register_udf(Arc::new(function))?;
+            let known = function.inner().with_updated_config(state.config().options());
+            state.register_udf(Arc::new(known.unwrap_or(function)))?;
         }
         for function in plinth_datafusion::aggregate_functions() {
             state.register_udaf(Arc::new(function))?;

@@ -145,7 +145,7 @@ mod tests {
             schema.fields().iter().map(|f| (f.name().as_str(), f.data_type().clone(), f.is_nullable())).collect();
         assert_eq!(types[0], ("id", DataType::Int64, false));
         assert_eq!(types[1], ("Name", DataType::Utf8View, true));
-        assert_eq!(types[2], ("at", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())), true));
+        assert_eq!(types[2], ("at", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), true));
         assert_eq!(types[3], ("d", DataType::Decimal128(10, 2), true));
         assert!(matches!(types[4].1, DataType::List(_)));
     }

@@ -9,16 +9,33 @@ use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::{CreateExternalTable, Statement};
-use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::ast::{self, TimezoneInfo};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use futures::FutureExt;
 
+use plinth_datafusion::CurrentSession;
 pub use plinth_datafusion::sql_type_name as type_name;
 
-/// Knows `HUGEINT`, `UINTEGER`, `BLOB` and such.
+use crate::current::Current;
+
+/// Knows `HUGEINT`, `UINTEGER`, `BLOB` and such, and `TIMESTAMP` as DuckDB and PostgreSQL have it: in microseconds, of which 64 bits are
+/// 290,000 years. The engine's own nanoseconds end in 2262, before the year 9999 of dates that have no end.
 #[derive(Debug)]
-pub(crate) struct Types;
+pub(crate) struct Types(
+    /// Whose time zone `TIMESTAMP WITH TIME ZONE` has; UTC without one.
+    pub(crate) Option<Current>,
+);
+
+impl Types {
+    fn zone(&self) -> Result<Option<Arc<str>>> {
+        let zone = match &self.0 {
+            Some(session) => session.current()?.config().options().execution.time_zone.clone(),
+            None => Some("UTC".to_owned()),
+        };
+        Ok(zone.map(Into::into))
+    }
+}
 
 impl TypePlanner for Types {
     fn plan_type_field(&self, sql_type: &ast::DataType) -> Result<Option<FieldRef>> {
@@ -33,6 +50,14 @@ impl TypePlanner for Types {
                 Err(_) => return plan_err!("BLOB({length}): values can't be that long"),
             },
             ast::DataType::Map(keys, values) => map(keys, values)?,
+            ast::DataType::Timestamp(digits, zone) => DataType::Timestamp(
+                unit(*digits)?,
+                match zone {
+                    TimezoneInfo::Tz | TimezoneInfo::WithTimeZone => self.zone()?,
+                    TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => None,
+                },
+            ),
+            ast::DataType::Datetime(digits) => DataType::Timestamp(unit(*digits)?, None),
             ast::DataType::Custom(name, words) if words.is_empty() => {
                 match name.to_string().to_ascii_lowercase().as_str() {
                     "uinteger" => DataType::UInt32,
@@ -45,6 +70,17 @@ impl TypePlanner for Types {
             _ => return Ok(None),
         };
         Ok(Some(Arc::new(Field::new("", known, true))))
+    }
+}
+
+/// The unit of a time stamp with some digits of a second.
+fn unit(digits: Option<u64>) -> Result<TimeUnit> {
+    match digits {
+        Some(0) => Ok(TimeUnit::Second),
+        Some(1..=3) => Ok(TimeUnit::Millisecond),
+        Some(4..=6) | None => Ok(TimeUnit::Microsecond),
+        Some(7..=9) => Ok(TimeUnit::Nanosecond),
+        Some(more) => plan_err!("TIMESTAMP({more}): a time stamp has up to nine digits of a second"),
     }
 }
 
@@ -63,10 +99,8 @@ fn map(keys: &ast::DataType, values: &ast::DataType) -> Result<DataType> {
 /// # Errors
 /// If they are not columns and types.
 pub(crate) fn declared(columns: &str) -> Result<SchemaRef> {
-    // What TIMESTAMP WITH TIME ZONE means.
-    let config = SessionConfig::new().set_str("datafusion.execution.time_zone", "UTC");
-    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
-    let state = builder.with_type_planner(Arc::new(Types)).build();
+    let builder = SessionStateBuilder::new().with_config(SessionConfig::new()).with_default_features();
+    let state = builder.with_type_planner(Arc::new(Types(None))).build();
     let text = format!("CREATE EXTERNAL TABLE t ({}\n) STORED AS CSV LOCATION 'none'", with_structs(columns)?);
     let dialect = state.config().options().sql_parser.dialect;
     let statement = state.sql_to_statement(&text, &dialect)?;
@@ -183,6 +217,7 @@ mod tests {
         let entries = vec![Field::new("key", DataType::Utf8View, false), Field::new("value", DataType::UInt8, true)];
         let entries = Field::new("entries", DataType::Struct(entries.into()), false);
         for data_type in [
+            DataType::Timestamp(TimeUnit::Microsecond, None),
             DataType::UInt8,
             DataType::UInt16,
             DataType::UInt32,

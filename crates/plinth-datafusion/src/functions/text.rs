@@ -145,7 +145,15 @@ fn split_by_pattern(args: &[ArrayRef]) -> Result<ArrayRef> {
     let mut out = ListBuilder::new(StringBuilder::new());
     by_pattern(args, |found| {
         if let Some((value, regex)) = found {
-            regex.split(value).for_each(|part| out.values().append_value(part));
+            let mut start = 0;
+            // A match of nothing separates letters, and has none before the first or behind the last.
+            for found in
+                regex.find_iter(value).filter(|found| !found.is_empty() || (1..value.len()).contains(&found.start()))
+            {
+                out.values().append_value(value.get(start..found.start()).unwrap_or_default());
+                start = found.end();
+            }
+            out.values().append_value(value.get(start..).unwrap_or_default());
         }
         out.append(found.is_some());
     })?;

@@ -3,8 +3,9 @@
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArguments, GroupByExpr, Ident, LimitClause, OrderByExpr, OrderByKind,
-    Query, Select, SelectItem, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan,
+    BinaryOperator, Distinct, Expr, Function, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident,
+    LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, UnaryOperator, Value,
+    ValueWithSpan,
 };
 
 use super::{is_one, simple_name, templates, text_of};
@@ -222,6 +223,41 @@ pub(super) fn numbers_by_name(select: &mut Select) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// `DISTINCT ON (1)` by the column that it numbers: the engine takes a number for a value that all rows share.
+pub(super) fn distinct_on(select: &mut Select) -> Result<()> {
+    let Some(Distinct::On(keys)) = &mut select.distinct else { return Ok(()) };
+    for key in keys {
+        let Expr::Value(ValueWithSpan { value, .. }) = &*key else { continue };
+        let at = match value {
+            Value::Placeholder(_) => continue,
+            Value::Number(number, _) => number.parse::<usize>().ok().and_then(|number| number.checked_sub(1)),
+            _ => None,
+        };
+        let are_named = |at: &usize| select.projection.iter().take(at + 1).all(is_one);
+        *key = match at.filter(are_named).and_then(|at| select.projection.get(at)) {
+            Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => expr.clone(),
+            _ => {
+                return plan_err!(
+                    "DISTINCT ON ({key}): takes columns, or the numbers of those that are listed after it"
+                );
+            }
+        };
+    }
+    Ok(())
+}
+
+/// `string_agg(x, ',' ORDER BY 1)`: a constant orders nothing. The engine takes it for the number of an argument.
+pub(super) fn constant_orders(function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    list.clauses.retain_mut(|clause| match clause {
+        FunctionArgumentClause::OrderBy(by) => {
+            by.retain(|by| !matches!(by.expr, Expr::Value(ValueWithSpan { value: Value::Number(..), .. })));
+            !by.is_empty()
+        }
+        _ => true,
+    });
 }
 
 /// ROLLUP and CUBE among GROUPING SETS, by the sets that they stand for.

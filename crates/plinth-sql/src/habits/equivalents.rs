@@ -8,8 +8,8 @@ const HAS_ALL: &str =
 const SPLIT: &str = "CASE WHEN $1 IS NULL THEN NULL WHEN $2 IS NULL THEN make_array($1) WHEN $1 = '' THEN make_array($1) WHEN $2 = '' THEN string_to_array($1, NULL) \
                      ELSE string_to_array($1, $2) END";
 
-const MAP_EXTRACT: &str =
-    "CASE WHEN array_has(map_keys($1), $2) THEN map_extract($1, $2) ELSE array_pop_back(map_extract($1, $2)) END";
+const REMOVE: &str = "CASE WHEN $2 IS NULL THEN array_compact($1) ELSE array_remove_all($1, $2) END";
+const MAP_EXTRACT: &str = "CASE WHEN $1 IS NULL THEN NULL WHEN array_has(map_keys($1), $2) THEN map_extract($1, $2) ELSE array_pop_back(map_extract($1, $2)) END";
 
 /// The first value that so many are not greater than.
 pub(super) const QUANTILE: &str = "array_element(array_agg($1 ORDER BY $1) FILTER (WHERE $1 IS NOT NULL), CAST(greatest(ceil(count($1) * $2), 1) AS BIGINT))";
@@ -37,13 +37,12 @@ pub(super) const NAMES: &[(&str, &str)] = &[
     ("lcase", "lower"),
     ("variance", "var_samp"),
     ("ceiling", "ceil"),
-    ("favg", "avg"),
     ("group_concat", "string_agg"),
     ("listagg", "string_agg"),
+    ("array_replace", "array_replace_all"),
+    ("list_replace", "array_replace_all"),
     ("row_to_json", "to_json"),
     ("array_to_json", "to_json"),
-    ("get_current_timestamp", "now"),
-    ("transaction_timestamp", "now"),
 ];
 
 /// Centuries and millennia begin with their first year, and there is no year 0.
@@ -55,13 +54,16 @@ const ARG_MIN: &str = "first_value($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE 
 
 const CODE_POINT: &str = "CASE WHEN $1 = '' THEN -1 ELSE ascii($1) END";
 const FROM_HEX: &str = "decode(CASE WHEN length($1) % 2 = 1 THEN concat('0', $1) ELSE $1 END, 'hex')";
-const SUM_OF_DOUBLES: &str = "sum(CAST($1 AS DOUBLE))";
+const EXACT_SUM: &str = "sum_exact(CAST($1 AS DOUBLE))";
 
 /// Functions by their name and the number of their arguments, and what they mean.
 pub(super) const TEMPLATES: &[(&str, usize, &str)] = &[
     ("mod", 2, "$1 % $2"),
     // The engine has a list of NULL for a key that is not there.
     ("map_extract", 2, MAP_EXTRACT),
+    // All, as PostgreSQL has it, where the engine's have the first, and NULL of all for NULL.
+    ("array_remove", 2, REMOVE),
+    ("list_remove", 2, REMOVE),
     ("element_at", 2, MAP_EXTRACT),
     ("if", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("iff", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
@@ -84,11 +86,7 @@ pub(super) const TEMPLATES: &[(&str, usize, &str)] = &[
     ("millisecond", 1, "date_part('millisecond', $1)"),
     ("microsecond", 1, "date_part('microsecond', $1)"),
     ("second", 1, "CAST(floor(date_part('second', $1)) AS BIGINT)"),
-    (
-        "epoch_ms",
-        1,
-        "CAST(arrow_cast(arrow_cast($1, 'Timestamp(Microsecond, None)'), 'Timestamp(Millisecond, None)') AS BIGINT)",
-    ),
+    ("to_timestamp", 1, "CAST(plinth_moment($1) AS TIMESTAMP WITH TIME ZONE)"),
     ("epoch_us", 1, "CAST(arrow_cast($1, 'Timestamp(Microsecond, None)') AS BIGINT)"),
     ("epoch_ns", 1, "CAST(arrow_cast($1, 'Timestamp(Nanosecond, None)') AS BIGINT)"),
     (
@@ -160,11 +158,7 @@ pub(super) const TEMPLATES: &[(&str, usize, &str)] = &[
         "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN coalesce(regexp_match($1, concat('(', $2, ')'))[$3 + 1], '') END",
     ),
     ("date_diff day", 2, "CAST($2 AS DATE) - CAST($1 AS DATE)"),
-    (
-        "date_diff week",
-        2,
-        "CAST((date_part('epoch', date_trunc('week', $2)) - date_part('epoch', date_trunc('week', $1))) / 604800 AS BIGINT)",
-    ),
+    ("date_diff week", 2, "CAST(trunc((CAST($2 AS DATE) - CAST($1 AS DATE)) / 7.0) AS BIGINT)"),
     (
         "date_diff quarter",
         2,
@@ -198,9 +192,10 @@ pub(super) const TEMPLATES: &[(&str, usize, &str)] = &[
     ("argmin", 2, ARG_MIN),
     ("quantile", 2, QUANTILE),
     ("sem", 1, "stddev_pop($1) / sqrt(count($1))"),
-    ("fsum", 1, SUM_OF_DOUBLES),
-    ("kahan_sum", 1, SUM_OF_DOUBLES),
-    ("sumkahan", 1, SUM_OF_DOUBLES),
+    ("fsum", 1, EXACT_SUM),
+    ("favg", 1, "avg_exact(CAST($1 AS DOUBLE))"),
+    ("kahan_sum", 1, EXACT_SUM),
+    ("sumkahan", 1, EXACT_SUM),
     ("json_group_array", 1, "CASE WHEN count(*) > 0 THEN to_json(array_agg($1)) END"),
     ("to_base64", 1, "encode($1, 'base64pad')"),
     ("base64", 1, "encode($1, 'base64pad')"),
@@ -209,7 +204,7 @@ pub(super) const TEMPLATES: &[(&str, usize, &str)] = &[
     ("unhex", 1, FROM_HEX),
     ("unicode", 1, CODE_POINT),
     ("ord", 1, CODE_POINT),
-    ("parse_filename", 1, "split_part($1, '/', -1)"),
+    ("parse_filename", 1, "split_part(replace($1, chr(92), '/'), '/', -1)"),
     ("isoyear", 1, "date_part('isoyear', $1)"),
     ("yearweek", 1, "date_part('isoyear', $1) * 100 + date_part('week', $1)"),
     ("decade", 1, "date_part('year', $1) / 10"),
@@ -222,7 +217,7 @@ pub(super) const TEMPLATES: &[(&str, usize, &str)] = &[
     ("to_decades", 1, "INTERVAL '10 years' * $1"),
     ("to_centuries", 1, "INTERVAL '100 years' * $1"),
     ("to_millennia", 1, "INTERVAL '1000 years' * $1"),
-    ("list_string_agg", 1, "array_to_string($1, ',')"),
+    ("list_string_agg", 1, "CASE WHEN array_length(array_compact($1)) > 0 THEN array_to_string($1, ',') END"),
     ("map_contains", 2, "array_has(map_keys($1), $2)"),
     ("map_extract_value", 2, "$1[$2]"),
     ("even", 1, "CASE WHEN $1 < 0 THEN 2 * floor($1 / 2.0) ELSE 2 * ceil($1 / 2.0) END"),

@@ -2,8 +2,8 @@
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgOperator,
-    FunctionArguments, Subscript, TimezoneInfo, UnaryOperator, Value,
+    AccessExpr, BinaryOperator, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgOperator, FunctionArguments, Subscript, TimezoneInfo, UnaryOperator, Value,
 };
 
 use plinth_datafusion::unescaped_bytes;
@@ -192,6 +192,14 @@ fn is_bytes(to: &DataType) -> bool {
 
 /// Casts of what is written out to bytes, and casts to types that are text here: JSON and UUID.
 fn cast(kind: &CastKind, value: &Expr, to: &DataType) -> Result<Option<Expr>> {
+    // A BYTEA is PostgreSQL's, whose drivers write all bytes behind one \x; a BLOB has an \x before each.
+    if let Some(digits) = text_of(value).and_then(|text| text.strip_prefix("\\x"))
+        && matches!(to, DataType::Bytea)
+        && digits.len().is_multiple_of(2)
+        && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    {
+        return Ok(Some(Expr::Value(Value::HexStringLiteral(digits.to_owned()).into())));
+    }
     if let Some(text) = text_of(value).filter(|text| is_bytes(to) && text.contains('\\')) {
         return match unescaped_bytes(text) {
             Some(bytes) => {
@@ -306,6 +314,14 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
     {
         let comma = Expr::Value(Value::SingleQuotedString(",".to_owned()).into());
         list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(comma)));
+    }
+    if name == "count"
+        && let FunctionArguments::List(list) = &function.args
+        && list.duplicate_treatment == Some(DuplicateTreatment::Distinct)
+        && matches!(list.args.as_slice(), [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)])
+    {
+        // The engine would count rows as if they were one value.
+        return plan_err!("count(DISTINCT *): name the columns, as in count(DISTINCT (a, b))");
     }
     if let Some((_, known)) = NAMES.iter().find(|(habit, _)| *habit == name) {
         function.name = datafusion::sql::sqlparser::ast::ObjectName::from(vec![(*known).into()]);

@@ -4,7 +4,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
 use datafusion::config::ConfigOptions;
-use datafusion::functions::expr_fn::replace;
+use datafusion::functions::expr_fn::{regexp_replace, replace};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, NullTreatment, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -100,7 +100,17 @@ fn whole_years(epoch: ScalarFunction) -> Result<Transformed<Expr>> {
 
 /// Whether a cast makes text of a point in time: the engine has a T between its day and its hour.
 fn is_stamp_as_text(stamp: &Expr, to: &DataType, schema: &DFSchema) -> bool {
-    to.is_string() && matches!(stamp.get_type(schema), Ok(DataType::Timestamp(_, None)))
+    to.is_string() && matches!(stamp.get_type(schema), Ok(DataType::Timestamp(..)))
+}
+
+/// What the engine writes of a point in time, as DuckDB and PostgreSQL write it: `2024-01-31 10:30:00`, and `+00` or `+05:30` behind it where
+/// it has a zone.
+fn stamp_as_text(text: Expr, stamp: &Expr, schema: &DFSchema) -> Result<Expr> {
+    let spaced = replace(text, lit("T"), lit(" "));
+    Ok(match stamp.get_type(schema)? {
+        DataType::Timestamp(_, None) => spaced,
+        _ => regexp_replace(replace(spaced, lit("Z"), lit("+00:00")), lit("([+-][0-9]{2}):00$"), lit("$1"), None),
+    })
 }
 
 /// `flatten` of lists of lists: the engine answers any other list as it is.
@@ -150,9 +160,9 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             None => Transformed::no(Expr::ScalarSubquery(subquery)),
         }),
         Expr::Cast(Cast { expr, field }) if is_stamp_as_text(&expr, field.data_type(), schema) => {
-            let to = field.data_type().clone();
-            let text = Expr::Cast(Cast { expr, field });
-            Ok(Transformed::yes(cast(replace(text, lit("T"), lit(" ")), to)))
+            let (to, stamp) = (field.data_type().clone(), expr.as_ref().clone());
+            let text = stamp_as_text(Expr::Cast(Cast { expr, field }), &stamp, schema)?;
+            Ok(Transformed::yes(cast(text, to)))
         }
         Expr::TryCast(TryCast { expr, field }) if is_stamp_as_text(&expr, field.data_type(), schema) => {
             // Each has a text.

@@ -1,6 +1,9 @@
 //! Timestamps beside values that are finer than they are: `m = TIMESTAMP '2024-01-01 00:00:00.0005'` of milliseconds.
 //!
-//! The engine takes the cast off the column and puts it on the value, which it cuts: the comparison would be with another value.
+//! The engine takes the cast off the column and puts it on the value, which it cuts: the comparison would be with another value. Dates beside
+//! time stamps it makes nanoseconds, which dates after 2262 have none of, whatever the unit beside them.
+
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
@@ -12,6 +15,64 @@ use super::nearest::per_second;
 
 /// A comparison of a timestamp with a value between two of its own, as one with its own.
 pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Transformed { data: expr, transformed, .. } = as_coarse_as_they_are(expr, schema)?;
+    let mended = between_its_own(expr, schema)?;
+    Ok(Transformed { transformed: mended.transformed || transformed, ..mended })
+}
+
+/// Dates and time stamps that a comparison makes nanoseconds though none has them, in the finest unit that one of them has.
+fn as_coarse_as_they_are(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let units = sides(&mut expr).into_iter().map(|side| unit_before(side, schema)).collect::<Result<Vec<_>>>()?;
+    let finest = units.into_iter().collect::<Option<Vec<_>>>().and_then(|units| units.into_iter().max());
+    let Some(finest) = finest.filter(|finest| *finest < TimeUnit::Nanosecond) else { return Ok(Transformed::no(expr)) };
+    for side in sides(&mut expr) {
+        if let Expr::Cast(Cast { field, .. }) = side
+            && let DataType::Timestamp(_, zone) = field.data_type()
+        {
+            let coarse = DataType::Timestamp(finest, zone.clone());
+            *field = Arc::new(field.as_ref().clone().with_data_type(coarse));
+        }
+    }
+    Ok(Transformed::yes(expr))
+}
+
+const COMPARISONS: [Operator; 8] = [
+    Operator::Eq,
+    Operator::NotEq,
+    Operator::Lt,
+    Operator::LtEq,
+    Operator::Gt,
+    Operator::GtEq,
+    Operator::IsDistinctFrom,
+    Operator::IsNotDistinctFrom,
+];
+
+/// What is compared.
+fn sides(expr: &mut Expr) -> Vec<&mut Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if COMPARISONS.contains(op) => {
+            vec![left, right]
+        }
+        Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
+        Expr::InList(InList { expr, list, .. }) => std::iter::once(expr.as_mut()).chain(list).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The unit that a value had before it was made nanoseconds, a second of a date; `None` if it is anything else.
+fn unit_before(side: &Expr, schema: &DFSchema) -> Result<Option<TimeUnit>> {
+    let Expr::Cast(Cast { expr, field }) = side else { return Ok(None) };
+    if !matches!(field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, _)) {
+        return Ok(None);
+    }
+    Ok(match expr.get_type(schema)? {
+        DataType::Date32 => Some(TimeUnit::Second),
+        DataType::Timestamp(unit, _) => Some(unit),
+        _ => None,
+    })
+}
+
+fn between_its_own(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mended = match &expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op.swap() {
             Some(turned) => match comparison(left, *op, right, schema)? {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::timezone::Tz;
 use arrow_array::types::{
     ArrowTimestampType, Float16Type, Float32Type, Float64Type, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType,
@@ -31,6 +32,13 @@ pub(super) fn rounded(expr: Expr, schema: &DFSchema, to: &DataType, fails: bool)
     }
     let from = expr.get_type(schema)?;
     let Some(to) = between(&from, to) else { return Ok(Transformed::no(expr)) };
+    // A constant is left as one, which comparisons look at.
+    if let (Expr::Literal(text, _), DataType::Timestamp(..)) = (&expr, &to)
+        && let Some(text) = text.try_as_str()
+    {
+        let clock = text.and_then(clock).map(|clock| Expr::Literal(ScalarValue::from(clock), None));
+        return Ok(clock.map_or(Transformed::no(expr), Transformed::yes));
+    }
     // Rounded before, by a view or a statement that is analyzed twice.
     if matches!(&expr, Expr::ScalarFunction(function) if function.func.inner().is::<Nearest>()) {
         return Ok(Transformed::no(expr));
@@ -81,7 +89,7 @@ fn between(from: &DataType, to: &DataType) -> Option<DataType> {
                 _ => Decimal256(precision, places),
             })
         }
-        (Utf8 | LargeUtf8 | Utf8View, Time32(_) | Time64(_) | Interval(_)) => Some(to.clone()),
+        (Utf8 | LargeUtf8 | Utf8View, Time32(_) | Time64(_) | Interval(_) | Timestamp(_, None)) => Some(to.clone()),
         (Timestamp(fine, zone), Timestamp(coarse, _)) if per_second(*fine) > per_second(*coarse) => {
             Some(Timestamp(*coarse, zone.clone()))
         }
@@ -140,6 +148,7 @@ impl Nearest {
                 return self.texts(array, is_time, "write hours, minutes and seconds, 00:00:00 to 23:59:59.999999999");
             }
             DataType::Interval(_) => return self.texts(array, has_unit, "write a unit, as in '90 minutes'"),
+            DataType::Timestamp(..) if array.data_type().is_string() => return self.clocks(array),
             _ => {}
         }
         if !self.to.is_floating() || self.to == *array.data_type() {
@@ -189,6 +198,28 @@ impl Nearest {
         }
         Ok(cast_with_options(&texts, &self.to, &options)?)
     }
+}
+
+impl Nearest {
+    /// Time stamps of text that have no zone: what the clock says, whatever zone is written behind it. The engine makes it that of UTC.
+    fn clocks(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        let texts = cast(array, &DataType::Utf8)?;
+        let texts: StringArray =
+            texts.as_string::<i32>().iter().map(|text| text.map(|text| clock(text).unwrap_or(text))).collect();
+        let options = CastOptions { safe: !self.fails, ..CastOptions::default() };
+        Ok(cast_with_options(&texts, &self.to, &options)?)
+    }
+}
+
+/// A time stamp without the zone that is written behind it, as `+02`, `Z` or `Europe/Berlin`; `None` if it has none.
+fn clock(text: &str) -> Option<&str> {
+    let date = text.trim_start().find(['T', 't', ' '])? + 1;
+    let begins = |(at, letter): (usize, char)| {
+        (at > date && (matches!(letter, '+' | '-') || letter.is_alphabetic())).then_some(at)
+    };
+    let (clock, zone) = text.split_at(text.char_indices().find_map(begins)?);
+    let is_zone = zone.trim_end().eq_ignore_ascii_case("z") || zone.trim_end().parse::<Tz>().is_ok();
+    is_zone.then(|| clock.trim_end())
 }
 
 /// Whether a text says what its numbers count.

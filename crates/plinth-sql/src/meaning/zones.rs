@@ -7,22 +7,28 @@ use datafusion::common::{DFSchema, Result, internal_err};
 use datafusion::functions::datetime::to_local_time;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
 };
 
-/// What `x AT TIME ZONE z` is called with `x` beside it.
+/// What `x AT TIME ZONE z` is called with `x` beside it, and a point in time of the session's zone.
 pub(crate) const AT_ZONE: &str = "plinth_at_zone";
 
 /// The function, which no plan keeps.
 pub(super) fn function() -> ScalarUDF {
-    ScalarUDF::from(AtZone { signature: Signature::any(2, Volatility::Immutable) })
+    ScalarUDF::from(AtZone { signature: Signature::any(3, Volatility::Immutable) })
 }
 
 /// What stands for a call.
 pub(super) fn clock(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
-    let Ok([moved, of]) = <[Expr; 2]>::try_from(call.args) else { return internal_err!("{AT_ZONE}: of two values") };
-    Ok(match of.get_type(schema)? {
-        DataType::Timestamp(_, Some(_)) => local(moved),
+    let Ok([moved, of, session]) = <[Expr; 3]>::try_from(call.args) else {
+        return internal_err!("{AT_ZONE}: of three values");
+    };
+    Ok(match (of.get_type(schema)?, moved.get_type(schema)?, session.get_type(schema)?) {
+        (DataType::Timestamp(_, Some(_)), ..) => local(moved),
+        // Its days and hours are those of the session's zone, not of the one in which the clock was.
+        (_, DataType::Timestamp(unit, Some(_)), DataType::Timestamp(_, zone)) => {
+            cast(moved, DataType::Timestamp(unit, zone))
+        }
         _ => moved,
     })
 }
@@ -59,9 +65,10 @@ impl ScalarUDFImpl for AtZone {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(match types {
-            [DataType::Timestamp(unit, _), DataType::Timestamp(_, Some(_))] => DataType::Timestamp(*unit, None),
-            [moved, _] => moved.clone(),
-            _ => return internal_err!("{AT_ZONE}: of two values"),
+            [DataType::Timestamp(unit, _), DataType::Timestamp(_, Some(_)), _] => DataType::Timestamp(*unit, None),
+            [DataType::Timestamp(unit, _), _, DataType::Timestamp(_, zone)] => DataType::Timestamp(*unit, zone.clone()),
+            [moved, ..] => moved.clone(),
+            [] => return internal_err!("{AT_ZONE}: of three values"),
         })
     }
 

@@ -432,3 +432,16 @@ fn the_zeros_of_floats_are_one_in_lists_and_joins() {
         }
     }
 }
+
+/// A transaction sees a snapshot: more than REPEATABLE READ asks for, less than SERIALIZABLE.
+#[test]
+fn transactions_take_the_modes_that_they_hold() {
+    let (_dir, db) = people();
+    for mode in ["ISOLATION LEVEL READ COMMITTED", "ISOLATION LEVEL REPEATABLE READ, READ WRITE", "READ WRITE"] {
+        db.rows(&format!("BEGIN {mode}; INSERT INTO t VALUES (70, 'x', 1); ROLLBACK"));
+        assert_eq!(db.rows("SELECT count(*) FROM t WHERE id = 70"), ["0"]);
+    }
+    for mode in ["ISOLATION LEVEL SERIALIZABLE", "READ ONLY"] {
+        db.fails(&format!("BEGIN {mode}"), "not supported; a transaction reads what there was");
+    }
+}

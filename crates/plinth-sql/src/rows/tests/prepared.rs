@@ -127,7 +127,7 @@ fn what_a_prepared_statement_names_is_what_it_is_when_it_runs() {
     db.fails("EXECUTE largest(990)", "data");
     write(&db, &path, 2_000);
     assert_eq!(db.rows("EXECUTE largest(990)"), ["2999 1000"]);
-    db.rows("DEALLOCATE largest");
+    db.rows("DEALLOCATE ALL");
     db.fails("EXECUTE largest(1)", "no statement");
 }
 

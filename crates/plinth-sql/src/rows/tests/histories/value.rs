@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampNanosecondType, UInt64Type,
+    Date32Type, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type,
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
@@ -70,7 +70,7 @@ pub(super) enum Value {
 }
 
 /// Days of dates, from before 1970 and from leap years.
-const DAYS: [i64; 9] = [-1, 0, 1, 11_016, 19_782, 19_783, -25_567, 20_000, 58];
+const DAYS: [i64; 11] = [-1, 0, 1, 11_016, 19_782, 19_783, -25_567, 20_000, 58, -171_503, 2_932_896];
 
 const DOUBLES: [f64; 16] = [
     0.0,
@@ -138,8 +138,8 @@ impl Kind {
             Self::Bool => Value::Bool(random.below(2) == 0),
             Self::Date => Value::Int(*random.of(&DAYS)),
             Self::Timestamp => {
-                let nanos = *random.of(&[0, 0, 1, 999_999_999, 3_600_000_000_000, 86_399_999_999_999]);
-                Value::Int(random.of(&DAYS) * 86_400_000_000_000 + nanos)
+                let micros = *random.of(&[0, 0, 1, 999_999, 3_600_000_000, 86_399_999_999]);
+                Value::Int(random.of(&DAYS) * 86_400_000_000 + micros)
             }
         }
     }
@@ -177,11 +177,11 @@ impl Value {
     pub(super) fn literal(&self, kind: Kind) -> String {
         match (self, kind) {
             (Self::Int(days), Kind::Date) => format!("DATE '{}'", date(*days)),
-            (Self::Int(nanos), Kind::Timestamp) => {
-                let (days, nanos) = (nanos.div_euclid(86_400_000_000_000), nanos.rem_euclid(86_400_000_000_000));
-                let (seconds, nanos) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
+            (Self::Int(micros), Kind::Timestamp) => {
+                let (days, micros) = (micros.div_euclid(86_400_000_000), micros.rem_euclid(86_400_000_000));
+                let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
                 let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-                format!("TIMESTAMP '{} {hour:02}:{minute:02}:{second:02}.{nanos:09}'", date(days))
+                format!("TIMESTAMP '{} {hour:02}:{minute:02}:{second:02}.{micros:06}'", date(days))
             }
             (Self::Null, kind) => format!("CAST(NULL AS {})", kind.sql()),
             _ => self.plain(),
@@ -192,6 +192,8 @@ impl Value {
     pub(super) fn typed(&self, kind: Kind) -> String {
         match self {
             Self::Decimal(_) => format!("CAST({} AS {})", self.plain(), kind.sql()),
+            // Among decimals it is one of them, and they have one zero.
+            Self::Double(value) if *value == 0.0 && value.is_sign_negative() => "CAST('-0.0' AS DOUBLE)".to_owned(),
             _ => self.literal(kind),
         }
     }
@@ -260,8 +262,8 @@ fn value(column: &dyn Array, row: usize) -> Value {
         DataType::Float64 => Value::Double(column.as_primitive::<Float64Type>().value(row)),
         DataType::Decimal128(20, 2) => Value::Decimal(column.as_primitive::<Decimal128Type>().value(row)),
         DataType::Date32 => Value::Int(column.as_primitive::<Date32Type>().value(row).into()),
-        DataType::Timestamp(TimeUnit::Nanosecond, None) => {
-            Value::Int(column.as_primitive::<TimestampNanosecondType>().value(row))
+        DataType::Timestamp(TimeUnit::Microsecond, None) => {
+            Value::Int(column.as_primitive::<TimestampMicrosecondType>().value(row))
         }
         DataType::Utf8View => Value::Text(column.as_string_view().value(row).to_owned()),
         DataType::Utf8 => Value::Text(column.as_string::<i32>().value(row).to_owned()),
