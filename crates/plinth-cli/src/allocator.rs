@@ -85,6 +85,13 @@ unsafe impl GlobalAlloc for Counted {
     }
 }
 
+/// Within so little memory what a query frees goes back at once, which costs time. What it frees and takes again within a second is otherwise
+/// held twice: a GROUP BY of text within 256 MB then holds 300 MB, with this 180.
+pub(crate) const LITTLE: u64 = 1 << 30;
+
+/// The same of an import, which holds half of what it may: to give back at once took a third of its time at 1 GB.
+pub(crate) const LITTLE_OF_IMPORTS: u64 = 256 << 20;
+
 #[cfg(target_os = "linux")]
 mod system {
     pub(super) use tikv_jemallocator::Jemalloc as Allocator;
@@ -95,13 +102,9 @@ mod system {
     #[unsafe(export_name = "_rjem_malloc_conf")]
     pub(crate) static CONFIGURATION: &std::ffi::CStr = c"dirty_decay_ms:1000,muzzy_decay_ms:0,oversize_threshold:0";
 
-    /// Within so little memory what is freed goes back at once, which costs time. What a query frees and takes again within a second
-    /// is otherwise held twice: a GROUP BY of text within 256 MB then holds 300 MB, with this 180.
-    const LITTLE: u64 = 1 << 30;
-
-    /// Has freed memory go back at once if the limit is low. Threads that exist already keep theirs for a while.
-    pub(crate) fn within(limit: u64) {
-        if limit > LITTLE {
+    /// Has freed memory go back at once if the limit is no more than what is little. Threads that exist already keep theirs for a while.
+    pub(crate) fn within(limit: u64, little: u64) {
+        if limit > little {
             return;
         }
         for setting in [c"arenas.dirty_decay_ms", c"arena.0.dirty_decay_ms"] {
@@ -122,5 +125,5 @@ mod system {
     pub(super) use std::alloc::System as Allocator;
 
     /// Nothing: how soon freed memory goes back is the system's affair.
-    pub(crate) fn within(_limit: u64) {}
+    pub(crate) fn within(_limit: u64, _little: u64) {}
 }

@@ -50,7 +50,8 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     if let Some(limit) = command.memory() {
-        allocator::within(limit);
+        let is_import = matches!(command, Command::Import(_));
+        allocator::within(limit, if is_import { allocator::LITTLE_OF_IMPORTS } else { allocator::LITTLE });
     }
     let result = match command {
         Command::Import(args) => import::run(&args),
