@@ -7,7 +7,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, IntervalMonthDayNanoType, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, IntervalMonthDayNanoArray, ListArray, TimestampMicrosecondArray};
 use arrow_buffer::OffsetBuffer;
-use arrow_cast::cast;
+use arrow_cast::display::FormatOptions;
+use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 use chrono::format::{Item, Parsed, StrftimeItems, parse};
 use chrono::{DateTime, Datelike, NaiveDateTime};
@@ -15,6 +16,9 @@ use datafusion_common::{Result, exec_datafusion_err, exec_err};
 use datafusion_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 
 use super::simple::Simple;
+
+/// What can't be cast is an error.
+const FAILS: CastOptions<'static> = CastOptions { safe: false, format_options: FormatOptions::new() };
 
 const MOMENT: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
@@ -129,7 +133,7 @@ fn milliseconds(args: &[ArrayRef]) -> Result<ArrayRef> {
                 micros.ok_or_else(|| exec_datafusion_err!("epoch_ms: the interval is out of range"))
             })?
         }
-        _ => cast(&cast(of, &MOMENT)?, &DataType::Int64)?.as_primitive::<Int64Type>().clone(),
+        _ => cast(&cast_with_options(of, &MOMENT, &FAILS)?, &DataType::Int64)?.as_primitive::<Int64Type>().clone(),
     };
     // The nearest, halves away from 1970.
     let nearest = |micros: i64| {
@@ -166,7 +170,7 @@ fn of_seconds(args: &[ArrayRef]) -> Result<ArrayRef> {
                 micros.filter(|micros| moment(*micros).is_some()).ok_or_else(|| beyond(&seconds))
             })?
         }
-        _ => return Ok(cast(of, &in_utc())?),
+        _ => return Ok(cast_with_options(of, &in_utc(), &FAILS)?),
     };
     Ok(Arc::new(moments.with_data_type(in_utc())))
 }
