@@ -89,7 +89,7 @@ unsafe impl GlobalAlloc for Counted {
 /// held twice: a GROUP BY of text within 256 MB then holds 300 MB, with this 180.
 pub(crate) const LITTLE: u64 = 1 << 30;
 
-/// The same of an import, which holds half of what it may: to give back at once took a third of its time at 1 GB.
+/// The same of an import, which holds half of what it may: to give back at once took half of its time at 1 GB.
 pub(crate) const LITTLE_OF_IMPORTS: u64 = 256 << 20;
 
 #[cfg(target_os = "linux")]

@@ -117,7 +117,7 @@ fn of_milliseconds(types: &[DataType]) -> Result<DataType> {
 fn milliseconds(args: &[ArrayRef]) -> Result<ArrayRef> {
     let [of] = args else { return exec_err!("epoch_ms: takes a time or a number of milliseconds") };
     if of.data_type().is_integer() {
-        let numbers = cast(of, &DataType::Int64)?;
+        let numbers = cast_with_options(of, &DataType::Int64, &FAILS)?;
         let moments = numbers.as_primitive::<Int64Type>().try_unary::<_, TimestampMicrosecondType, _>(|number| {
             number.checked_mul(1_000).ok_or_else(|| exec_datafusion_err!("epoch_ms: {number} ms are out of range"))
         })?;
@@ -155,7 +155,7 @@ fn of_seconds(args: &[ArrayRef]) -> Result<ArrayRef> {
     };
     let moments = match of.data_type() {
         whole if whole.is_integer() => {
-            let seconds = cast(of, &DataType::Int64)?;
+            let seconds = cast_with_options(of, &DataType::Int64, &FAILS)?;
             seconds.as_primitive::<Int64Type>().try_unary::<_, TimestampMicrosecondType, _>(|seconds| {
                 let micros = seconds.checked_mul(1_000_000).filter(|micros| moment(*micros).is_some());
                 micros.ok_or_else(|| beyond(&seconds))

@@ -130,7 +130,7 @@ pub(super) fn columns(schema: &Schema, format: &Format) -> PgWireResult<Vec<Fiel
 /// Rows whose dates and time stamps have years of four digits: others would be written as NULL, or as no driver reads them.
 fn within_years(batch: RecordBatch) -> Result<RecordBatch, Status> {
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-        if !has_years(column.as_ref()).map_err(arrow)? {
+        if !all_leaves(column.as_ref(), &has_years).map_err(arrow)? {
             return Err(Status::invalid_argument(format!(
                 "{}: has a date before the year 1 or behind 9999, which this protocol's drivers do not read; cast it to TEXT",
                 field.name()
@@ -140,19 +140,26 @@ fn within_years(batch: RecordBatch) -> Result<RecordBatch, Status> {
     Ok(batch)
 }
 
+/// Whether all values say yes that are no lists and structs themselves.
+fn all_leaves(column: &dyn Array, says: &dyn Fn(&dyn Array) -> Result<bool, ArrowError>) -> Result<bool, ArrowError> {
+    match column.data_type() {
+        DataType::List(_) => all_leaves(column.as_list::<i32>().values(), says),
+        DataType::LargeList(_) => all_leaves(column.as_list::<i64>().values(), says),
+        DataType::FixedSizeList(..) => all_leaves(column.as_fixed_size_list().values(), says),
+        DataType::Struct(_) => {
+            let within = column.as_struct().columns().iter().map(|column| all_leaves(column.as_ref(), says));
+            Ok(within.collect::<Result<Vec<_>, _>>()?.into_iter().all(|within| within))
+        }
+        _ => says(column),
+    }
+}
+
 fn has_years(column: &dyn Array) -> Result<bool, ArrowError> {
     let day = match column.data_type() {
         DataType::Date32 => 1,
         DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => 86_400_000,
         DataType::Timestamp(TimeUnit::Second, _) => 86_400,
         DataType::Timestamp(TimeUnit::Microsecond, _) => 86_400_000_000,
-        DataType::List(_) => return has_years(column.as_list::<i32>().values()),
-        DataType::LargeList(_) => return has_years(column.as_list::<i64>().values()),
-        DataType::FixedSizeList(..) => return has_years(column.as_fixed_size_list().values()),
-        DataType::Struct(_) => {
-            let within = column.as_struct().columns().iter().map(|column| has_years(column.as_ref()));
-            return Ok(within.collect::<Result<Vec<_>, _>>()?.into_iter().all(|within| within));
-        }
         // Nanoseconds of 64 bits are some centuries.
         _ => return Ok(true),
     };
@@ -164,7 +171,8 @@ fn has_years(column: &dyn Array) -> Result<bool, ArrowError> {
 /// Rows whose lists and structs have decimals that the encoder knows: it gives up at those of more than 96 bits or 28 places.
 fn within_digits(batch: RecordBatch) -> Result<RecordBatch, Status> {
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-        if column.data_type().is_nested() && !has_digits(column.as_ref()) {
+        let is_fine = |column: &dyn Array| Ok(has_digits(column));
+        if column.data_type().is_nested() && !all_leaves(column.as_ref(), &is_fine).map_err(arrow)? {
             return Err(Status::invalid_argument(format!(
                 "{}: a decimal within a list or struct has more than 28 digits here; unnest it, or cast it to DOUBLE or TEXT",
                 field.name()
@@ -181,10 +189,6 @@ fn has_digits(column: &dyn Array) -> bool {
             (0..=28).contains(scale) && values.iter().flatten().all(|value| value.unsigned_abs() < 1 << 96)
         }
         DataType::Decimal256(..) => false,
-        DataType::List(_) => has_digits(column.as_list::<i32>().values()),
-        DataType::LargeList(_) => has_digits(column.as_list::<i64>().values()),
-        DataType::FixedSizeList(..) => has_digits(column.as_fixed_size_list().values()),
-        DataType::Struct(_) => column.as_struct().columns().iter().all(|column| has_digits(column.as_ref())),
         _ => true,
     }
 }

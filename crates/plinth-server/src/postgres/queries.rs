@@ -84,7 +84,7 @@ impl Client {
             return done.map(|()| Answer::Done(Kind::Other(String::new()), kind.tag(None)));
         }
         // Without a transaction its end says nothing, as PostgreSQL has it.
-        if matches!(kind, Kind::Commit | Kind::Rollback) && !self.session()?.engine.session.in_transaction() {
+        if is_plain_end(&statement) && !self.session()?.engine.session.in_transaction() {
             let tag = kind.tag(None);
             return Ok(Answer::Done(kind, tag));
         }
@@ -191,6 +191,15 @@ impl SimpleQueryHandler for Simple {
     {
         Err(error("XX000", "internal error: a query went past the place where queries are answered"))
     }
+}
+
+/// Whether a statement ends a transaction and does nothing else, such as going back to a savepoint.
+fn is_plain_end(statement: &Parsed) -> bool {
+    let Parsed::Statement(inner) = statement else { return false };
+    matches!(
+        inner.as_ref(),
+        ast::Statement::Commit { chain: false, .. } | ast::Statement::Rollback { chain: false, savepoint: None }
+    )
 }
 
 /// Whether a statement changes rows and gives them.

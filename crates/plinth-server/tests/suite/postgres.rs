@@ -203,6 +203,9 @@ fn values_have_the_bytes_of_the_types_that_are_told() {
         assert_eq!(cells(&client, "SELECT [1.5::DECIMAL(5, 2)]").await, ["{1.50}"]);
         // The end of no transaction, and of cursors that are not there.
         client.batch_execute("ROLLBACK; COMMIT; CLOSE ALL").await.unwrap();
+        for more in ["ROLLBACK TO SAVEPOINT a", "COMMIT AND CHAIN"] {
+            assert!(client.simple_query(more).await.is_err(), "{more}");
+        }
         // A transaction that begins in a text which fails is over when it is told to be.
         assert!(client.batch_execute("BEGIN; SELECT nope").await.is_err());
         assert!(client.batch_execute("SELECT 1").await.is_err());

@@ -213,7 +213,8 @@ impl Nearest {
 
 /// A time stamp without the zone that is written behind it, as `+02`, `Z` or `Europe/Berlin`; `None` if it has none.
 fn clock(text: &str) -> Option<&str> {
-    let date = text.trim_start().find(['T', 't', ' '])? + 1;
+    let text = text.trim_start();
+    let date = text.find(['T', 't', ' '])? + 1;
     let begins = |(at, letter): (usize, char)| {
         (at > date && (matches!(letter, '+' | '-') || letter.is_alphabetic())).then_some(at)
     };
