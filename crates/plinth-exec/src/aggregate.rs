@@ -185,10 +185,8 @@ impl Aggregate for Reading {
 /// Groups of another thread that are added.
 #[derive(Debug)]
 pub struct Merged<'a> {
-    /// Their states.
+    /// Their states, in this order.
     pub states: StatesRead<'a>,
-    /// The first of them among these; the others follow it.
-    pub first: u32,
     /// What else is left of the aggregate.
     pub frozen: &'a (dyn Any + Send + Sync),
     /// The groups, by the numbers they had when it was left.
@@ -202,7 +200,7 @@ pub struct Merged<'a> {
 impl<'a> Merged<'a> {
     /// Each group by its place among the states and its number here.
     pub fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + use<'a> {
-        (self.first..).zip(self.targets.iter().copied())
+        (0..).zip(self.targets.iter().copied())
     }
 }
 

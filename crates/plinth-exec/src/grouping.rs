@@ -2,7 +2,6 @@
 
 mod top;
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::ArrayRef;
@@ -185,26 +184,45 @@ impl Grouping {
     pub fn layout(&self) -> &Layout {
         &self.keys.layout
     }
+
+    /// What it takes to merge groupings beside what they hold, where so many threads merge a part each at a time: the groups of these parts, and
+    /// once more those whose keys are packed otherwise than all together will be, or that have sets.
+    pub fn merging(groupings: &[Self], threads: usize) -> u64 {
+        let Some(layout) = common(groupings) else { return 0 };
+        let moves = |grouping: &&Self| {
+            *grouping.layout() != layout || grouping.aggregates.iter().any(|aggregate| aggregate.is_set())
+        };
+        let moved: u64 = groupings.iter().filter(moves).map(Self::bytes).sum();
+        let all: u64 = groupings.iter().map(Self::bytes).sum();
+        // The rows of a part may take twice what they need.
+        moved + (all >> (PARTS - 1)).saturating_mul(threads as u64)
+    }
 }
 
-/// The groups of one thread, ready to be merged with those of others: their rows lie part by part.
+/// What the keys of all of some groupings fit.
+fn common(groupings: &[Grouping]) -> Option<Layout> {
+    let first = groupings.first()?.layout().clone();
+    Some(groupings.iter().fold(first, |layout, grouping| layout.of_both(grouping.layout())))
+}
+
+/// The groups of one thread, ready to be merged with those of others.
 #[derive(Debug)]
 pub struct Divided {
     rows: Rows,
     frozen: Vec<Frozen>,
     offsets: Vec<usize>,
-    /// The groups as they were numbered before.
+    /// The groups, part by part.
     order: Vec<u32>,
     /// Where each part begins, and the last ends.
     starts: Vec<usize>,
 }
 
 impl Divided {
-    /// The places of a part's rows.
-    fn of(&self, part: usize) -> Range<usize> {
+    /// The groups of a part.
+    fn of(&self, part: usize) -> &[u32] {
         match (self.starts.get(part), self.starts.get(part + 1)) {
-            (Some(&start), Some(&end)) => start..end,
-            _ => 0..0,
+            (Some(&start), Some(&end)) => self.order.get(start..end).unwrap_or_default(),
+            _ => &[],
         }
     }
 }
@@ -228,7 +246,7 @@ impl Division {
         let first = groupings.first().ok_or_else(|| ExecError::internal("there is nothing to merge"))?;
         let aggregates = first.aggregates.iter().map(|aggregate| aggregate.fresh()).collect::<Result<_>>()?;
         let mut keys = first.keys.clone();
-        keys.layout = groupings.iter().fold(keys.layout, |layout, grouping| layout.of_both(grouping.layout()));
+        keys.layout = common(groupings).unwrap_or(keys.layout);
         // A part has few of the groups.
         keys = keys.expecting_groups(0);
         let parts = if groupings.iter().map(Grouping::merged).sum::<usize>() <= FEW { 1 } else { 1 << PARTS };
@@ -281,29 +299,27 @@ impl Merge {
         let fresh = lock(aggregates).iter().map(|aggregate| aggregate.fresh()).collect::<Result<Vec<_>>>()?;
         let mut merged = Grouping::new(keys.clone(), fresh, budget)?;
         let mut packed: Vec<Vec<u64>> = vec![Vec::new(); keys.layout.words()];
-        let mut targets = Vec::new();
+        let (mut targets, mut gathered) = (Vec::new(), Vec::new());
         // At once, for all the groups there can be: what grows by and by is moved again and again.
         merged.rows.reserve(self.sources.iter().map(|source| source.of(part).len()).sum())?;
         for source in &self.sources {
-            for start in source.of(part).step_by(STEP) {
-                let places = start..source.of(part).end.min(start + STEP);
-                let first = u32::try_from(start).map_err(|_| ExecError::internal("more groups than have numbers"))?;
+            for groups in source.of(part).chunks(STEP) {
+                source.rows.gather(groups, &mut gathered);
+                let rows = source.rows.gathered(&gathered);
                 for column in &mut packed {
                     column.clear();
                 }
-                for place in (first..).take(places.len()) {
-                    let key = source.rows.key(place).iter().map(read);
-                    packed.iter_mut().zip(key).for_each(|(column, word)| column.push(word));
+                for key in rows.keys() {
+                    packed.iter_mut().zip(key).for_each(|(column, word)| column.push(read(word)));
                 }
                 let before = merged.rows.len();
-                merged.rows.groups(&packed, places.len(), &mut targets);
-                keys.carry_over((&source.rows, first..), &targets, before, &mut merged.rows);
+                merged.rows.groups(&packed, groups.len(), &mut targets);
+                keys.carry_over((rows.states_from(0), 0..), &targets, before, &mut merged.rows);
                 let total = merged.rows.len();
-                let sources = source.order.get(places).unwrap_or_default();
                 let each = merged.aggregates.iter_mut().zip(&merged.offsets).zip(&source.frozen).zip(&source.offsets);
                 for (((aggregate, &offset), frozen), &from) in each {
-                    let (states, frozen) = (source.rows.states_from(from), frozen.as_ref());
-                    let from = Merged { states, first, frozen, sources, targets: &targets, total };
+                    let (states, frozen) = (rows.states_from(from), frozen.as_ref());
+                    let from = Merged { states, frozen, sources: groups, targets: &targets, total };
                     aggregate.merge(&mut merged.rows.states().behind(offset), &from)?;
                 }
             }

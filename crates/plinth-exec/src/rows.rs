@@ -190,9 +190,7 @@ impl Rows {
             self.memory.try_grow(bytes - self.memory.bytes())?;
         }
         if capacity > before {
-            let mut larger = Words::zeros(capacity, self.memory.budget());
-            larger.all_mut()[..self.len * self.stride].copy_from_slice(&self.rows.all()[..self.len * self.stride]);
-            self.rows = larger;
+            self.rows.lengthen(capacity, self.memory.budget());
         }
         if let Index::Hashed(slots) = &mut self.index {
             slots.grow(wanted, self.memory.budget());
@@ -358,12 +356,17 @@ impl Rows {
         Ok(())
     }
 
-    /// Rows by part, in the order of the parts, of which there are so many (a power of two): the groups, and where each part begins and the last ends.
-    /// They can no longer be found.
+    /// The groups part by part, of which there are so many (a power of two), and where each part begins and the last ends. The rows stay where
+    /// they are: to move them all takes as much memory again. They can no longer be found.
     ///
     /// # Errors
-    /// If there is no memory for them; nothing has changed then.
+    /// If there is no memory for that.
     pub(crate) fn divide(&mut self, parts: usize) -> Result<(Vec<u32>, Vec<usize>), OutOfMemory> {
+        let rows = size_of_val(self.rows.all()) as u64;
+        let order = (self.len * size_of::<u32>()) as u64;
+        // What finds them goes first, and mostly took more.
+        self.index = Index::Direct(Vec::new());
+        self.memory.resize(rows + order)?;
         let part_of: Vec<u16> =
             (0..self.len as u32).map(|group| (self.hash(group) as usize & (parts - 1)) as u16).collect();
         let mut starts = vec![0; parts + 1];
@@ -373,21 +376,49 @@ impl Rows {
         for part in 0..parts {
             starts[part + 1] += starts[part];
         }
-        let mut memory = self.memory.budget().open(CONSUMER);
-        memory.try_grow(8 * (self.len * self.stride) as u64)?;
-        let mut divided = Words::zeros(self.len * self.stride, self.memory.budget());
-        let (to, from) = (divided.all_mut(), self.rows.all());
         let (mut order, mut next) = (vec![0; self.len], starts.clone());
-        for (group, &part) in part_of.iter().enumerate() {
+        for (group, &part) in (0..).zip(&part_of) {
             let at = &mut next[part as usize];
-            order[*at] = group as u32;
-            let row = &from[group * self.stride..(group + 1) * self.stride];
-            to[*at * self.stride..(*at + 1) * self.stride].copy_from_slice(row);
+            order[*at] = group;
             *at += 1;
         }
-        (self.rows, self.index) = (divided, Index::Direct(Vec::new()));
-        self.memory = memory;
         Ok((order, starts))
+    }
+
+    /// The rows of some groups, to be read by their places among these.
+    pub(crate) fn gather(&self, groups: &[u32], into: &mut Vec<Word>) {
+        into.clear();
+        into.reserve(groups.len() * self.stride);
+        for group in groups {
+            let start = *group as usize * self.stride;
+            into.extend_from_slice(&self.rows.all()[start..start + self.stride]);
+        }
+    }
+
+    /// Rows that [`Rows::gather`] gathered: keys and states.
+    pub(crate) fn gathered<'a>(&self, rows: &'a [Word]) -> Gathered<'a> {
+        Gathered { rows, words: self.words, stride: self.stride }
+    }
+}
+
+/// Rows of some groups.
+#[derive(Clone, Copy)]
+pub(crate) struct Gathered<'a> {
+    rows: &'a [Word],
+    words: usize,
+    stride: usize,
+}
+
+impl<'a> Gathered<'a> {
+    /// The words of each key.
+    pub(crate) fn keys(self) -> impl Iterator<Item = &'a [Word]> {
+        self.rows.chunks_exact(self.stride.max(1)).map(move |row| &row[..self.words])
+    }
+
+    /// The states: those from a word on.
+    pub(crate) fn states_from(self, word: usize) -> StatesRead<'a> {
+        let groups = self.rows.len() / self.stride.max(1);
+        StatesRead { rows: self.rows, stride: self.stride, at: self.words + word, groups }
     }
 }
 

@@ -24,6 +24,19 @@ impl Words {
         }
     }
 
+    /// Makes them more, zeros behind those that there are; the caller has reserved them.
+    pub(crate) fn lengthen(&mut self, len: usize, budget: &Arc<MemoryBudget>) {
+        if let Self::Many(zeroed) = self
+            && zeroed.lengthen(len * size_of::<Word>())
+        {
+            return;
+        }
+        let mut longer = Self::zeros(len, budget);
+        let all = self.all();
+        longer.all_mut()[..all.len()].copy_from_slice(all);
+        *self = longer;
+    }
+
     #[inline]
     pub(crate) fn all(&self) -> &[Word] {
         match self {

@@ -185,6 +185,24 @@ impl Extent {
         unsafe { map::discard(self.as_mut_ptr(), len) };
     }
 
+    /// Gives an extent that is all of its slab so many bytes: those that it has, and zeros behind them. They are not copied, their pages
+    /// move to where there is room. `false` if that can't be: it is as it was then.
+    pub(crate) fn lengthen(&mut self, len: usize) -> bool {
+        let (offset, before) = (self.offset, self.len);
+        // Each extent of a slab has a part in it, so there are no others.
+        let Some(slab) = Arc::get_mut(&mut self.slab) else { return false };
+        let wanted = len.checked_next_multiple_of(HUGE_PAGE).filter(|&len| isize::try_from(len).is_ok());
+        let (Some(wanted), 0, None) = (wanted.filter(|&len| len > before), offset, slab.slot()) else { return false };
+        if before != slab.len || slab.process != std::process::id() {
+            return false;
+        }
+        // SAFETY: the slab is a mapping of its own of this length, and this extent, which is borrowed, alone leads to it.
+        let Some(start) = (unsafe { map::lengthened(slab.start, before, wanted) }) else { return false };
+        MAPPED.fetch_add((wanted - before) as u64, Relaxed);
+        (slab.start, slab.len, *slab.used.get_mut(), self.len) = (start, wanted, wanted, wanted);
+        true
+    }
+
     /// Its first `len` bytes from `start` on as an Arrow buffer, which keeps the extent; `None` if it has not so many.
     pub fn into_buffer(self, start: usize, len: usize) -> Option<Buffer> {
         if start.checked_add(len)? > self.len {
@@ -298,8 +316,33 @@ mod map {
     #[cfg(not(target_os = "linux"))]
     pub(super) unsafe fn discard(_start: *mut u8, _len: usize) {}
 
+    /// Moves the pages of a mapping to the beginning of a longer one, aligned to a huge page as it is. `None` if the system refuses.
+    ///
+    /// # Safety
+    /// Its `before` bytes are a mapping of the caller's, and no other code looks at them any more.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    pub(super) unsafe fn lengthened(start: NonNull<u8>, before: usize, len: usize) -> Option<NonNull<u8>> {
+        use rustix::mm::{MremapFlags, mremap_fixed};
+        let place = aligned(len, true).ok()?;
+        // SAFETY: the new place is a mapping just made that gives way, and the old one is the caller's.
+        let moved =
+            unsafe { mremap_fixed(start.as_ptr().cast(), before, len, MremapFlags::MAYMOVE, place.as_ptr().cast()) };
+        match moved {
+            Ok(moved) => NonNull::new(moved.cast()),
+            Err(_) => {
+                unmap(place, len);
+                None
+            }
+        }
+    }
+
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    pub(super) unsafe fn lengthened(_start: NonNull<u8>, _before: usize, _len: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
     pub(super) fn unmap(start: NonNull<u8>, len: usize) {
-        // SAFETY: the slab that owned the mapping is being dropped, so no extent of it is left.
+        // SAFETY: the slab that owned the mapping is being dropped, so no extent of it is left; or none was made.
         let _ = unsafe { munmap(start.as_ptr().cast(), len) };
     }
 }
@@ -322,6 +365,10 @@ mod map {
 
     pub(super) unsafe fn discard(_start: *mut u8, _len: usize) {}
 
+    pub(super) unsafe fn lengthened(_start: NonNull<u8>, _before: usize, _len: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
     pub(super) fn unmap(start: NonNull<u8>, len: usize) {
         if let Ok(layout) = layout(len) {
             // SAFETY: allocated with this layout, and no extent is left.
@@ -335,6 +382,29 @@ mod tests {
     use plinth_core::random::Random;
 
     use super::*;
+
+    #[test]
+    fn an_extent_that_is_a_slab_gets_longer_where_no_other_can_see_it() {
+        let slab = Slab::new(HUGE_PAGE, true).unwrap();
+        let mut part = slab.take(HUGE_PAGE / 2).unwrap();
+        assert!(!part.lengthen(2 * HUGE_PAGE), "the slab is held");
+        drop(slab);
+        assert!(!part.lengthen(2 * HUGE_PAGE), "it is a part");
+        let slab = Slab::new(2 * HUGE_PAGE, true).unwrap();
+        let mut whole = slab.take(2 * HUGE_PAGE).unwrap();
+        drop(slab);
+        whole.fill(3);
+        assert!(!whole.lengthen(HUGE_PAGE) && !whole.lengthen(usize::MAX));
+        if cfg!(all(target_os = "linux", not(miri))) {
+            assert!(whole.lengthen(4 * HUGE_PAGE + 1));
+            assert_eq!(
+                (whole.len(), whole.slab().byte_len(), whole.slab().used()),
+                (5 * HUGE_PAGE, 5 * HUGE_PAGE, 5 * HUGE_PAGE)
+            );
+            assert!(whole[..2 * HUGE_PAGE].iter().all(|&byte| byte == 3));
+            assert!(whole[2 * HUGE_PAGE..].iter().all(|&byte| byte == 0));
+        }
+    }
 
     #[test]
     fn extents_are_aligned_do_not_overlap_and_come_back() {

@@ -399,10 +399,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether there is memory to merge: all groups are divided side by side, then each partition of the output merges a part at a time.
+    /// Whether there is memory to merge: each partition of the output merges a part at a time.
     fn merges_within(&self, groupings: &[Grouping]) -> bool {
-        let all: u64 = groupings.iter().map(Grouping::bytes).sum();
-        groupings.len() < 2 || self.work.budget.check("group by", all + all / 32 * self.work.partitions as u64).is_ok()
+        let more = Grouping::merging(groupings, self.work.partitions);
+        groupings.len() < 2 || self.work.budget.check("group by", more).is_ok()
     }
 }
 

@@ -146,7 +146,7 @@ impl Firsts {
         let numbers = part.keys.numbers_of(&part.rows, groups);
         let before = self.rows.len();
         self.keys.groups_of(numbers, groups.len(), &mut self.rows, &mut self.scratch)?;
-        let from = (&part.rows, groups.iter().copied());
+        let from = (part.rows.states_from(0), groups.iter().copied());
         self.keys.carry_over(from, &self.scratch, before, &mut self.rows);
         self.aggregates.push(part.aggregate_values(groups)?);
         Ok(())

@@ -117,11 +117,11 @@ impl Keys {
         Ok(())
     }
 
-    /// Takes the values of carried columns over for the groups from a number on: those of the groups that lie from another on in other rows and were
+    /// Takes the values of carried columns over for the groups from a number on: those of other rows' groups, by the states of these, that were
     /// found to be `targets`.
     pub(crate) fn carry_over(
         &self,
-        (source, groups): (&Rows, impl Iterator<Item = u32>),
+        (source, groups): (StatesRead<'_>, impl Iterator<Item = u32>),
         targets: &[u32],
         from: usize,
         rows: &mut Rows,
@@ -129,7 +129,6 @@ impl Keys {
         if self.carried == 0 || rows.len() == from {
             return;
         }
-        let source = source.states_from(0);
         let mut next = from;
         let mut states = rows.states();
         for (group, target) in groups.zip(targets) {

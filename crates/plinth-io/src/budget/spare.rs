@@ -36,10 +36,42 @@ impl Zeroed {
                 extent.get_mut(..len)?.fill(0);
                 extent
             }
-            None => Slab::new(len, true).ok()?.take(len)?,
+            None => fresh(len)?,
         };
         Some(Self { extent: Some(extent), len, budget: Arc::clone(budget) })
     }
+
+    /// Makes it longer, zeros behind the bytes that it has; the caller has reserved the others. `false` if the system has no memory for them: it
+    /// is as it was then.
+    pub fn lengthen(&mut self, len: usize) -> bool {
+        let (before, Some(extent)) = (self.len, &mut self.extent) else { return false };
+        // What was kept holds anything behind what was taken of it.
+        let dirty = extent.len().min(len);
+        if extent.len() < len {
+            match self.budget.spare().take(len) {
+                Some(mut kept) => {
+                    let (Some(to), Some(from)) = (kept.get_mut(..before), extent.get(..before)) else { return false };
+                    to.copy_from_slice(from);
+                    let old = std::mem::replace(extent, kept);
+                    self.budget.keep(old);
+                    extent.get_mut(before..len).unwrap_or_default().fill(0);
+                    self.len = len;
+                    return true;
+                }
+                None if !extent.lengthen(len) => return false,
+                None => {}
+            }
+        }
+        extent.get_mut(before..dirty).unwrap_or_default().fill(0);
+        self.len = len;
+        true
+    }
+}
+
+/// Memory that comes from the system, all of a slab.
+fn fresh(len: usize) -> Option<Extent> {
+    let slab = Slab::new(len, true).ok()?;
+    slab.take(slab.byte_len())
 }
 
 impl Deref for Zeroed {

@@ -52,3 +52,27 @@ fn a_quarter_of_the_limit_is_kept_at_most() {
     drop((Zeroed::new(6 * MIB, &budget), Zeroed::new(6 * MIB, &budget)));
     assert_eq!(budget.spare().bytes(), 6 << 20);
 }
+
+#[test]
+fn longer_memory_has_what_it_had_and_zeros_behind() {
+    let budget = MemoryBudget::new(1 << 30);
+    let kept = [None, Some(4 * MIB), Some(9 * MIB)];
+    for (kept, first) in kept.into_iter().flat_map(|kept| [MIB, 3 * MIB, 4 * MIB].map(|first| (kept, first))) {
+        if let Some(len) = kept {
+            Zeroed::new(len, &budget).unwrap().fill(0xee);
+        }
+        let mut zeroed = Zeroed::new(first, &budget).unwrap();
+        zeroed.iter_mut().zip((1..=250).cycle()).for_each(|(byte, value)| *byte = value);
+        let mut before = first;
+        for len in [first, 5 * MIB + 3, 8 * MIB, 33 * MIB] {
+            assert!(zeroed.lengthen(len));
+            assert_eq!(zeroed.len(), len);
+            assert!(zeroed[..first].iter().zip((1..=250).cycle()).all(|(&byte, value)| byte == value), "{len}");
+            assert!(zeroed[first..before].iter().all(|&byte| byte == 9), "{len}");
+            assert!(zeroed[before..].iter().all(|&byte| byte == 0), "{len}, {kept:?}");
+            zeroed[before..].fill(9);
+            before = len;
+        }
+        assert_eq!(address(&zeroed) % crate::HUGE_PAGE, 0);
+    }
+}
