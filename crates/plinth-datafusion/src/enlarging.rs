@@ -393,6 +393,9 @@ impl ScalarUDFImpl for Bounded {
             return self.invoke_in_pieces(&args, &bounds);
         }
         self.ask(bound)?;
+        // For threads that ask meanwhile: none of it is there yet. Once it is, it is seen.
+        let held = self.budget.reserve(self.inner.name(), bound);
+        let _held = held.map_err(|error| DataFusionError::ResourcesExhausted(error.to_string()))?;
         self.invoke(args)
     }
 

@@ -4,6 +4,7 @@
 //! Planning takes many times as long as finding the rows. A statement that is anything more, or whose values are not plainly those of the
 //! key's types, is planned as ever.
 
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use arrow_array::RecordBatch;
@@ -69,11 +70,43 @@ impl Session {
         params: &Params,
     ) -> Result<Option<SendableRecordBatchStream>> {
         // What is recorded are the operators of a plan.
-        let Some(asked) = Asked::of(statement).filter(|_| !Profiler::current().is_recording()) else { return Ok(None) };
+        match Asked::of(statement).filter(|_| !Profiler::current().is_recording()) {
+            Some(asked) => self.row_of(&asked, params, |folder| Table::is_table(folder)).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The same of a statement that has just come, EXECUTE too, if the table is open: to find the rows takes less than to hand the statement
+    /// to another thread. `None` as well where something is wrong, which is told when it is planned.
+    pub(crate) async fn row_at_once(
+        &self,
+        statement: &Statement,
+        params: &Params,
+    ) -> Option<SendableRecordBatchStream> {
+        let execution = self.execution(statement);
+        let apart = execution.as_ref().and_then(|execution| execution.apart());
+        let (statement, params) = match (&execution, &apart) {
+            (Some(_), Some((query, values))) => (query, values),
+            (Some(_), None) => return None,
+            (None, _) => (statement, params),
+        };
+        let asked = Asked::of(statement)?;
+        self.kept.grants.statement(statement).ok()?;
+        self.stores.begin_statement();
+        self.row_of(&asked, params, |folder| self.stores.has_open(folder)).await.ok()?
+    }
+
+    /// The rows that are asked for of a table, if it is in a folder that may be opened.
+    async fn row_of(
+        &self,
+        asked: &Asked<'_>,
+        params: &Params,
+        may_be_opened: impl Fn(&Path) -> bool,
+    ) -> Result<Option<SendableRecordBatchStream>> {
         let reference = object_name_to_table_reference(asked.table.clone(), true)?;
         // Any other is opened by the planner alone: files, for which that takes time.
         let folder = self.file_tables(&reference)?.and_then(|database| file_of(database.folder()?, reference.table()));
-        if !folder.is_some_and(|file| Table::is_table(file.with_extension(""))) {
+        if !folder.is_some_and(|file| may_be_opened(&file.with_extension(""))) {
             return Ok(None);
         }
         let Ok(table) = self.context.table_provider(reference).await else { return Ok(None) };

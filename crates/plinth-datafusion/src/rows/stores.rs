@@ -169,6 +169,12 @@ impl Stores {
         Ok(view)
     }
 
+    /// Whether a folder's table is open, for reading or for writing.
+    pub fn has_open(&self, folder: &Path) -> bool {
+        let state = self.state();
+        state.readers.contains_key(folder) || state.writers.get(folder).is_some()
+    }
+
     /// Begins to change a folder's table: what the statement sees of it from here on is what the changes are checked against.
     ///
     /// # Errors
