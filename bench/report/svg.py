@@ -2,6 +2,8 @@
 class."""
 
 import math
+import re
+from pathlib import Path
 
 from .words import escape
 
@@ -161,6 +163,60 @@ def lines(title, series, show_x, show_y):
             )
             parts.append(f"<title>{escape(name)}, {escape(show_x(x))}: {escape(show_y(y))}</title></circle>")
     return _svg(bottom + 26, parts, title)
+
+
+def points(title, series, show_x, show_y):
+    """Named points from nought on two scales, those of a series joined: (label, class, [(x, y, name)])."""
+    every = [point for *_, of in series for point in of]
+    far_x, far_y = (max(point[axis] for point in every) * 1.1 for axis in (0, 1))
+    left, right, top, bottom = 66, WIDTH - 60, 10, 300
+
+    def at_x(value):
+        return left + (right - left) * value / far_x
+
+    def at_y(value):
+        return bottom - (bottom - top) * value / far_y
+
+    parts = []
+    for tick in _round_steps(far_y):
+        parts.append(_line(left, at_y(tick), right, at_y(tick), "grid"))
+        parts.append(_text(left - 6, at_y(tick) + 4, round_off(show_y(tick)), "tick", "end"))
+    for tick in _round_steps(far_x):
+        parts.append(_line(at_x(tick), bottom, at_x(tick), bottom + 4, "axis"))
+        parts.append(_text(at_x(tick), bottom + 18, show_x(tick), "tick", "middle"))
+    parts.append(_line(left, bottom, right, bottom, "axis"))
+    for label, kind, of in reversed(series):
+        path = " ".join(f"{at_x(x):.1f},{at_y(y):.1f}" for x, y, _ in of)
+        parts.append(f"<polyline points='{path}' class='stroke {kind}'/>")
+        for x, y, name in of:
+            parts.append(f"<circle cx='{at_x(x):.1f}' cy='{at_y(y):.1f}' r='4.5' class='dot {kind}'>")
+            parts.append(f"<title>{escape(label)}, {escape(name)}: {escape(show_x(x))}, {escape(show_y(y))}</title></circle>")
+            parts.append(_text(at_x(x) + 7, at_y(y) - 6, name, "tick"))
+    y = bottom - 16 * len(series) + 4
+    for label, kind, _ in series:
+        parts.append(f"<circle cx='{left + 14}' cy='{y - 4}' r='4.5' class='dot {kind}'/>")
+        parts.append(_text(left + 24, y, label, "label"))
+        y += 16
+    return _svg(bottom + 26, parts, title)
+
+
+def _round_steps(far):
+    """Round values from nought, about five of them."""
+    power = 10.0 ** math.floor(math.log10(far / 5))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor * 6 >= far)
+    return [step * at for at in range(1, int(far / step) + 1)]
+
+
+def alone(svg):
+    """A plot as a file of its own, with the page's light colours written out: not all that shows such files knows variables."""
+    style = Path(__file__).with_name("style.css").read_text()
+    colours = dict(re.findall(r"--(\w+): (#\w+)", style[: style.index("@media")]))
+    kept = [line for line in style.splitlines() if line.startswith(("svg ", ".grid", ".dot", ".fill", ".stroke"))]
+    rules = re.sub(r"var\(--(\w+)\)", lambda found: colours[found[1]], "\n".join(kept))
+    head, rest = svg.split(">", 1)
+    head = head.replace("<svg ", "<svg xmlns='http://www.w3.org/2000/svg' ")
+    ground = f"<rect width='100%' height='100%' fill='{colours['ground']}'/>"
+    return f"{head}>\n<style>\n{rules}\n</style>\n{ground}{rest}\n"
 
 
 def legend(series):

@@ -103,6 +103,20 @@ fn answer(db: &Db, sql: &str, by_key: bool) -> Result<(Vec<String>, Vec<String>)
     db.runtime.block_on(work).map_err(|error| error.to_string())
 }
 
+/// Whether a statement that has just come is answered at once, and what it answers then.
+fn at_once(db: &Db, sql: &str) -> Option<Vec<String>> {
+    let statement = parse(sql).unwrap().pop().unwrap();
+    db.runtime.block_on(async {
+        let mut stream = db.session.row_at_once(&statement, &Params::default()).await?;
+        let mut rows = Vec::new();
+        while let Some(batch) = stream.next().await {
+            rows.extend(texts(&batch.unwrap()));
+        }
+        rows.sort();
+        Some(rows)
+    })
+}
+
 fn is_found(db: &Db, sql: &str, params: &Params) -> bool {
     let statement = parse(sql).unwrap().pop().unwrap();
     db.runtime.block_on(db.session.row_by_key(&statement, params)).unwrap().is_some()
@@ -116,8 +130,12 @@ fn statements_that_ask_for_a_key_answer_as_planned_ones() {
             assert_eq!(answer(db, sql, true), answer(db, sql, false), "{sql}");
             let expected = FOUND.contains(sql);
             assert_eq!(is_found(db, sql, &Params::default()), expected, "{sql}");
+            // Whatever its table is, it is open by now.
+            let rows = expected.then(|| answer(db, sql, false).unwrap().1);
+            assert_eq!(at_once(db, sql), rows, "{sql}");
         }
     };
+    assert_eq!(at_once(&Db::open(dir.path()), "SELECT n FROM t WHERE id = 2"), None, "a table that is not open");
     check(&db);
     db.rows("VACUUM t; VACUUM pairs; VACUUM seconds");
     check(&db);
@@ -130,8 +148,12 @@ fn statements_that_ask_for_a_key_answer_as_planned_ones() {
     db.rows("BEGIN; UPDATE t SET n = 13 WHERE id = 2; INSERT INTO t VALUES (99, 'z', 0)");
     assert_eq!(db.rows("SELECT n FROM t WHERE id = 2"), ["13"]);
     assert_eq!(db.rows("SELECT name FROM t WHERE id = 99"), ["z"]);
+    assert_eq!(at_once(&db, "SELECT n FROM t WHERE id = 2").unwrap(), ["13"]);
     db.rows("ROLLBACK");
     assert_eq!(db.rows("SELECT n FROM t WHERE id = 2"), ["12"]);
+    db.rows("PREPARE by_id(BIGINT) AS SELECT n FROM t WHERE id = $1");
+    assert_eq!(at_once(&db, "EXECUTE by_id(2)").unwrap(), ["12"]);
+    assert_eq!(at_once(&db, "EXECUTE by_id(1 + 1)"), None);
     check(&db);
 }
 
