@@ -20,9 +20,6 @@ const KEPT_FOR: Duration = Duration::from_secs(10);
 /// Of a budget's limit, the share that is kept at most.
 const SHARE: u64 = 4;
 
-/// Of what a budget has left, the share that memory may take which is not used yet.
-const LITTLE: u64 = 8;
-
 /// Zeroed memory in huge pages, of its own.
 pub struct Zeroed {
     /// Gone only while it is dropped.
@@ -34,7 +31,7 @@ pub struct Zeroed {
 impl Zeroed {
     /// So many bytes, all zero, which the caller has reserved of the budget; `None` if the system has none.
     pub fn new(len: usize, budget: &Arc<MemoryBudget>) -> Option<Self> {
-        let extent = match budget.spare().take(len, 0) {
+        let extent = match budget.spare().take(len) {
             Some(mut extent) => {
                 extent.get_mut(..len)?.fill(0);
                 extent
@@ -51,9 +48,7 @@ impl Zeroed {
         // What was kept holds anything behind what was taken of it.
         let dirty = extent.len().min(len);
         if extent.len() < len {
-            // What grows may go on growing: it takes what is far longer, too, if that is little of what is left.
-            let longest = usize::try_from(self.budget.left() / LITTLE).unwrap_or(usize::MAX);
-            match self.budget.spare().take(len, longest) {
+            match self.budget.spare().take(len) {
                 Some(mut kept) => {
                     let (Some(to), Some(from)) = (kept.get_mut(..before), extent.get(..before)) else { return false };
                     to.copy_from_slice(from);
@@ -122,14 +117,14 @@ impl Spare {
         self.bytes.load(Relaxed)
     }
 
-    /// The smallest extent that has so many bytes, and not many more or so many as are said.
-    fn take(&self, len: usize, longest: usize) -> Option<Extent> {
+    /// The smallest extent that has so many bytes, and not many more.
+    fn take(&self, len: usize) -> Option<Extent> {
         if self.bytes() == 0 {
             return None;
         }
         let mut kept = lock(&self.kept);
         self.forget(&mut kept, |(since, _)| since.elapsed() > KEPT_FOR);
-        let fits = |extent: &Extent| extent.len() >= len && (extent.len() / 2 <= len || extent.len() <= longest);
+        let fits = |extent: &Extent| extent.len() >= len && extent.len() / 2 <= len;
         let fitting = kept.iter().enumerate().filter(|(_, (_, extent))| fits(extent));
         let (at, _) = fitting.min_by_key(|(_, (_, extent))| extent.len())?;
         let (_, extent) = kept.swap_remove(at);

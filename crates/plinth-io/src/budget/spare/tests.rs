@@ -76,20 +76,3 @@ fn longer_memory_has_what_it_had_and_zeros_behind() {
         assert_eq!(address(&zeroed) % crate::HUGE_PAGE, 0);
     }
 }
-
-#[test]
-fn what_grows_takes_the_long_memory_that_is_kept_if_much_is_left() {
-    for (limit, taken) in [(1 << 30, true), (256 << 20, false)] {
-        let budget = MemoryBudget::new(limit);
-        let long = Zeroed::new(60 * MIB, &budget).unwrap();
-        let place = address(&long);
-        drop(long);
-        let mut zeroed = Zeroed::new(2 * MIB, &budget).unwrap();
-        assert_ne!(address(&zeroed), place);
-        zeroed.fill(5);
-        assert!(zeroed.lengthen(4 * MIB));
-        assert_eq!(address(&zeroed) == place, taken);
-        assert!(zeroed.lengthen(50 * MIB));
-        assert!(zeroed[..2 * MIB].iter().all(|&byte| byte == 5) && zeroed[2 * MIB..].iter().all(|&byte| byte == 0));
-    }
-}
