@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use plinth_core::random::trials;
 use plinth_encoding::expr::col;
 use plinth_format::{Access, File, FormatError, Result, WriterOptions};
 use plinth_io::MemorySource;
 
 use crate::data::{Random, small, wide_batch, write};
 
-/// Bits to flip, one choice a byte.
+/// Bits to flip, one choice a byte; `PLINTH_FLIPS` says how many times each byte is flipped, beyond the first by a number of its own.
 const FLIPS: [u8; 5] = [0x01, 0x80, 0xff, 0x7f, 0x10];
 
 fn open(bytes: &[u8]) -> Result<File> {
@@ -69,10 +70,14 @@ fn every_flipped_byte_of_a_file_with_several_dictionaries_is_noticed_or_harmless
 fn flip_each(good: &[u8], filtered: fn(&[u8]) -> Result<Vec<RecordBatch>>) {
     let (answer, filtered_answer) = (read(good).unwrap(), filtered(good).unwrap());
     assert!(!filtered_answer.is_empty());
+    let rounds = trials("PLINTH_FLIPS", 1);
     let mut harmless = 0;
-    for i in 0..good.len() {
+    for (round, i) in (0..rounds).flat_map(|round| (0..good.len()).map(move |i| (round, i))) {
         let mut bad = good.to_vec();
-        bad[i] ^= FLIPS[i % FLIPS.len()];
+        bad[i] ^= match round {
+            0 => FLIPS[i % FLIPS.len()],
+            _ => u8::try_from(1 + Random(round << 32 | i as u64).below(255)).unwrap(),
+        };
         match read(&bad) {
             Ok(batches) => {
                 assert!(batches == answer, "byte {i} changed the answer");
@@ -87,8 +92,10 @@ fn flip_each(good: &[u8], filtered: fn(&[u8]) -> Result<Vec<RecordBatch>>) {
             assert!(batches == filtered_answer, "byte {i} changed the filtered answer");
         }
     }
+    let flips = good.len() * usize::try_from(rounds).unwrap();
+    println!("{flips} flips, {harmless} harmless");
     // Only the header and padding may change unnoticed.
-    assert!(harmless < good.len() / 3, "{harmless} of {} flips went unnoticed", good.len());
+    assert!(harmless < flips / 3, "{harmless} of {flips} flips went unnoticed");
 }
 
 #[test]
