@@ -3,7 +3,7 @@
     python -m bench.curve --plinth target/release/plinth --source hits.parquet --folder bench-data/curve --docs docs
 
 Each way reads the same Parquet file and writes its own, in turn; of Plinth whole processes are timed, of the others what they do once Python has started.
-The bytes of a way are the same each time, or it is an error. `--docs` fills in docs/measured/import.md and draws import.svg beside it.
+The bytes of a way differ by a thousandth at most from time to time, or it is an error. `--docs` fills in docs/measured/import.md and draws import.svg beside it.
 """
 
 from __future__ import annotations

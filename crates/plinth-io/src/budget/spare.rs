@@ -41,8 +41,8 @@ impl Zeroed {
         Some(Self { extent: Some(extent), len, budget: Arc::clone(budget) })
     }
 
-    /// Makes it longer, zeros behind the bytes that it has; the caller has reserved the others. `false` if the system has no memory for them: it
-    /// is as it was then.
+    /// Makes it longer, zeros behind the bytes that it has; the caller has reserved the others. `false` if the system has no memory for them or
+    /// can't move pages: it is as it was then, and may be copied.
     pub fn lengthen(&mut self, len: usize) -> bool {
         let (before, Some(extent)) = (self.len, &mut self.extent) else { return false };
         // What was kept holds anything behind what was taken of it.
