@@ -19,7 +19,7 @@ pub use bytes::{bytes_of_texts, unescaped_bytes};
 #[doc(hidden)]
 pub use haversine::{Coordinate, distances};
 pub use json::{JsonMember, json_members};
-pub use text::text_slice;
+pub use text::{like_pattern, text_slice};
 pub use types::sql_type_name;
 
 /// Functions of values, to be registered with a session: `haversine`, and those that users of DuckDB and PostgreSQL know.

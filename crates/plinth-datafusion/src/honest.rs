@@ -25,6 +25,7 @@ use datafusion_expr::{
 };
 use plinth_io::MemoryBudget;
 
+use crate::alike::{self, Alike, AlikeGroups};
 use crate::windows::sliding;
 
 /// Bytes of a state's list as a value: the value, the array, its buffers and its elements' array.
@@ -179,7 +180,10 @@ impl AggregateUDFImpl for Honest {
         // Values in order are kept together with what they are ordered by.
         let ordered = if args.order_bys.is_empty() { 0 } else { LIST };
         let values = state?.iter().map(size).sum::<usize>() + ordered;
-        Ok(Box::new(Counted::new(self.inner.accumulator(args)?, values, &self.asked)))
+        let is_once = alike::is_once(&args);
+        let inner = self.inner.accumulator(args)?;
+        let inner = if is_once { Box::new(Alike(inner)) } else { inner };
+        Ok(Box::new(Counted::new(inner, values, &self.asked)))
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
@@ -191,7 +195,9 @@ impl AggregateUDFImpl for Honest {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
-        self.inner.create_groups_accumulator(args)
+        let is_once = alike::is_once(&args);
+        let inner = self.inner.create_groups_accumulator(args)?;
+        Ok(if is_once { Box::new(AlikeGroups(inner)) } else { inner })
     }
 
     fn name(&self) -> &str {

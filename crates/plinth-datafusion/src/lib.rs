@@ -18,6 +18,7 @@
 //! Parquet files are scanned by the same executor: the rule [`ParquetScans`], put before those of the engine, replaces the
 //! engine's source for them by a [`ParquetScan`].
 
+mod alike;
 mod around;
 mod checked;
 mod columns;
@@ -82,8 +83,8 @@ pub use format::{PlinthFormat, PlinthFormatFactory};
 #[doc(hidden)]
 pub use functions::{Coordinate, distances};
 pub use functions::{
-    JsonMember, aggregate_functions, bytes_of_texts, json_members, scalar_functions, sql_type_name, text_slice,
-    unescaped_bytes,
+    JsonMember, aggregate_functions, bytes_of_texts, json_members, like_pattern, scalar_functions, sql_type_name,
+    text_slice, unescaped_bytes,
 };
 pub use gather::RowsInOrder;
 pub use guard::GuardMemory;

@@ -5,6 +5,7 @@
 mod access;
 mod alone;
 mod any;
+mod as_text;
 mod bound;
 mod by_length;
 mod bytes;
@@ -18,6 +19,7 @@ mod finer;
 mod fractions;
 mod functions;
 mod grouping_sets;
+mod guards;
 mod intervals;
 mod list_order;
 mod lists;
@@ -108,7 +110,7 @@ pub(crate) fn recursion_rule() -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
 /// Functions that plans have and no statement can name: who is sent a plan finds them by the names that they have in it.
 pub fn functions_of_plans() -> Vec<ScalarUDF> {
     let mut functions = vec![lists::itself(0), once::within(), intervals::length(), maybe::function()];
-    functions.extend([unnesting::single_function(), scaled::times(), scaled::divided()]);
+    functions.extend([unnesting::single_function(), scaled::times(), scaled::divided(), as_text::function()]);
     functions.extend(nested::comparisons());
     functions
 }

@@ -9,6 +9,7 @@
 mod floats;
 mod room;
 mod rows;
+mod zeros;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -27,8 +28,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, Projection, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDFImpl, Signature, Volatility, lit,
 };
-use datafusion::optimizer::optimizer::ApplyOrder;
-use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, VisitMut, VisitorMut};
 
@@ -202,6 +202,7 @@ pub(crate) struct ExactNumbers;
 
 pub(crate) use floats::DecimalsBesideFloats;
 pub(crate) use room::Room;
+pub(crate) use zeros::BothZeros;
 
 impl AnalyzerRule for ExactNumbers {
     fn name(&self) -> &str {
@@ -217,57 +218,6 @@ impl AnalyzerRule for ExactNumbers {
             })
         })?;
         if any { Ok(plan.transform_up_with_subqueries(with_exact_numbers)?.data) } else { Ok(plan) }
-    }
-}
-
-/// Puts both zeros of floats into lists that have one: `=` takes them for one, the engine's lists for two.
-#[derive(Debug)]
-pub(crate) struct BothZeros;
-
-impl OptimizerRule for BothZeros {
-    fn name(&self) -> &str {
-        "both_zeros"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::BottomUp)
-    }
-
-    fn supports_rewrite(&self) -> bool {
-        true
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
-        let names = NamePreserver::new(&plan);
-        plan.map_expressions(|expr| {
-            if !expr.exists(|expr| Ok(matches!(expr, Expr::InList(_))))? {
-                return Ok(Transformed::no(expr));
-            }
-            let name = names.save(&expr);
-            let rewritten = expr.transform_up(|expr| Ok(with_both_zeros(expr)))?;
-            Ok(rewritten.update_data(|expr| name.restore(expr)))
-        })
-    }
-}
-
-fn with_both_zeros(mut expr: Expr) -> Transformed<Expr> {
-    let Expr::InList(InList { list, .. }) = &mut expr else { return Transformed::no(expr) };
-    let missing = list.iter().filter_map(other_zero).find(|other| !list.contains(other));
-    match missing {
-        Some(other) => {
-            list.push(other);
-            Transformed::yes(expr)
-        }
-        None => Transformed::no(expr),
-    }
-}
-
-/// The zero that a zero is not.
-fn other_zero(expr: &Expr) -> Option<Expr> {
-    match expr {
-        Expr::Literal(ScalarValue::Float64(Some(zero)), _) if *zero == 0.0 => Some(lit(-zero)),
-        Expr::Literal(ScalarValue::Float32(Some(zero)), _) if *zero == 0.0 => Some(lit(-zero)),
-        _ => None,
     }
 }
 

@@ -13,7 +13,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionState;
-use datafusion::optimizer::Analyzer;
+use datafusion::optimizer::{Analyzer, Optimizer};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
@@ -296,14 +296,19 @@ impl Session {
         analysis.insert(0, Arc::new(numbers::DecimalsBesideFloats));
         analysis.insert(0, Arc::new(numbers::ExactNumbers));
         analysis.splice(0..0, meaning::first_rules(read::is_function));
+        let mut optimization = Optimizer::new().rules;
+        // Before the rules that take `x = 0.0 AND x <> -0.0` for `x = 0.0`, and `x = 0.0 AND x = -0.0` for FALSE: constants are found in between.
+        let at = optimization.iter().position(|rule| rule.name() == "push_down_filter").unwrap_or(optimization.len());
+        optimization.insert(at, Arc::new(numbers::BothZeros));
+        optimization.insert(0, Arc::new(numbers::BothZeros));
+        optimization.push(Arc::new(overflow::CheckedConstants));
         let builder = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
             .with_expr_planners(meaning::planners().into_iter().chain([Arc::new(numbers::Room) as _]).collect())
             .with_default_features()
             .with_analyzer_rules(analysis)
-            .with_optimizer_rule(Arc::new(numbers::BothZeros))
-            .with_optimizer_rule(Arc::new(overflow::CheckedConstants))
+            .with_optimizer_rules(optimization)
             .with_query_planner(Arc::new(overflow::CheckedPlanner(Arc::clone(&budget))))
             .with_physical_optimizer_rules(rules)
             .with_type_planner(Arc::new(types::Types(Some(Current(Arc::clone(&by_path))))))

@@ -19,6 +19,8 @@ use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::utils::format_state_name;
 use datafusion_expr::{Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility};
 
+use crate::alike::alike;
+
 /// What becomes of the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
@@ -141,7 +143,7 @@ impl Counts {
 
     /// Counts values: row, group and how often.
     fn add(&mut self, values: &ArrayRef, found: impl Iterator<Item = (usize, usize, i64)>) -> Result<()> {
-        let rows = self.converter.convert_columns(std::slice::from_ref(values))?;
+        let rows = self.converter.convert_columns(&[alike(values)])?;
         for (row, group, count) in found.filter(|(row, ..)| values.is_valid(*row)) {
             let value = rows.row(row);
             let number = match self.numbers.get(value.as_ref()) {

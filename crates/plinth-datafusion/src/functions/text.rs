@@ -1,5 +1,6 @@
 //! Functions of text: hashes, formats, splitting, lengths.
 
+mod escapes;
 mod format;
 mod length;
 
@@ -17,6 +18,8 @@ use datafusion_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use md5::{Digest, Md5};
 use regex::Regex;
 use sha2::Sha256;
+
+pub use escapes::like_pattern;
 
 use super::simple::Simple;
 use super::types::type_names;
@@ -46,6 +49,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Simple::new("regexp_extract_all", texts(2), list, extract_all).udf(),
         length::Length::default().into(),
         Simple::new("plinth_uuid", texts(1), utf8, uuids).udf(),
+        Simple::new("plinth_like_pattern", texts(2), utf8, escapes::patterns).udf(),
         Simple::new("plinth_type_name", texts(1), utf8, type_names).udf(),
     ]
 }

@@ -15,7 +15,9 @@ use plinth_datafusion::sql_type_name;
 
 use crate::numbers;
 
-use super::{bytes, finer, intervals, lists, maybe, narrower, nearest, nested, once, values, zeros, zones};
+use super::{
+    as_text, bytes, finer, guards, intervals, lists, maybe, narrower, nearest, nested, once, values, zeros, zones,
+};
 
 /// Casts round, BETWEEN looks at its operand once, `any_value` heeds its order, IN lists keep their nulls.
 #[derive(Debug)]
@@ -169,6 +171,11 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let cast_of = Expr::Cast(Cast { expr, field });
             mend(cast_of, schema)
         }
+        Expr::Cast(of) if as_text::is_of_nested(&of.expr, of.field.data_type(), schema) => Ok(as_text::shown(of)),
+        // Each has a text.
+        Expr::TryCast(TryCast { expr, field }) if as_text::is_of_nested(&expr, field.data_type(), schema) => {
+            Ok(as_text::shown(Cast { expr, field }))
+        }
         // What the clock shows in its zone, where the engine has that of UTC.
         Expr::Cast(Cast { expr, field }) if zones::loses_zone(&expr, field.data_type(), schema) => {
             let expr = Box::new(zones::local(*expr));
@@ -214,6 +221,9 @@ fn mend(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::yes(any_text(like.args.swap_remove(0))))
         }
         Expr::WindowFunction(window) => zeros::partitioned(window, schema),
+        Expr::Case(case) if case.expr.is_some() => zeros::found(case, schema),
+        Expr::Case(case) => guards::kept(case, schema),
+        Expr::ScalarFunction(nullif) if nullif.name() == "nullif" => zeros::nullif(nullif, schema),
         // The engine writes its operand down twice.
         Expr::Between(between) if between.expr.is_volatile() => Ok(Transformed::yes(once::between(between))),
         Expr::AggregateFunction(AggregateFunction { func, mut params })

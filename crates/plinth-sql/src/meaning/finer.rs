@@ -1,7 +1,8 @@
 //! Timestamps beside values that are finer than they are: `m = TIMESTAMP '2024-01-01 00:00:00.0005'` of milliseconds.
 //!
 //! The engine takes the cast off the column and puts it on the value, which it cuts: the comparison would be with another value. Dates beside
-//! time stamps it makes nanoseconds, which dates after 2262 have none of, whatever the unit beside them.
+//! time stamps it makes nanoseconds, which dates after 2262 have none of, whatever the unit beside them; time stamps that are written as text,
+//! as in `m < '9999-12-31'`, too.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr
     Ok(Transformed { transformed: mended.transformed || transformed, ..mended })
 }
 
-/// Dates and time stamps that a comparison makes nanoseconds though none has them, in the finest unit that one of them has.
+/// Dates, time stamps and texts that a comparison makes nanoseconds though none has them, in the finest unit that one of them has.
 fn as_coarse_as_they_are(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let units = sides(&mut expr).into_iter().map(|side| unit_before(side, schema)).collect::<Result<Vec<_>>>()?;
     let finest = units.into_iter().collect::<Option<Vec<_>>>().and_then(|units| units.into_iter().max());
@@ -59,7 +60,7 @@ fn sides(expr: &mut Expr) -> Vec<&mut Expr> {
     }
 }
 
-/// The unit that a value had before it was made nanoseconds, a second of a date; `None` if it is anything else.
+/// The unit that a value had before it was made nanoseconds, a second of a date, that of its digits of a text; `None` if it is anything else.
 fn unit_before(side: &Expr, schema: &DFSchema) -> Result<Option<TimeUnit>> {
     let Expr::Cast(Cast { expr, field }) = side else { return Ok(None) };
     if !matches!(field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, _)) {
@@ -68,8 +69,22 @@ fn unit_before(side: &Expr, schema: &DFSchema) -> Result<Option<TimeUnit>> {
     Ok(match expr.get_type(schema)? {
         DataType::Date32 => Some(TimeUnit::Second),
         DataType::Timestamp(unit, _) => Some(unit),
-        _ => None,
+        _ => match expr.as_ref() {
+            Expr::Literal(text, _) => text.try_as_str().map(|text| text.map_or(TimeUnit::Second, unit_of_text)),
+            _ => None,
+        },
     })
+}
+
+/// The unit that the digits behind the point of a time stamp are of.
+fn unit_of_text(text: &str) -> TimeUnit {
+    let places = text.rsplit_once('.').map_or("", |(_, places)| places);
+    match places.bytes().take_while(u8::is_ascii_digit).count() {
+        0 => TimeUnit::Second,
+        1..=3 => TimeUnit::Millisecond,
+        4..=6 => TimeUnit::Microsecond,
+        _ => TimeUnit::Nanosecond,
+    }
 }
 
 fn between_its_own(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -1,8 +1,9 @@
 //! IN lists over the same operand, side by side.
 //!
 //! The engine puts two of them together: `x NOT IN (1) OR x NOT IN (2)` becomes TRUE, for no value is in both, and for a null,
-//! too; `x IN (1, 2) AND x NOT IN (2, NULL)` becomes `x IN (1)`. Neither is so. Operands that are not written alike it leaves
-//! alone, so all but the first are put into a function of their own, which gives back what it is given.
+//! too; `x IN (1, 2) AND x NOT IN (2, NULL)` becomes `x IN (1)`. Neither is so. Of `x = 1 OR x = 2` it makes such a list, too.
+//! Operands that are not written alike it leaves alone, so all but the first are put into a function of their own, which gives back
+//! what it is given.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 
-/// An expression in whose conditions of AND, OR and NOT no two IN lists have the same operand. Goes over it once.
+/// An expression in whose conditions of AND, OR and NOT no two lists have the same operand. Goes over it once.
 pub(super) fn kept_apart(expr: Expr) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }) => condition(expr, &mut HashMap::new()),
@@ -27,27 +28,95 @@ pub(super) fn kept_apart(expr: Expr) -> Result<Transformed<Expr>> {
 /// A part of a condition, before which so many lists had these operands.
 #[allow(clippy::mutable_key_type, reason = "what changes in an expression has no part in its hash")]
 fn condition(expr: Expr, operands: &mut HashMap<Expr, usize>) -> Result<Transformed<Expr>> {
+    if let Some(operand) = operand_of(&expr) {
+        let before = operands.entry(operand.clone()).or_default();
+        let number = *before;
+        *before += 1;
+        return numbered(expr, number);
+    }
     match expr {
         Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }) | Expr::Not(_) => {
             expr.map_children(|part| condition(part, operands))
         }
-        Expr::InList(list) => Expr::InList(list).map_children(kept_apart)?.transform_data(|list| {
-            let Expr::InList(InList { expr, list, negated }) = list else { return Ok(Transformed::no(list)) };
-            let operand = bare(*expr);
-            let before = operands.entry(without_casts(&operand).clone()).or_default();
-            let apart = if *before == 0 { operand } else { Itself::of(operand, *before) };
-            *before += 1;
-            let list = Expr::InList(InList { expr: Box::new(apart), list, negated });
-            Ok(if *before > 1 { Transformed::yes(list) } else { Transformed::no(list) })
-        }),
         other => kept_apart(other),
     }
 }
 
-/// An operand as it was written: a view's or a subquery's may have been looked at before.
+/// The operand of a list, or of `x = 1 OR x = 2`, of which the engine makes one.
+fn operand_of(expr: &Expr) -> Option<&Expr> {
+    let (mut pending, mut common) = match expr {
+        Expr::InList(list) => return Some(written(&list.expr)),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => (vec![left.as_ref(), right.as_ref()], None),
+        _ => return None,
+    };
+    while let Some(next) = pending.pop() {
+        let operand = match next {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+                pending.extend([left.as_ref(), right.as_ref()]);
+                continue;
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => match compared(left, right)? {
+                Side::Left => written(left),
+                Side::Right => written(right),
+            },
+            Expr::InList(InList { expr, negated: false, .. }) => written(expr),
+            _ => return None,
+        };
+        if *common.get_or_insert(operand) != operand {
+            return None;
+        }
+    }
+    common
+}
+
+enum Side {
+    Left,
+    Right,
+}
+
+/// The side of an equality that is a column, if the other is a constant.
+fn compared(left: &Expr, right: &Expr) -> Option<Side> {
+    let is_column = |side: &Expr| matches!(written(side), Expr::Column(_));
+    match (is_column(left) && !right.any_column_refs(), is_column(right) && !left.any_column_refs()) {
+        (true, _) => Some(Side::Left),
+        (_, true) => Some(Side::Right),
+        _ => None,
+    }
+}
+
+/// A list, or alternatives that become one, before which so many had its operand.
+fn numbered(expr: Expr, number: usize) -> Result<Transformed<Expr>> {
+    let apart = |operand: Expr| {
+        let operand = bare(operand);
+        if number == 0 { operand } else { Itself::of(operand, number) }
+    };
+    let numbered = match expr {
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => {
+            return expr.map_children(|part| numbered(part, number));
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ Operator::Eq, right }) => {
+            let (left, right) = match compared(&left, &right) {
+                Some(Side::Left) => (Box::new(apart(*left)), right),
+                Some(Side::Right) => (left, Box::new(apart(*right))),
+                None => (left, right),
+            };
+            Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
+        list @ Expr::InList(_) => list.map_children(kept_apart)?.update_data(|list| match list {
+            Expr::InList(InList { expr, list, negated }) => {
+                Expr::InList(InList { expr: Box::new(apart(*expr)), list, negated })
+            }
+            other => other,
+        }),
+        other => return kept_apart(other),
+    };
+    Ok(Transformed { transformed: numbered.transformed || number > 0, ..numbered })
+}
+
+/// An operand without the function that it was put into: a view's or a subquery's may have been looked at before.
 fn bare(operand: Expr) -> Expr {
     match operand {
-        Expr::ScalarFunction(mut function) if function.func.inner().is::<Itself>() && function.args.len() == 1 => {
+        Expr::ScalarFunction(mut function) if is_itself(&function.func) && function.args.len() == 1 => {
             function.args.remove(0)
         }
         other => other,
@@ -55,10 +124,14 @@ fn bare(operand: Expr) -> Expr {
 }
 
 /// An operand as it is once the engine has moved casts to the values of the list.
-fn without_casts(operand: &Expr) -> &Expr {
+fn written(operand: &Expr) -> &Expr {
     match operand {
-        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => without_casts(expr),
-        Expr::Alias(Alias { expr, .. }) => without_casts(expr),
+        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => written(expr),
+        Expr::Alias(Alias { expr, .. }) => written(expr),
+        Expr::ScalarFunction(function) if is_itself(&function.func) => match function.args.as_slice() {
+            [operand] => written(operand),
+            _ => operand,
+        },
         other => other,
     }
 }

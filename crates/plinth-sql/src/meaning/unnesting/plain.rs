@@ -52,6 +52,8 @@ pub(in crate::meaning) fn has_one_row_at_most(plan: &LogicalPlan) -> bool {
 }
 
 /// Whether a plan in a subquery is plain, which may have groups above it.
+///
+/// One under a name is not: the engine lifts its conditions with the names that they have within, which others may have without.
 fn plain(plan: &LogicalPlan, kind: Kind, grouped: bool) -> bool {
     if !depends(plan) {
         return true;
@@ -84,7 +86,6 @@ fn plain(plan: &LogicalPlan, kind: Kind, grouped: bool) -> bool {
             let sorted = matches!(limit.input.as_ref(), LogicalPlan::Sort(_));
             kind == Kind::Exists && limit.skip.is_none() && counts && !sorted && plain(&limit.input, kind, grouped)
         }
-        LogicalPlan::SubqueryAlias(alias) => plain(&alias.input, kind, grouped),
         LogicalPlan::Join(join) => {
             is_of_inner(plan)
                 && !is_filled(join)

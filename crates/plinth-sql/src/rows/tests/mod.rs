@@ -429,6 +429,23 @@ fn the_zeros_of_floats_are_one_in_lists_and_joins() {
             let within =
                 format!("SELECT count(*) FROM f WHERE x IN (SELECT k FROM (VALUES ({zero}), (4.0)) AS few (k))");
             assert_eq!(db.rows(&within), ["2"], "{within}");
+            for (condition, rows) in [
+                ("x = 0.0", "2"),
+                ("x >= 0.0", "2"),
+                ("x <= 0.0", "2"),
+                ("x > 0.0", "0"),
+                ("x < 0.0", "0"),
+                ("x <> 0.0", "0"),
+                ("0.0 <= x", "2"),
+                ("x IN (0.0, 4.0, 5.0, 6.0, 7.0)", "2"),
+            ] {
+                let both = format!("SELECT count(*) FROM f WHERE x = {zero} AND {condition}");
+                assert_eq!(db.rows(&both), [rows], "{both}");
+            }
+            let from = format!("SELECT count(*) FROM f WHERE x > {zero} AND x >= 0.0");
+            assert_eq!(db.rows(&from), ["1"], "{from}");
+            let case = format!("SELECT count(CASE x WHEN {zero} THEN 1 END), count(nullif(x, {zero})) FROM f");
+            assert_eq!(db.rows(&case), ["2 1"], "{case}");
         }
     }
 }
