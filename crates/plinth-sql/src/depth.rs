@@ -17,8 +17,8 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::habits;
 use super::meaning::PlinthDialect;
+use super::{habits, literals, structs};
 use crate::error::{Result, SqlError};
 
 /// Most levels that an expression has, and most names of a WITH.
@@ -55,8 +55,8 @@ const CHAIN: usize = 64;
 pub(crate) fn parse(text: &str) -> Result<Vec<Statement>> {
     let tokens = Tokenizer::new(&PlinthDialect, text).tokenize_with_location();
     let mut tokens = tokens.map_err(|error| DataFusionError::from(ParserError::from(error)))?;
-    habits::plain_numbers(&mut tokens);
-    refuse_rests(&tokens)?;
+    literals::plain(&mut tokens)?;
+    structs::in_angles(&mut tokens);
     let Bound { tokens: bound, types } = Bound::of(&tokens);
     if types > MOST_TYPES {
         return Err(SqlError::new(format!("a type nests {types} deep, at most {MOST_TYPES} are taken")));
@@ -76,22 +76,6 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Statement>> {
         let parsing = parsing.map_err(|error| SqlError::new(format!("can't start a thread: {error}")))?;
         parsing.join().map_err(|_| SqlError::new("the statement was given up: see above"))?
     })
-}
-
-/// Refuses a number with more behind it: of `1E1_0` the rest would be the column's name.
-fn refuse_rests(tokens: &[TokenWithSpan]) -> Result<()> {
-    for (one, next) in tokens.iter().zip(tokens.iter().skip(1)) {
-        if let (Token::Number(number, _), Token::Word(rest)) = (&one.token, &next.token)
-            && rest.quote_style.is_none()
-            && rest.value.starts_with('_')
-        {
-            return Err(SqlError::new(format!(
-                "{number}{}: no number; _ stands between digits before an exponent, and a space before a name",
-                rest.value
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<Vec<Statement>> {
@@ -119,7 +103,7 @@ struct Bound {
 
 impl Bound {
     fn of(tokens: &[TokenWithSpan]) -> Self {
-        let (mut most, mut whole, mut types) = (Self::default(), 0_usize, 0);
+        let (mut most, mut whole, mut types, mut angles) = (Self::default(), 0_usize, 0, 0_usize);
         // For each parenthesis that is open the tokens since the last comma within it.
         let mut open = vec![0_usize];
         let mut before = &Token::EOF;
@@ -134,8 +118,10 @@ impl Bound {
                     whole -= open.last_mut().map_or(0, std::mem::take);
                     types = 0;
                 }
-                Token::SemiColon => (open, whole, types) = (vec![0], 0, 0),
-                Token::Lt if is_type(before) => types += 1,
+                Token::SemiColon => (open, whole, types, angles) = (vec![0], 0, 0, 0),
+                Token::Lt if is_type(before) => angles += 1,
+                Token::Gt => angles = angles.saturating_sub(1),
+                Token::ShiftRight => angles = angles.saturating_sub(2),
                 _ => {}
             }
             if !matches!(token, Token::Comma | Token::SemiColon)
@@ -144,7 +130,7 @@ impl Bound {
                 *last += 1;
                 whole += 1;
             }
-            most = Self { tokens: most.tokens.max(whole), types: most.types.max(types) };
+            most = Self { tokens: most.tokens.max(whole), types: most.types.max(types + angles) };
             before = token;
         }
         most

@@ -17,6 +17,7 @@ mod joins;
 mod known;
 mod lambdas;
 mod laterals;
+mod listed;
 mod macros;
 mod names;
 mod parquet;
@@ -41,7 +42,6 @@ use datafusion::sql::sqlparser::ast::{
     OrderByOptions, Query, Select, SelectFlavor, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, Visit,
     VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 pub(crate) use known::{Answer, Column, Known, Question, Stop};
 pub(crate) use macros::Macros;
@@ -50,17 +50,6 @@ pub(crate) use templates::{query, set_items};
 
 use crate::meaning::AT_ZONE;
 use crate::names::normal;
-
-/// Takes the underscores out of numbers: `1_000_000`.
-pub(crate) fn plain_numbers(tokens: &mut [TokenWithSpan]) {
-    for token in tokens {
-        if let Token::Number(text, _) = &mut token.token
-            && text.contains('_')
-        {
-            text.retain(|letter| letter != '_');
-        }
-    }
-}
 
 /// Rewrites the habits of a statement, with what is known of its tables.
 ///
@@ -261,6 +250,7 @@ impl Habits<'_> {
             return Ok(());
         }
         chance::apart(select, self.known)?;
+        listed::rewrite(select)?;
         laterals::rewrite(select, self.known, &self.scope)?;
         joins::rewrite(select, self.known, &self.scope)?;
         if self.known.lenient {

@@ -8,16 +8,17 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::prelude::SessionConfig;
-use datafusion::sql::parser::{CreateExternalTable, Statement};
+use datafusion::sql::parser::{CreateExternalTable, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{self, TimezoneInfo};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::Tokenizer;
 use futures::FutureExt;
 
 use plinth_datafusion::CurrentSession;
 pub use plinth_datafusion::sql_type_name as type_name;
 
 use crate::current::Current;
+use crate::structs;
 
 /// Knows `HUGEINT`, `UINTEGER`, `BLOB` and such, and `TIMESTAMP` as DuckDB and PostgreSQL have it: in microseconds, of which 64 bits are
 /// 290,000 years. The engine's own nanoseconds end in 2262, before the year 9999 of dates that have no end.
@@ -101,9 +102,12 @@ fn map(keys: &ast::DataType, values: &ast::DataType) -> Result<DataType> {
 pub(crate) fn declared(columns: &str) -> Result<SchemaRef> {
     let builder = SessionStateBuilder::new().with_config(SessionConfig::new()).with_default_features();
     let state = builder.with_type_planner(Arc::new(Types(None))).build();
-    let text = format!("CREATE EXTERNAL TABLE t ({}\n) STORED AS CSV LOCATION 'none'", with_structs(columns)?);
-    let dialect = state.config().options().sql_parser.dialect;
-    let statement = state.sql_to_statement(&text, &dialect)?;
+    let text = format!("CREATE EXTERNAL TABLE t ({columns}\n) STORED AS CSV LOCATION 'none'");
+    let tokens = Tokenizer::new(&GenericDialect {}, &text).tokenize_with_location();
+    let mut tokens = tokens.map_err(|e| plan_datafusion_err!("{e}"))?;
+    structs::in_angles(&mut tokens);
+    let parsed = DFParserBuilder::new(tokens).with_dialect(&GenericDialect {}).build()?.parse_statements()?;
+    let [statement] = <[Statement; 1]>::try_from(Vec::from(parsed)).map_err(|_| plan_datafusion_err!("not columns"))?;
     if let Statement::CreateExternalTable(table) = &statement {
         refuse_more(table)?;
     }
@@ -113,33 +117,6 @@ pub(crate) fn declared(columns: &str) -> Result<SchemaRef> {
         LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) => Ok(Arc::clone(table.schema.inner())),
         _ => plan_err!("not columns"),
     }
-}
-
-/// `STRUCT(a INT)` as the parser has it, `STRUCT<a INT>`.
-fn with_structs(columns: &str) -> Result<String> {
-    let tokens = Tokenizer::new(&GenericDialect {}, columns).tokenize();
-    let tokens = tokens.map_err(|e| plan_datafusion_err!("{e}"))?;
-    // Of each parenthesis that is open, whether it is a struct's.
-    let mut open = Vec::new();
-    let mut before = false;
-    let mut text = String::with_capacity(columns.len() + 16);
-    for token in tokens {
-        match token {
-            Token::LParen => {
-                text.push(if before { '<' } else { '(' });
-                open.push(before);
-                before = false;
-            }
-            Token::RParen => text.push_str(if open.pop() == Some(true) { "> " } else { ")" }),
-            Token::Whitespace(space) => text.push_str(&space.to_string()),
-            other => {
-                before = matches!(&other, Token::Word(word)
-                    if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("struct"));
-                text.push_str(&other.to_string());
-            }
-        }
-    }
-    Ok(text)
 }
 
 /// An error if more is said of columns than their types, which would be ignored.

@@ -8,6 +8,8 @@ use datafusion::sql::sqlparser::ast::{
     ValueWithSpan,
 };
 
+use plinth_datafusion::like_pattern;
+
 use super::{is_one, simple_name, templates, text_of};
 use crate::names::normal;
 
@@ -50,31 +52,14 @@ pub(super) fn escaped(pattern: &mut Expr, escape: &mut Option<ValueWithSpan>) ->
 }
 
 fn rewritten(pattern: &mut Expr, escape: Option<char>) -> Result<()> {
-    let Some(text) = text_of(pattern) else {
-        return plan_err!(
-            "LIKE {pattern} ESCAPE: takes a pattern that is written out; other patterns are escaped by \\"
-        );
-    };
-    let (mut out, mut letters) = (String::with_capacity(text.len() + 4), text.chars());
-    let plain = |out: &mut String, letter: char| {
-        if matches!(letter, '%' | '_' | '\\') {
-            out.push('\\');
+    *pattern = match text_of(pattern) {
+        Some(text) => Expr::Value(Value::SingleQuotedString(like_pattern(text, escape)?).into()),
+        None => {
+            let escape = escape.map(String::from).unwrap_or_default();
+            let escape = Expr::Value(Value::SingleQuotedString(escape).into());
+            templates::expression("plinth_like_pattern($1, $2)", &[pattern.clone(), escape])?
         }
-        out.push(letter);
     };
-    while let Some(letter) = letters.next() {
-        if Some(letter) == escape {
-            match letters.next() {
-                Some(next) => plain(&mut out, next),
-                None => return plan_err!("LIKE '{text}': the pattern ends with its escape"),
-            }
-        } else if letter == '\\' {
-            plain(&mut out, letter);
-        } else {
-            out.push(letter);
-        }
-    }
-    *pattern = Expr::Value(Value::SingleQuotedString(out).into());
     Ok(())
 }
 

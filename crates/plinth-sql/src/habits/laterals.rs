@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::known::{Known, Stop, quoted};
 use super::scope::Scope;
-use super::{headings, joins, simple_name, templates};
+use super::{headings, joins, listed, simple_name, templates};
 use crate::names::normal;
 
 /// What a lateral table adds to each row.
@@ -104,9 +104,7 @@ fn is_of_rows(items: &[SelectItem], known: &Known) -> bool {
 fn added(table: &TableFactor, known: &Known) -> Result<Option<Added>> {
     match table {
         TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality: false, .. } => {
-            let mut names = Names(false);
-            let _ = array_exprs.clone().visit(&mut names);
-            if !names.0 {
+            if !listed::has_names(array_exprs) {
                 return Ok(None);
             }
             let given = alias.as_ref().map(|alias| alias.columns.as_slice()).unwrap_or_default();
@@ -144,18 +142,6 @@ fn added(table: &TableFactor, known: &Known) -> Result<Option<Added>> {
             Ok(Some(Added { name, columns, condition: inner.selection.clone() }))
         }
         _ => Ok(None),
-    }
-}
-
-/// Whether there is a name in an expression.
-struct Names(bool);
-
-impl VisitorMut for Names {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        self.0 |= matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-        ControlFlow::Continue(())
     }
 }
 
