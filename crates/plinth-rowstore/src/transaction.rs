@@ -29,8 +29,18 @@ pub struct Transaction<'a> {
     batches: Vec<RecordBatch>,
     /// What the keys that are changed now were to become before, if that may have to be restored.
     before: Option<Vec<(Vec<u8>, Option<Change>)>>,
+    marks: Vec<Mark>,
     /// What it holds of the values of unique indexes; nothing if that is to be found out anew.
     claims: Option<Claims>,
+}
+
+/// A state that a transaction can go back to.
+#[derive(Debug, Default)]
+struct Mark {
+    /// What keys that were changed since, until the next mark, were to become before.
+    before: Vec<(Vec<u8>, Option<Change>)>,
+    /// How many batches it had.
+    batches: usize,
 }
 
 /// What becomes of a key: a row of a batch, or nothing.
@@ -85,7 +95,15 @@ impl<'a> Transaction<'a> {
     fn of(table: Of<'a>) -> Self {
         let shared = Arc::clone(table.shared());
         let snapshot = Snapshot { version: shared.begin(), shared };
-        Self { table, snapshot, changes: BTreeMap::new(), batches: Vec::new(), before: None, claims: None }
+        Self {
+            table,
+            snapshot,
+            changes: BTreeMap::new(),
+            batches: Vec::new(),
+            before: None,
+            marks: Vec::new(),
+            claims: None,
+        }
     }
 
     /// Whether it has changed anything.
@@ -94,13 +112,43 @@ impl<'a> Transaction<'a> {
     }
 
     fn set(&mut self, key: Vec<u8>, change: Change) {
-        let Some(before) = &mut self.before else {
-            self.claims = None;
-            self.changes.insert(key, change);
-            return;
+        let before = match (&mut self.before, self.marks.last_mut()) {
+            (Some(before), _) => before,
+            (None, mark) => {
+                self.claims = None;
+                let Some(mark) = mark else {
+                    self.changes.insert(key, change);
+                    return;
+                };
+                &mut mark.before
+            }
         };
         let old = self.changes.insert(key.clone(), change);
         before.push((key, old));
+    }
+
+    /// Marks the state that it has, to which [`Transaction::back_to`] goes back. Marks are counted from 0.
+    pub fn mark(&mut self) {
+        self.marks.push(Mark { before: Vec::new(), batches: self.batches.len() });
+    }
+
+    /// Takes back what was changed since a mark, which stays; those after it are gone.
+    pub fn back_to(&mut self, mark: usize) {
+        let Some(batches) = self.marks.get(mark).map(|mark| mark.batches) else { return };
+        for later in self.marks.drain(mark..).rev() {
+            restore(&mut self.changes, later.before);
+        }
+        self.batches.truncate(batches);
+        self.claims = None;
+        self.mark();
+    }
+
+    /// Forgets a mark and those after it; what was changed stays.
+    pub fn unmark(&mut self, mark: usize) {
+        let gone = self.marks.split_off(mark.min(self.marks.len()));
+        if let Some(last) = self.marks.last_mut() {
+            last.before.extend(gone.into_iter().flat_map(|mark| mark.before));
+        }
     }
 
     /// Whether a row has a key, with the changes so far.
@@ -120,16 +168,11 @@ impl<'a> Transaction<'a> {
         let batches = self.batches.len();
         let result = changes(self);
         let before = std::mem::replace(&mut self.before, outer).unwrap_or_default();
-        match (&result, &mut self.before) {
+        match (&result, self.before.as_mut().or(self.marks.last_mut().map(|mark| &mut mark.before))) {
             (Ok(_), Some(outer)) => outer.extend(before),
             (Ok(_), None) => {}
             (Err(_), _) => {
-                for (key, old) in before.into_iter().rev() {
-                    match old {
-                        Some(old) => self.changes.insert(key, old),
-                        None => self.changes.remove(&key),
-                    };
-                }
+                restore(&mut self.changes, before);
                 self.batches.truncate(batches);
                 self.claims = None;
             }
@@ -476,5 +519,15 @@ impl<'a> Transaction<'a> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         self.snapshot.shared.end(self.snapshot.version.sequence);
+    }
+}
+
+/// Gives keys back what they were to become before.
+fn restore(changes: &mut BTreeMap<Vec<u8>, Change>, before: Vec<(Vec<u8>, Option<Change>)>) {
+    for (key, old) in before.into_iter().rev() {
+        match old {
+            Some(old) => changes.insert(key, old),
+            None => changes.remove(&key),
+        };
     }
 }

@@ -234,6 +234,8 @@ fn reads_of_parser(statement: &ast::Statement) -> bool {
         | ast::Statement::StartTransaction { .. }
         | ast::Statement::Commit { .. }
         | ast::Statement::Rollback { .. }
+        | ast::Statement::Savepoint { .. }
+        | ast::Statement::ReleaseSavepoint { .. }
         | ast::Statement::ShowCreate { .. }
         | ast::Statement::ShowColumns { .. }
         | ast::Statement::ShowFunctions { .. }

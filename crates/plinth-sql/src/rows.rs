@@ -84,7 +84,9 @@ impl Session {
         let done = match statement.as_ref() {
             ast::Statement::StartTransaction { .. }
             | ast::Statement::Commit { .. }
-            | ast::Statement::Rollback { .. } => return self.transaction(statement).await.map(Some),
+            | ast::Statement::Rollback { .. }
+            | ast::Statement::Savepoint { .. }
+            | ast::Statement::ReleaseSavepoint { .. } => return self.transaction(statement).await.map(Some),
             ast::Statement::Insert(insert) => {
                 let TableObject::TableName(name) = &insert.table else { return Ok(None) };
                 let Some(target) = self.target(name).await? else { return self.not_within_a_transaction(statement) };
@@ -169,9 +171,14 @@ impl Session {
                 write::blocking(move || stores.commit()).await?;
             }
             ast::Statement::Rollback { chain, savepoint } => {
-                refuse("ROLLBACK", *chain || savepoint.is_some(), "AND CHAIN and savepoints")?;
-                self.stores.rollback()?;
+                refuse("ROLLBACK", *chain, "AND CHAIN")?;
+                match savepoint {
+                    Some(name) => self.stores.back_to(&normal(name))?,
+                    None => self.stores.rollback()?,
+                }
             }
+            ast::Statement::Savepoint { name } => self.stores.savepoint(&normal(name))?,
+            ast::Statement::ReleaseSavepoint { name } => self.stores.release_savepoint(&normal(name))?,
             _ => {}
         }
         Ok(Done::Nothing)

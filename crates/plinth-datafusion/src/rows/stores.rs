@@ -102,6 +102,8 @@ struct Open {
     tables: HashMap<PathBuf, Seen>,
     /// The one that it changes.
     changed: Option<PathBuf>,
+    /// The names of its savepoints, the first one first: each table has a mark for each.
+    savepoints: Vec<String>,
     /// Held as long as it is open.
     kept: Kept,
 }
@@ -282,6 +284,76 @@ impl Stores {
     }
 }
 
+/// Savepoints: states of the open transaction by name, of which the last with a name counts.
+impl Stores {
+    /// SAVEPOINT.
+    ///
+    /// # Errors
+    /// If no transaction is open.
+    pub fn savepoint(&self, name: &str) -> Result<()> {
+        let mut state = self.state();
+        let Some(open) = &mut state.transaction else {
+            return exec_err!("SAVEPOINT {name}: no transaction is open; BEGIN begins one");
+        };
+        open.savepoints.push(name.to_owned());
+        open.each(Transaction::mark);
+        Ok(())
+    }
+
+    /// ROLLBACK TO: takes back what was changed since a savepoint, which stays.
+    ///
+    /// # Errors
+    /// If no transaction is open, or it has no such savepoint.
+    pub fn back_to(&self, name: &str) -> Result<()> {
+        let mut state = self.state();
+        state.views.clear();
+        let Some(open) = &mut state.transaction else {
+            return exec_err!("ROLLBACK TO {name}: no transaction is open");
+        };
+        let at = open.at(name)?;
+        open.each(|transaction| transaction.back_to(at));
+        open.savepoints.truncate(at + 1);
+        let has_changes = |seen: &Seen| matches!(seen, Seen::Writable(transaction) if transaction.has_changes());
+        if !open.changed.as_ref().and_then(|changed| open.tables.get(changed)).is_some_and(has_changes) {
+            open.changed = None;
+        }
+        Ok(())
+    }
+
+    /// RELEASE: forgets a savepoint and those after it; what was changed stays.
+    ///
+    /// # Errors
+    /// If no transaction is open, or it has no such savepoint.
+    pub fn release_savepoint(&self, name: &str) -> Result<()> {
+        let mut state = self.state();
+        let Some(open) = &mut state.transaction else {
+            return exec_err!("RELEASE {name}: no transaction is open");
+        };
+        let at = open.at(name)?;
+        open.each(|transaction| transaction.unmark(at));
+        open.savepoints.truncate(at);
+        Ok(())
+    }
+}
+
+impl Open {
+    /// The number of a savepoint.
+    fn at(&self, name: &str) -> Result<usize> {
+        match self.savepoints.iter().rposition(|known| known == name) {
+            Some(at) => Ok(at),
+            None => exec_err!("{name}: the transaction has no savepoint of this name"),
+        }
+    }
+
+    fn each(&mut self, mut change: impl FnMut(&mut Transaction<'static>)) {
+        for seen in self.tables.values_mut() {
+            if let Seen::Writable(transaction) = seen {
+                change(transaction);
+            }
+        }
+    }
+}
+
 impl State {
     /// A table to be read as it is now.
     fn table(&mut self, folder: &Path, options: &TableOptions) -> Result<Arc<Table>> {
@@ -317,7 +389,10 @@ impl State {
             })
         };
         let open = self.transaction.get_or_insert_default();
-        if let Some(new) = new {
+        if let Some(mut new) = new {
+            if let Seen::Writable(transaction) = &mut new {
+                open.savepoints.iter().for_each(|_| transaction.mark());
+            }
             open.tables.insert(folder.to_path_buf(), new);
         }
         let missing = || DataFusionError::Internal("a table that a transaction saw is gone".to_owned());

@@ -25,6 +25,9 @@ enum Op {
     Begin,
     Commit,
     Rollback,
+    Savepoint(u8),
+    BackTo(u8),
+    Release(u8),
     Flush,
     Vacuum,
     Index { text: bool, drop: bool },
@@ -55,6 +58,9 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Begin),
         2 => Just(Op::Commit),
         1 => Just(Op::Rollback),
+        3 => (0_u8..3).prop_map(Op::Savepoint),
+        2 => (0_u8..3).prop_map(Op::BackTo),
+        1 => (0_u8..3).prop_map(Op::Release),
         2 => Just(Op::Flush),
         1 => Just(Op::Vacuum),
         2 => any::<(bool, bool)>().prop_map(|(text, drop)| Op::Index { text, drop }),
@@ -62,12 +68,13 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The naive table: its rows, and those from before the transaction.
+/// The naive table: its rows, those from before the transaction, and those at its savepoints by their names.
 #[derive(Clone, Debug)]
 struct Model {
     keyed: bool,
     rows: Vec<Row>,
     before: Option<Vec<Row>>,
+    savepoints: Vec<(u8, Vec<Row>)>,
 }
 
 fn literal<T: ToString>(value: Option<T>, quote: &str) -> String {
@@ -208,7 +215,16 @@ impl Model {
                 self.rows.clear();
                 ("TRUNCATE TABLE t".to_owned(), Some(before.len()))
             }
-            Op::Begin | Op::Commit | Op::Rollback | Op::Flush | Op::Vacuum | Op::Index { .. } | Op::Reopen => {
+            Op::Begin
+            | Op::Commit
+            | Op::Rollback
+            | Op::Savepoint(_)
+            | Op::BackTo(_)
+            | Op::Release(_)
+            | Op::Flush
+            | Op::Vacuum
+            | Op::Index { .. }
+            | Op::Reopen => {
                 return (String::new(), None);
             }
         };
@@ -238,17 +254,42 @@ fn follow(keyed: bool, ops: &[Op]) {
     let key = if keyed { "PRIMARY KEY" } else { "NOT NULL" };
     db.rows(&format!("CREATE TABLE t (id BIGINT {key}, s TEXT, n BIGINT)"));
     let folder = dir.path().join("t").canonicalize().unwrap();
-    let mut model = Model { keyed, rows: Vec::new(), before: None };
+    let mut model = Model { keyed, rows: Vec::new(), before: None, savepoints: Vec::new() };
     for op in ops {
         match op {
             Op::Begin if model.before.is_none() => {
                 db.rows("BEGIN");
                 model.before = Some(model.rows.clone());
             }
-            Op::Commit if model.before.take().is_some() => drop(db.rows("COMMIT")),
+            Op::Commit if model.before.take().is_some() => {
+                db.rows("COMMIT");
+                model.savepoints.clear();
+            }
             Op::Rollback if model.before.is_some() => {
                 db.rows("ROLLBACK");
                 model.rows = model.before.take().unwrap();
+                model.savepoints.clear();
+            }
+            Op::Savepoint(name) => {
+                let done = db.run(&format!("SAVEPOINT s{name}"));
+                assert_eq!(done.is_ok(), model.before.is_some(), "{done:?}");
+                if done.is_ok() {
+                    model.savepoints.push((*name, model.rows.clone()));
+                }
+            }
+            Op::BackTo(name) | Op::Release(name) => {
+                let at = model.savepoints.iter().rposition(|(known, _)| known == name);
+                let back = matches!(op, Op::BackTo(_));
+                let done = db.run(&format!("{} s{name}", if back { "ROLLBACK TO" } else { "RELEASE SAVEPOINT" }));
+                assert_eq!(done.is_ok(), at.is_some(), "{done:?}");
+                match at {
+                    Some(at) if back => {
+                        model.savepoints.truncate(at + 1);
+                        model.rows = model.savepoints[at].1.clone();
+                    }
+                    Some(at) => model.savepoints.truncate(at),
+                    None => {}
+                }
             }
             Op::Flush => db.session.stores.writer(&folder).unwrap().merge().unwrap(),
             Op::Vacuum if model.before.is_none() => drop(db.rows("VACUUM t")),
@@ -266,6 +307,7 @@ fn follow(keyed: bool, ops: &[Op]) {
                 if let Some(before) = model.before.take() {
                     model.rows = before;
                 }
+                model.savepoints.clear();
             }
             op => {
                 let (sql, changed) = model.take(op);
