@@ -4,6 +4,7 @@
 //! said before it. Messages are read by `pgwire`, and rows written by `arrow-pg`.
 
 mod answers;
+mod catalog;
 mod client;
 mod queries;
 mod states;
@@ -25,6 +26,7 @@ use crate::options::ServerOptions;
 use crate::port;
 use crate::session::Session;
 use crate::tls::Tls;
+use catalog::Numbers;
 use client::Client;
 
 /// By which statements are cancelled from another connection.
@@ -73,7 +75,8 @@ impl Listener {
 
     /// Takes connections until that is over. What this gives has those that there are: they end with it.
     pub(crate) async fn run(self, door: Arc<Door>, mut end: watch::Receiver<bool>) -> JoinSet<()> {
-        let (places, keys) = (Arc::new(Semaphore::new(door.limits.connections)), Arc::new(Keys::default()));
+        let places = Arc::new(Semaphore::new(door.limits.connections));
+        let (keys, numbers) = (Arc::new(Keys::default()), Arc::new(Numbers::default()));
         let mut connections = JoinSet::new();
         loop {
             let (stream, peer, place) = tokio::select! {
@@ -81,7 +84,9 @@ impl Listener {
                 _ = end.wait_for(|end| *end) => return connections,
             };
             while connections.try_join_next().is_some() {}
-            let client = Arc::new(Client::new(Arc::clone(&door), Arc::clone(&keys), peer, self.tls.is_some()));
+            let client =
+                Client::new(Arc::clone(&door), Arc::clone(&keys), Arc::clone(&numbers), peer, self.tls.is_some());
+            let client = Arc::new(client);
             let tls = self.tls.clone();
             connections.spawn(async move {
                 let _place = place;

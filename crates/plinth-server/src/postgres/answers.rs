@@ -12,15 +12,23 @@ use arrow_schema::{ArrowError, DataType, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::sql::sqlparser::ast;
 use futures::future::Either;
 use futures::{Stream, StreamExt, stream};
+use pgwire::api::Type;
 use pgwire::api::portal::Format;
 use pgwire::api::results::{DataRowEncoder, FieldInfo, QueryResponse, Tag};
 use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
 use pgwire::messages::data::DataRow;
 use plinth_sql::Statement as Parsed;
+use postgres_types::Kind as KindOfType;
 use tonic::Status;
 
 use super::states;
 use crate::failure::arrow;
+
+/// The version of PostgreSQL that clients are told, by which they choose what they ask.
+pub(super) const VERSION: &str = concat!("16.0 (Plinth ", env!("CARGO_PKG_VERSION"), ")");
+
+/// What the metadata of columns have whose texts are told as those of vectors, PostgreSQL's lists of short numbers.
+pub(super) const VECTOR: &str = "plinth.vector";
 
 /// The days of 0001-01-01 and 9999-12-31, of which 1970-01-01 is 0.
 const FIRST_DAY: i64 = -719_162;
@@ -51,6 +59,8 @@ pub(super) enum Kind {
     Begin,
     Commit,
     Rollback,
+    /// Goes back to a savepoint.
+    Back,
     /// Changes rows.
     Changes(&'static str),
     /// Has rows, or nothing to tell but its words.
@@ -65,6 +75,7 @@ impl Kind {
         match inner.as_ref() {
             ast::Statement::StartTransaction { .. } => Self::Begin,
             ast::Statement::Commit { .. } => Self::Commit,
+            ast::Statement::Rollback { savepoint: Some(_), .. } => Self::Back,
             ast::Statement::Rollback { .. } => Self::Rollback,
             // The number of an object stood before the rows once.
             ast::Statement::Insert(_) => Self::Changes("INSERT 0"),
@@ -81,7 +92,7 @@ impl Kind {
         match self {
             Self::Begin => Tag::new("BEGIN"),
             Self::Commit => Tag::new("COMMIT"),
-            Self::Rollback => Tag::new("ROLLBACK"),
+            Self::Rollback | Self::Back => Tag::new("ROLLBACK"),
             Self::Changes(words) => {
                 Tag::new(words).with_rows(usize::try_from(rows.unwrap_or_default()).unwrap_or(usize::MAX))
             }
@@ -114,7 +125,15 @@ pub(super) fn columns(schema: &Schema, format: &Format) -> PgWireResult<Vec<Fiel
         _ => Arc::clone(field),
     });
     let told = Schema::new(told.collect::<Vec<_>>());
-    arrow_schema_to_pg_fields(&told, format, None).map_err(|_| {
+    let fields = arrow_schema_to_pg_fields(&told, format, None).map(|fields| {
+        let vectors = schema.fields().iter().map(|field| field.metadata().contains_key(VECTOR));
+        let told = fields.into_iter().zip(vectors).map(|(told, is_vector)| match is_vector {
+            true => FieldInfo::new(told.name().to_owned(), None, None, vectors_type(), told.format()),
+            false => told,
+        });
+        told.collect()
+    });
+    fields.map_err(|_| {
         let types: Vec<String> =
             schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
         error(
@@ -125,6 +144,12 @@ pub(super) fn columns(schema: &Schema, format: &Format) -> PgWireResult<Vec<Fiel
             ),
         )
     })
+}
+
+/// The type of vectors. As a list, which it is to PostgreSQL, its texts would be quoted.
+fn vectors_type() -> Type {
+    let list = Type::INT2_VECTOR;
+    Type::new(list.name().to_owned(), list.oid(), KindOfType::Simple, list.schema().to_owned())
 }
 
 /// Rows whose dates and time stamps have years of four digits: others would be written as NULL, or as no driver reads them.

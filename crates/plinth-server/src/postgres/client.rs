@@ -20,7 +20,8 @@ use pgwire::messages::startup::{Authentication, SecretKey};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 
 use super::Keys;
-use super::answers::{fatal, of_status};
+use super::answers::{VERSION, fatal, of_status};
+use super::catalog::{self, Numbers};
 use crate::door::Door;
 use crate::entry::Refused;
 use crate::failure::internal;
@@ -28,13 +29,12 @@ use crate::random;
 use crate::session::Session;
 use crate::statement::Why;
 
-/// The version of PostgreSQL that clients are told, by which they choose what they ask.
-const VERSION: &str = concat!("16.0 (Plinth ", env!("CARGO_PKG_VERSION"), ")");
-
 /// A connection.
 pub(super) struct Client {
     pub(super) door: Arc<Door>,
     keys: Arc<Keys>,
+    /// By which its catalog names what there is.
+    numbers: Arc<Numbers>,
     pub(super) peer: SocketAddr,
     needs_tls: bool,
     session: OnceLock<Arc<Session>>,
@@ -43,8 +43,14 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(door: Arc<Door>, keys: Arc<Keys>, peer: SocketAddr, needs_tls: bool) -> Self {
-        Self { door, keys, peer, needs_tls, session: OnceLock::new(), failed: AtomicBool::new(false) }
+    pub(super) fn new(
+        door: Arc<Door>,
+        keys: Arc<Keys>,
+        numbers: Arc<Numbers>,
+        peer: SocketAddr,
+        needs_tls: bool,
+    ) -> Self {
+        Self { door, keys, numbers, peer, needs_tls, session: OnceLock::new(), failed: AtomicBool::new(false) }
     }
 
     pub(super) fn came_in(&self) -> bool {
@@ -72,6 +78,11 @@ impl Client {
         self.failed.store(open && (failed || self.has_failed()), Ordering::Relaxed);
     }
 
+    /// Says that the transaction is as it was before a statement failed.
+    pub(super) fn recovered(&self) {
+        self.failed.store(false, Ordering::Relaxed);
+    }
+
     pub(super) fn status(&self) -> TransactionStatus {
         match self.session.get() {
             Some(session) if session.engine.session.in_transaction() => match self.has_failed() {
@@ -91,6 +102,8 @@ impl Client {
             return Err(fatal("28P01", "no user of this name has this token: the password is the token"));
         };
         let session = door.session(&user, true, self.peer).await.map_err(|e| fatal("53300", e.message()))?;
+        let installed = catalog::install(&session.engine.session, &user, &self.numbers);
+        installed.map_err(|e| fatal("XX000", &e.to_string()))?;
         Ok(self.session.get_or_init(|| session))
     }
 }

@@ -26,6 +26,7 @@ use plinth_sql::{KeptPlan, Params, Statement as Parsed, parse};
 use tonic::Status;
 
 use super::answers::{Kind, columns, error, of_status, rows};
+use super::catalog::readable;
 use super::client::Client;
 use super::values;
 use crate::encode;
@@ -53,6 +54,7 @@ impl Client {
         }
         let statements = parse(text).map_err(|e| of_status(&status(&e)))?;
         let numbered = statements.into_iter().map(|mut one| {
+            readable(&mut one);
             let places = number_places(&mut one);
             (one, places)
         });
@@ -71,13 +73,18 @@ impl Client {
         let mut statement = statement;
         if self.has_failed() {
             match kind {
-                Kind::Rollback => {}
+                Kind::Rollback | Kind::Back => {}
                 Kind::Commit => {
                     kind = Kind::Rollback;
                     let undo = parse("ROLLBACK").map_err(|e| of_status(&status(&e)))?.pop();
                     statement = undo.unwrap_or(statement);
                 }
-                _ => return Err(error("25P02", "a statement of the transaction has failed: ROLLBACK ends it")),
+                _ => {
+                    return Err(error(
+                        "25P02",
+                        "a statement of the transaction has failed: ROLLBACK ends it, ROLLBACK TO goes back to a savepoint",
+                    ));
+                }
             }
         }
         if let Some(done) = values::settled(&statement) {
@@ -88,8 +95,13 @@ impl Client {
             let tag = kind.tag(None);
             return Ok(Answer::Done(kind, tag));
         }
+        let goes_back = matches!(kind, Kind::Back);
         let answer = self.run(kind, statement, text, params, format).await;
-        self.ended(answer.is_err());
+        match goes_back && answer.is_ok() {
+            // What had failed is taken back.
+            true => self.recovered(),
+            false => self.ended(answer.is_err()),
+        }
         answer
     }
 
@@ -193,7 +205,7 @@ impl SimpleQueryHandler for Simple {
     }
 }
 
-/// Whether a statement ends a transaction and does nothing else, such as going back to a savepoint.
+/// Whether a statement ends a transaction and does nothing else: going back to a savepoint does not.
 fn is_plain_end(statement: &Parsed) -> bool {
     let Parsed::Statement(inner) = statement else { return false };
     matches!(
@@ -361,7 +373,8 @@ impl ExtendedQueryHandler for Extended {
                 }
                 Ok(Response::Query(rows))
             }
-            Answer::Done(Kind::Begin, tag) => Ok(Response::TransactionStart(tag)),
+            // Behind a savepoint nothing has failed.
+            Answer::Done(Kind::Begin | Kind::Back, tag) => Ok(Response::TransactionStart(tag)),
             Answer::Done(Kind::Commit | Kind::Rollback, tag) => Ok(Response::TransactionEnd(tag)),
             Answer::Done(_, tag) => Ok(Response::Execution(tag)),
         }

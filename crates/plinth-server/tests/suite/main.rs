@@ -12,5 +12,6 @@ mod postgres;
 mod queries;
 mod security;
 mod sessions;
+mod tools;
 mod transactions;
 mod transport;

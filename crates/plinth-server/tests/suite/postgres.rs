@@ -16,18 +16,22 @@ fn config(place: &Place, user: &str, token: &str) -> Config {
     config
 }
 
-async fn connected(place: &Place, user: &str, token: &str) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
+pub(crate) async fn connected(
+    place: &Place,
+    user: &str,
+    token: &str,
+) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
     let (client, connection) = config(place, user, token).connect(NoTls).await?;
     tokio::spawn(connection);
     Ok(client)
 }
 
-async fn writer(place: &Place) -> tokio_postgres::Client {
+pub(crate) async fn writer(place: &Place) -> tokio_postgres::Client {
     connected(place, "writer", WRITER).await.unwrap()
 }
 
 /// The cells of a text's rows.
-async fn cells(client: &tokio_postgres::Client, sql: &str) -> Vec<String> {
+pub(crate) async fn cells(client: &tokio_postgres::Client, sql: &str) -> Vec<String> {
     let rows = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     let rows = rows.iter().filter_map(|message| match message {
         SimpleQueryMessage::Row(row) => {
