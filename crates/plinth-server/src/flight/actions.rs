@@ -21,7 +21,7 @@ use crate::session::Session;
 use crate::statement::Why;
 use crate::users::User;
 
-pub(super) const NO_SAVEPOINTS: &str = "there are no savepoints: a transaction ends as a whole";
+pub(super) const NO_SAVEPOINTS: &str = "no savepoints by calls; in SQL they are SAVEPOINT, ROLLBACK TO and RELEASE";
 
 const CANCEL_FLIGHT_INFO: &str = "CancelFlightInfo";
 const CLOSE_SESSION: &str = "CloseSession";
