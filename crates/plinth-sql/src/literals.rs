@@ -74,8 +74,14 @@ fn base_of<'a>(zero: &str, rest: &'a str) -> Option<(u32, &'a str)> {
 fn whole(base: u32, digits: &str) -> Result<String> {
     let plain: String = digits.chars().filter(|digit| *digit != '_').collect();
     let value = u128::from_str_radix(&plain, base);
-    let value =
-        value.map_err(|_| SqlError::new(format!("{digits}: no whole number of the base {base} in 128 bits")))?;
+    let value = value.map_err(|_| {
+        let letter = match base {
+            2 => 'b',
+            8 => 'o',
+            _ => 'x',
+        };
+        SqlError::new(format!("0{letter}{digits}: no whole number of the base {base} in 128 bits"))
+    })?;
     Ok(value.to_string())
 }
 
@@ -115,6 +121,11 @@ mod tests {
     fn letters_behind_a_number_are_refused() {
         for text in ["1a", "0b12", "0o8", "0b", "0x", "0x1G", "1E1_0", "1_2.1_2E1_0", "10from t", "0b1_"] {
             assert!(written(text).is_err(), "{text}");
+        }
+        let long = format!("0x{}", "F".repeat(33));
+        for text in ["0x", &long] {
+            let refused = written(text).unwrap_err().to_string();
+            assert_eq!(refused, format!("{text}: no whole number of the base 16 in 128 bits"));
         }
     }
 }
