@@ -10,6 +10,8 @@ const SENTENCES: &[(&str, &str)] = &[
     ("no column ", "42703"),
     ("... may be one of several tables", "42702"),
     ("no function ", "42883"),
+    ("no type ", "42704"),
+    ("no schema ", "3F000"),
     ("CREATE TABLE ...already exists", "42P07"),
     ("CREATE VIEW ...already exists", "42P07"),
     ("no statement ...was prepared", "26000"),

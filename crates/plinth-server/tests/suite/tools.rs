@@ -155,6 +155,8 @@ fn names_are_numbers_and_numbers_are_names() {
             ("SELECT typname FROM pg_type WHERE oid = 'bigint'::regtype", "int8"),
             ("SELECT pg_get_viewdef('dear'::regclass, true) LIKE '%price > 100%'", "t"),
             ("SELECT to_regclass('nothing') IS NULL", "t"),
+            ("SELECT count(*) FROM pg_description WHERE classoid = 'pg_catalog.pg_class'::regclass", "0"),
+            ("SELECT 'pg_class'::regclass = to_regclass('pg_catalog.pg_class')", "t"),
             (
                 "SELECT current_schema(), current_database(), has_table_privilege('items', 'INSERT')",
                 "public|datafusion|t",
@@ -173,6 +175,26 @@ fn names_are_numbers_and_numbers_are_names() {
         ] {
             assert_eq!(cells(&client, asked).await, [answer], "{asked}");
         }
+    });
+}
+
+#[test]
+fn names_of_nothing_are_refused() {
+    run(async {
+        let (_place, client) = filled().await;
+        for (asked, code) in [
+            ("SELECT 'nothing'::regclass", "42P01"),
+            ("SELECT relname FROM pg_class WHERE oid = 'nothing'::regclass", "42P01"),
+            ("SELECT 'nothing'::regnamespace", "3F000"),
+            ("SELECT 'nothing'::regtype", "42704"),
+            // Texts have one order here.
+            ("SELECT relname FROM pg_class ORDER BY relname COLLATE \"de_DE\"", "0A000"),
+        ] {
+            let failed = client.simple_query(asked).await.unwrap_err();
+            assert_eq!(failed.code().map(|code| code.code()), Some(code), "{asked}: {failed}");
+        }
+        let asked = "SELECT relname FROM pg_class WHERE relname = 'items' COLLATE \"C\"";
+        assert_eq!(cells(&client, asked).await, ["items"]);
     });
 }
 

@@ -192,7 +192,9 @@ impl VisitorMut for Rewrites {
     // Behind what is within it: a cast of a cast is seen from the inside.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Collate { expr: inner, .. } => *expr = take(inner),
+            Expr::Collate { expr: inner, collation } if last(collation).is_some_and(|(name, _)| is_by_bytes(name)) => {
+                *expr = take(inner);
+            }
             Expr::BinaryOp { left, op, right } => {
                 if matches!(op, BinaryOperator::Eq | BinaryOperator::NotEq) {
                     list_of_numbers(left);
@@ -222,6 +224,11 @@ impl VisitorMut for Rewrites {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Whether texts are ordered by this as they are without it. Names in quotes, as "C" is mostly written, keep their case.
+fn is_by_bytes(collation: &Ident) -> bool {
+    ["default", "c", "posix", "ucs_basic"].iter().any(|known| collation.value.eq_ignore_ascii_case(known))
 }
 
 /// The lists whose values a function has as rows.
@@ -294,11 +301,11 @@ fn cast(expr: &mut Expr) {
     let is_name = matches!(inner.as_ref(), Expr::Value(_));
     let inner = take(inner);
     *expr = match (to.as_str(), is_name) {
-        ("regclass", true) => call("to_regclass", vec![inner]),
+        ("regclass", true) => call("regclassin", vec![inner]),
         ("regclass", false) => call("regclassout", vec![inner]),
-        ("regnamespace", true) => call("to_regnamespace", vec![inner]),
+        ("regnamespace", true) => call("regnamespacein", vec![inner]),
         ("regnamespace", false) => call("regnamespaceout", vec![inner]),
-        ("regtype", true) => call("to_regtype", vec![inner]),
+        ("regtype", true) => call("regtypein", vec![inner]),
         ("regtype", false) => call("format_type", vec![inner, Expr::Value(Value::Null.into())]),
         ("oid" | "xid" | "cid", _) => to_type(inner, DataType::Int(None)),
         // Names of functions are told as such, and lists of numbers are lists.

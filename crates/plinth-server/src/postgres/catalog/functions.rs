@@ -277,10 +277,8 @@ fn of_objects(relations: &Arc<Relations>) -> Vec<ScalarUDF> {
         }
     };
     let name = |told: Option<Told>, _| told.map(|told| told.name);
-    let by_name = Arc::clone(relations);
-    let schemas = Arc::clone(relations);
     let names = Arc::clone(relations);
-    vec![
+    let mut all = vec![
         of_number("pg_table_is_visible", DataType::Boolean, relations, visible),
         of_number("pg_relation_size", DataType::Int64, relations, bytes),
         of_number("pg_table_size", DataType::Int64, relations, bytes),
@@ -290,27 +288,54 @@ fn of_objects(relations: &Arc<Relations>) -> Vec<ScalarUDF> {
         of_number("pg_get_constraintdef", DataType::Utf8, relations, |told, _| told?.definition),
         of_number("pg_get_viewdef", DataType::Utf8, relations, |told, _| told?.definition),
         of_number("regclassout", DataType::Utf8, relations, name),
-        named("to_regclass", DataType::Int32, move |args, _| {
-            let names = texts(args, 0)?.ok_or_else(|| internal_datafusion_err!("to_regclass without a name"))?;
-            Ok(Arc::new(names.iter().map(|name| number_of(&by_name, name?)).collect::<Int32Array>()))
-        }),
-        named("to_regtype", DataType::Int32, |args, _| {
-            let names = texts(args, 0)?.ok_or_else(|| internal_datafusion_err!("to_regtype without a name"))?;
-            Ok(Arc::new(names.iter().map(|name| number_of_type(name?)).collect::<Int32Array>()))
-        }),
-        named("to_regnamespace", DataType::Int32, move |args, _| {
-            let names = texts(args, 0)?.ok_or_else(|| internal_datafusion_err!("to_regnamespace without a name"))?;
-            let known = schemas.schemas();
-            let number = |name: &str| known.iter().find(|(known, _)| known == name).map(|(_, number)| *number);
-            Ok(Arc::new(names.iter().map(|name| number(name?)).collect::<Int32Array>()))
-        }),
         named("regnamespaceout", DataType::Utf8, move |args, _| {
             let of = numbers(args, 0)?.ok_or_else(|| internal_datafusion_err!("regnamespaceout without a number"))?;
             let known = names.schemas();
             let name = |of: i32| known.iter().find(|(_, number)| *number == of).map(|(name, _)| name.as_str());
             Ok(Arc::new(of.iter().map(|of| name(of?)).collect::<StringArray>()))
         }),
-    ]
+    ];
+    // What a cast calls fails where there is no such object, and what is called by its name gives NULL.
+    for (called, kind) in [("to_regclass", None), ("regclassin", Some("table"))] {
+        let relations = Arc::clone(relations);
+        all.push(by_name(called, kind, move |name| number_of(&relations, name)));
+    }
+    for (called, kind) in [("to_regnamespace", None), ("regnamespacein", Some("schema"))] {
+        let relations = Arc::clone(relations);
+        all.push(by_name(called, kind, move |name| number_of_schema(&relations, name)));
+    }
+    for (called, kind) in [("to_regtype", None), ("regtypein", Some("type"))] {
+        all.push(by_name(called, kind, number_of_type));
+    }
+    all
+}
+
+/// A function that gives the number of a name. If there is none, it fails where a kind is told, and is NULL otherwise.
+fn by_name(
+    called: &'static str,
+    kind: Option<&'static str>,
+    number: impl Fn(&str) -> Option<i32> + Send + Sync + 'static,
+) -> ScalarUDF {
+    named(called, DataType::Int32, move |args, _| {
+        let Some(names) = texts(args, 0)? else { return exec_err!("{called} needs a name") };
+        let number = |name: Option<&str>| match (name, kind) {
+            (None, _) => Ok(None),
+            (Some(name), None) => Ok(number(name)),
+            (Some(name), Some(kind)) => match number(name) {
+                None => exec_err!("no {kind} {name:?}"),
+                found => Ok(found),
+            },
+        };
+        Ok(Arc::new(names.iter().map(number).collect::<Result<Int32Array>>()?))
+    })
+}
+
+/// The number of a schema by its name, or by its number.
+fn number_of_schema(relations: &Relations, name: &str) -> Option<i32> {
+    if let Ok(number) = name.parse() {
+        return Some(number);
+    }
+    relations.schemas().into_iter().find(|(known, _)| known == name).map(|(_, number)| number)
 }
 
 /// The number of a type by one of its names, or by its number.

@@ -238,8 +238,11 @@ impl Relations {
         lock(&self.told).get(&number).cloned()
     }
 
-    /// The number of a table or a view by its name, as statements write it.
+    /// The number of a table or a view by its name, as statements write it. Without a schema the catalog's own come first.
     pub(super) fn named(&self, schema: Option<&str>, name: &str) -> Option<i32> {
+        if schema.is_none_or(|schema| schema == SCHEMA) && super::is_table(name) {
+            return Some(self.number(SCHEMA, name));
+        }
         let schema = schema.unwrap_or(PUBLIC);
         let provider = self.catalog()?.schema(schema)?;
         let is_table = provider.table_names().iter().any(|known| known == name);
