@@ -3,11 +3,12 @@
 //! Its lists find one of them alone, and `x = -0.0 AND x = 0.0` is FALSE to it, for no value is equal to two. So a list that has one
 //! zero gets the other, and a value is compared with the one without a sign.
 
+use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{BinaryExpr, InList};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator, lit};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
@@ -33,7 +34,7 @@ impl OptimizerRule for BothZeros {
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let names = NamePreserver::new(&plan);
         plan.map_expressions(|expr| {
-            if !expr.exists(|expr| Ok(matches!(expr, Expr::InList(_)) || unsigned(expr).is_some()))? {
+            if !expr.exists(|expr| Ok(has_zero(expr)))? {
                 return Ok(Transformed::no(expr));
             }
             let name = names.save(&expr);
@@ -43,11 +44,29 @@ impl OptimizerRule for BothZeros {
     }
 }
 
+/// Whether this is a list, or a comparison in which a zero may have a sign.
+fn has_zero(expr: &Expr) -> bool {
+    match expr {
+        Expr::InList(_) => true,
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
+            unsigned(left).is_some() || unsigned(right).is_some()
+        }
+        _ => false,
+    }
+}
+
 fn with_both_zeros(expr: Expr) -> Transformed<Expr> {
     match expr {
         Expr::InList(mut list) => {
+            let mut computed = false;
+            for item in list.list.iter_mut().filter(|item| !matches!(item, Expr::Literal(..))) {
+                if let Some(without) = unsigned(item) {
+                    *item = without;
+                    computed = true;
+                }
+            }
             let has_other = list_with_other(&mut list);
-            Transformed::new_transformed(Expr::InList(list), has_other)
+            Transformed::new_transformed(Expr::InList(list), computed || has_other)
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(op) => {
             let sides = [unsigned(&left), unsigned(&right)];
@@ -68,7 +87,7 @@ fn list_with_other(list: &mut InList) -> bool {
     lacked
 }
 
-/// The zero without a sign, of one with.
+/// The zero without a sign, of one with. What is yet to be computed from constants loses its sign, if it becomes zero, with 0 added.
 fn unsigned(expr: &Expr) -> Option<Expr> {
     match expr {
         Expr::Literal(ScalarValue::Float64(Some(zero)), _) if *zero == 0.0 && zero.is_sign_negative() => {
@@ -77,8 +96,33 @@ fn unsigned(expr: &Expr) -> Option<Expr> {
         Expr::Literal(ScalarValue::Float32(Some(zero)), _) if *zero == 0.0 && zero.is_sign_negative() => {
             Some(lit(0.0_f32))
         }
+        Expr::Literal(..) => None,
+        constant if !constant.any_column_refs() && !constant.is_volatile() && !has_rows(constant) => {
+            let zero = match constant.get_type(&DFSchema::empty()).ok()? {
+                DataType::Float64 => lit(0.0_f64),
+                DataType::Float32 => lit(0.0_f32),
+                _ => return None,
+            };
+            let is_added = matches!(constant, Expr::BinaryExpr(sum) if sum.op == Operator::Plus && *sum.right == zero);
+            (!is_added).then(|| constant.clone() + zero)
+        }
         _ => None,
     }
+}
+
+/// Whether an expression has the value of a query, or of other rows.
+fn has_rows(expr: &Expr) -> bool {
+    let of_rows = |expr: &Expr| {
+        matches!(
+            expr,
+            Expr::ScalarSubquery(_)
+                | Expr::OuterReferenceColumn(..)
+                | Expr::AggregateFunction(_)
+                | Expr::WindowFunction(_)
+                | Expr::Placeholder(_)
+        )
+    };
+    expr.exists(|expr| Ok(of_rows(expr))).unwrap_or(true)
 }
 
 /// The zero that a zero is not.

@@ -415,7 +415,7 @@ fn the_zeros_of_floats_are_one_in_lists_and_joins() {
         if merged {
             db.rows("VACUUM f");
         }
-        for zero in ["0.0", "-0.0"] {
+        for zero in ["0.0", "-0.0", "-(0.0)", "CAST('-0' AS DOUBLE)", "(0.0 * -1)"] {
             let join = format!("SELECT count(*) FROM f JOIN (VALUES ({zero}), (4.0)) AS few (k) ON f.x = few.k");
             assert_eq!(db.rows(&join), ["2"], "{join}");
             let list = format!("SELECT count(*) FROM f WHERE x IN ({zero}, 4.0, 5.0, 6.0, 7.0)");
