@@ -41,6 +41,7 @@ pub use options::{
     CsvOptions, JsonOptions, Mark, Meant, Misfits, ParquetOptions, Rejects, Sample, SourceOptions, Unknown, Whole,
 };
 pub use parquet::{
-    ParquetSource, as_meant, as_stored, check_names, check_places, check_types, has_arrow_schema, value_schema,
+    ParquetSource, as_meant, as_stored, check_names, check_places, check_types, checked_pages, has_arrow_schema,
+    value_schema,
 };
 pub use source::{Attempt, Listing, import, inputs, open, open_listing, open_with};

@@ -3,12 +3,14 @@
 mod decode;
 mod file;
 mod footer;
+mod pages;
 mod stored;
 mod told;
 mod union;
 
 pub(crate) use file::ParquetFile;
 pub use footer::value_schema;
+pub use pages::checked_pages;
 pub use stored::{as_meant, as_stored, check_places, has_arrow_schema};
 pub(crate) use stored::{as_written, written};
 pub use told::check_types;

@@ -22,6 +22,7 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use plinth_core::sync::lock;
 use plinth_encoding::text::compact_wasteful;
 use plinth_encoding::{Column, Physical, Values};
+use plinth_ingest::checked_pages;
 
 /// Memory is shared with the rest of a page, but not for so many times the rows.
 pub(super) const LENT: usize = 4;
@@ -153,7 +154,7 @@ impl RowGroups for Pages<'_> {
 
     fn column_chunks(&self, _leaf: usize) -> Result<Box<dyn PageIterator>> {
         let pages = lock(&self.pages).take().unwrap_or_default();
-        Ok(Box::new(Once(Some(Box::new(Queue(pages.into()))))))
+        Ok(checked_pages(Queue(pages.into())))
     }
 
     fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
@@ -164,19 +165,6 @@ impl RowGroups for Pages<'_> {
         self.metadata
     }
 }
-
-/// One column chunk.
-pub(super) struct Once(pub(super) Option<Box<dyn PageReader>>);
-
-impl Iterator for Once {
-    type Item = Result<Box<dyn PageReader>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.take().map(Ok)
-    }
-}
-
-impl PageIterator for Once {}
 
 /// Pages that are in memory.
 struct Queue(VecDeque<Page>);

@@ -12,9 +12,10 @@ use parquet::column::page::PageIterator;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::serialized_reader::SerializedPageReader;
+use plinth_ingest::checked_pages;
 
 use super::BLOCK_ROWS;
-use super::arrays::{Once, descend, guarded};
+use super::arrays::{descend, guarded};
 use super::chunk_bytes::ChunkBytes;
 use super::decodes::Decodes;
 use super::resolved::{Resolved, page_locations};
@@ -123,7 +124,7 @@ impl RowGroups for Chunks<'_> {
         let chunk = metadata.row_group(*group).column(leaf);
         let locations = page_locations(metadata, *group, leaf).map(<[_]>::to_vec);
         let reader = SerializedPageReader::new(Arc::clone(chunk_bytes), chunk, self.rows, locations)?;
-        Ok(Box::new(Once(Some(Box::new(reader)))))
+        Ok(checked_pages(reader))
     }
 
     fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {

@@ -7,13 +7,14 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::basic::{Encoding, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use plinth_profile::{Anchor, Stage};
 
 use super::file::{Handle, ParquetFile};
 use super::footer::{load, one_line, reader_options};
+use super::pages::Group;
 use super::stored::as_meant;
 use crate::error::{IngestError, Result};
 use crate::options::ParquetOptions;
@@ -79,10 +80,9 @@ impl Decoder {
         let hint = read_schema(metadata.schema(), &parquet, task.row_group);
         let metadata =
             ArrowReaderMetadata::try_new(parquet, reader_options().with_schema(hint)).map_err(|e| damaged(&e))?;
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
-            .with_row_groups(vec![task.row_group])
-            .with_batch_size(batch_rows(self.open.as_ref().map(|(.., m)| m.metadata().as_ref()), task))
-            .build()
+        let rows = batch_rows(self.open.as_ref().map(|(.., m)| m.metadata().as_ref()), task);
+        let reader = Group::new(file, Arc::clone(metadata.metadata()), task.row_group)
+            .and_then(|group| group.reader(metadata.schema(), rows))
             .map_err(|e| damaged(&e))?;
         let mut adapter = Adapter::new(plan, Arc::clone(&self.schema), &self.options);
         let (mut rows, mut bytes) = (0u64, 0u64);

@@ -8,6 +8,7 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, DictionaryArray, Int8Array, Int64Array, ListArray, RecordBatch, StringArray,
     StringViewArray, StructArray,
 };
+use arrow_buffer::OffsetBuffer;
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
@@ -227,5 +228,32 @@ fn what_is_not_parquet_says_so() {
         std::fs::write(&path, bytes).unwrap();
         let message = open(std::slice::from_ref(&path), 1, false).unwrap_err();
         assert!(message.contains("a.parquet: not a readable Parquet file: "), "{message}");
+    }
+}
+
+/// By the header of a page, room for 8 GB of values was made and filled.
+#[test]
+fn a_dictionary_has_no_more_values_than_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let values = Int8Array::from_iter_values(0..100);
+    let list = ListArray::new(
+        Arc::new(Field::new("item", DataType::Int8, true)),
+        OffsetBuffer::from_lengths([1; 100]),
+        Arc::new(values.clone()),
+        None,
+    );
+    let properties = WriterProperties::builder().set_compression(Compression::UNCOMPRESSED).build();
+    let columns: [(&str, ArrayRef); 2] = [("plain", Arc::new(values)), ("list", Arc::new(list))];
+    for (name, column) in columns {
+        write(&path, &RecordBatch::try_from_iter([(name, column)]).unwrap(), properties.clone());
+        let mut bytes = std::fs::read(&path).unwrap();
+        // The header of the dictionary's page: field 7, in which field 1 are 100 values.
+        let header = [0x4C, 0x15, 0xC8, 0x01];
+        let at = bytes.windows(4).position(|window| window == header).unwrap();
+        bytes[at + 2..at + 4].copy_from_slice(&[0xFE, 0x7F]);
+        std::fs::write(&path, &bytes).unwrap();
+        let message = read(&mut open(std::slice::from_ref(&path), 1, false).unwrap()).unwrap_err();
+        assert!(message.contains("a dictionary of 8191 values has 400 bytes"), "{message}");
     }
 }

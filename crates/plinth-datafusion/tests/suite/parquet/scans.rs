@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{ArrayRef, Int32Array, Int64Array, ListArray, RecordBatch, StringArray};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::collect;
@@ -10,6 +12,7 @@ use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use object_store::memory::InMemory;
 use object_store::path::Path as Location;
 use object_store::{ObjectStore, ObjectStoreExt};
+use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
 use super::data::{
@@ -169,6 +172,31 @@ async fn damaged_files_are_errors_and_not_the_end() {
         }
     }
     assert!(failed > 0, "no damage was found");
+}
+
+/// What a page's header claims is not allocated: of 2^31 values that would be 8 GB.
+#[tokio::test]
+async fn a_dictionary_has_no_more_values_than_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    let values = Int32Array::from_iter_values(0..100);
+    let item = Arc::new(Field::new("item", DataType::Int32, true));
+    let list = ListArray::new(item, OffsetBuffer::from_lengths([1; 100]), Arc::new(values.clone()), None);
+    let columns: [ArrayRef; 2] = [Arc::new(values), Arc::new(list)];
+    for column in columns {
+        let properties = WriterProperties::builder().set_compression(Compression::UNCOMPRESSED).build();
+        write(&path, &[RecordBatch::try_from_iter([("x", column)]).unwrap()], properties);
+        let mut bytes = std::fs::read(&path).unwrap();
+        // The header of the dictionary's page: field 7, in which field 1 are 100 values.
+        let header = [0x4C, 0x15, 0xC8, 0x01];
+        let at = bytes.windows(4).position(|window| window == header).unwrap();
+        bytes[at + 2..at + 4].copy_from_slice(&[0xFE, 0x7F]);
+        std::fs::write(&path, &bytes).unwrap();
+        let ctx = session(Whose::Ours, config(1, 1_000));
+        register(&ctx, &path).await;
+        let message = answer(&ctx, "SELECT x FROM t").await.unwrap_err().strip_backtrace();
+        assert!(message.contains("a dictionary of 8191 values has 400 bytes"), "{message}");
+    }
 }
 
 #[tokio::test]
