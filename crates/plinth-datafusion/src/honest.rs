@@ -187,7 +187,10 @@ impl AggregateUDFImpl for Honest {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Counted::new(sliding::accumulator(&self.inner, args)?, 0, &self.asked)))
+        let is_once = alike::is_once(&args);
+        let inner = sliding::accumulator(&self.inner, args)?;
+        let inner = if is_once { Box::new(Alike(inner)) } else { inner };
+        Ok(Box::new(Counted::new(inner, 0, &self.asked)))
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {

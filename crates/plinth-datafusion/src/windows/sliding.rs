@@ -1,11 +1,12 @@
-//! Aggregates of floating point numbers over frames that slide, where nothing that leaves a frame is taken back.
+//! Aggregates over frames that slide, of which nothing is taken back that leaves a frame.
 //!
-//! The engine subtracts it: after 1e20 has passed, a sum of ones is 0, and after an infinity it is no number for ever. Here the rows of a frame
-//! are two stacks, the queue that serves any aggregate whose states can be merged (Tangwongsan, Hirzel and Schneider, "Low-latency
+//! The engine subtracts it: after 1e20 has passed, a sum of ones is 0, and after an infinity it is no number for ever. What can't be subtracted,
+//! as from `bool_and`, it refuses. Here the rows of a frame are two stacks, the queue that serves any aggregate whose states can be merged (Tangwongsan, Hirzel and Schneider, "Low-latency
 //! sliding-window aggregation in worst-case constant time"): of its older part there is the state of each row and all behind it, so that
 //! one is dropped for a row that leaves; of its newer part there are the rows and one state. When the older part is empty, the newer one
-//! becomes it. A row is taken up twice at most.
+//! becomes it. A row is taken up twice at most. Where states grow with their rows, the rows are kept ([`rows`]).
 
+mod rows;
 mod sums;
 
 use std::fmt;
@@ -13,10 +14,11 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, FieldRef, Schema};
-use datafusion_common::{Result, ScalarValue, internal_datafusion_err};
+use datafusion_common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::{Accumulator, AggregateUDFImpl};
 use datafusion_physical_expr::PhysicalExpr;
+use rows::Rows;
 
 /// What adds up, whatever the order of its values; `regr_...` do, too.
 const SUMS: [&str; 11] = [
@@ -33,35 +35,45 @@ const SUMS: [&str; 11] = [
     "avg_exact",
 ];
 
+/// What has one bit, or one number, for any rows.
+const BITS: [&str; 5] = ["bit_and", "bit_or", "bit_xor", "bool_and", "bool_or"];
+
 /// The accumulator of a frame that slides: the function's own where that takes back what it was given without a loss.
 pub(crate) fn accumulator(
     function: &Arc<dyn AggregateUDFImpl>,
     args: AccumulatorArgs<'_>,
 ) -> Result<Box<dyn Accumulator>> {
-    if !is_rounded(function.as_ref(), &args)? {
-        return function.create_sliding_accumulator(args);
+    let made = Made {
+        function: Arc::clone(function),
+        return_field: Arc::clone(&args.return_field),
+        schema: args.schema.clone(),
+        ignore_nulls: args.ignore_nulls,
+        is_distinct: args.is_distinct,
+        name: args.name.to_owned(),
+        exprs: args.exprs.to_vec(),
+        expr_fields: args.expr_fields.to_vec(),
+    };
+    if !is_merged(function.as_ref(), &args)? {
+        let is_in_order = !args.order_bys.is_empty();
+        return match function.create_sliding_accumulator(args) {
+            Ok(own) if own.supports_retract_batch() || is_in_order => Ok(own),
+            Err(error) if is_in_order || !matches!(error, DataFusionError::NotImplemented(_)) => Err(error),
+            _ => Ok(Box::new(Rows::new(made))),
+        };
     }
     // The stacks hold numbers then, without a state of the engine's for each row.
     let is_of_doubles = args.expr_fields.first().is_some_and(|field| field.data_type() == &DataType::Float64);
     if is_of_doubles && args.return_type() == &DataType::Float64 && matches!(function.name(), "sum" | "avg") {
         return Ok(Box::new(sums::Sums::new(function.name() == "avg")));
     }
-    let made = Made {
-        function: Arc::clone(function),
-        return_field: Arc::clone(&args.return_field),
-        schema: args.schema.clone(),
-        ignore_nulls: args.ignore_nulls,
-        name: args.name.to_owned(),
-        exprs: args.exprs.to_vec(),
-        expr_fields: args.expr_fields.to_vec(),
-    };
     let state = made.accumulator()?;
     Ok(Box::new(Frame { made, older: Vec::new(), left: 0, newer: Vec::new(), rows: 0, state }))
 }
 
-/// Whether a function adds up with rounding, or forgets which of its values are NULL, and its states can be merged in any order.
-fn is_rounded(function: &dyn AggregateUDFImpl, args: &AccumulatorArgs<'_>) -> Result<bool> {
-    if function.name() == "bit_xor" {
+/// Whether a function adds up with rounding, forgets which of its values are NULL or takes back nothing, and its states can be merged in any
+/// order.
+fn is_merged(function: &dyn AggregateUDFImpl, args: &AccumulatorArgs<'_>) -> Result<bool> {
+    if BITS.contains(&function.name()) {
         return Ok(!args.is_distinct);
     }
     let is_sum = SUMS.contains(&function.name()) || function.name().starts_with("regr_");
@@ -85,6 +97,7 @@ struct Made {
     return_field: FieldRef,
     schema: Schema,
     ignore_nulls: bool,
+    is_distinct: bool,
     name: String,
     exprs: Vec<Arc<dyn PhysicalExpr>>,
     expr_fields: Vec<FieldRef>,
@@ -99,7 +112,7 @@ impl Made {
             order_bys: &[],
             is_reversed: false,
             name: &self.name,
-            is_distinct: false,
+            is_distinct: self.is_distinct,
             exprs: &self.exprs,
             expr_fields: &self.expr_fields,
         })

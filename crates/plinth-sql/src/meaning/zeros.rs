@@ -10,20 +10,15 @@ use datafusion::functions::expr_fn::nanvl;
 use datafusion::logical_expr::expr::{Case, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit, when};
 
-/// A window whose partitions are told apart by values, as are those values of which it takes each once.
+/// A window whose partitions are told apart by values.
 pub(super) fn partitioned(mut window: Box<WindowFunction>, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut transformed = false;
-    let mut alike = |expr| {
-        let expr = alike(expr, schema)?;
-        transformed |= expr.transformed;
-        Ok(expr.data)
-    };
-    let keys = std::mem::take(&mut window.params.partition_by).into_iter().map(&mut alike);
+    let keys = std::mem::take(&mut window.params.partition_by).into_iter().map(|key| {
+        let key = alike(key, schema)?;
+        transformed |= key.transformed;
+        Ok(key.data)
+    });
     window.params.partition_by = keys.collect::<Result<_>>()?;
-    if window.params.distinct {
-        let values = std::mem::take(&mut window.params.args).into_iter().map(&mut alike);
-        window.params.args = values.collect::<Result<_>>()?;
-    }
     Ok(Transformed::new_transformed(Expr::WindowFunction(window), transformed))
 }
 

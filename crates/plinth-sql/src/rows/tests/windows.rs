@@ -97,6 +97,55 @@ fn frames_that_slide_forget_what_left_them() {
     }
 }
 
+/// What can't take back a row has the rows of each frame anew.
+#[test]
+fn aggregates_without_a_way_back_slide() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path());
+    db.rows(
+        "CREATE TABLE t AS SELECT i, CASE WHEN i % 11 > 2 THEN i * 7919 % 13 END AS x, (i % 5)::DOUBLE * CASE WHEN i % 2 = 0 THEN -1 ELSE 1 END AS y \
+         FROM (SELECT value AS i FROM generate_series(1, 200) s(value))",
+    );
+    let calls = [
+        ("bool_and($x > 2)", ""),
+        ("bool_or($x > 11)", ""),
+        ("bit_and($x)", ""),
+        ("bit_or($x)", ""),
+        ("bit_or(DISTINCT $x)", ""),
+        ("count_if($x > 4)", ""),
+        ("string_agg($x::TEXT, '-'$by)", " ORDER BY b.i"),
+        ("string_agg($x::TEXT, '-'$by) FILTER (WHERE $y >= 0)", " ORDER BY b.i"),
+        ("list_sort(list($x$by))", " ORDER BY b.i"),
+        ("histogram($x)", ""),
+        ("count(DISTINCT $y)", ""),
+        ("sum(DISTINCT $y)", ""),
+        ("approx_quantile($y, 0.5)", ""),
+        ("quantile_cont($x, [0.25, 0.5])", ""),
+    ];
+    for (before, after) in [(5, 0), (0, 4), (3, 3), (1, -1), (9, -4), (-2, 6), (60, 20)] {
+        let bound = |n: i32| if n < 0 { format!("{} FOLLOWING", -n) } else { format!("{n} PRECEDING") };
+        let frame = format!("ROWS BETWEEN {} AND {}", bound(before), bound(-after));
+        for (call, by) in calls {
+            let of = |prefix: &str, by: &str| {
+                call.replace("$x", &format!("{prefix}x")).replace("$y", &format!("{prefix}y")).replace("$by", by)
+            };
+            // A call within another has the window.
+            let over = match of("", "").strip_prefix("list_sort(").and_then(|inner| inner.strip_suffix(')')) {
+                Some(inner) => format!("list_sort({inner} OVER w)"),
+                None => format!("{} OVER w", of("", "")),
+            };
+            let windows = db.rows(&format!("SELECT i, {over} FROM t WINDOW w AS (ORDER BY i {frame}) ORDER BY i"));
+            let filled = "CASE WHEN count(b.i) > 0 THEN $call END".replace("$call", &of("b.", by));
+            let filled = if call.starts_with("count") { of("b.", by) } else { filled };
+            let alone = db.rows(&format!(
+                "SELECT a.i, {filled} FROM t a LEFT JOIN t b ON b.i BETWEEN a.i - {before} AND a.i + {after} \
+                 GROUP BY a.i ORDER BY a.i"
+            ));
+            assert_eq!(windows, alone, "{call} {frame}");
+        }
+    }
+}
+
 /// Whether two texts are the same but for the rounding of numbers.
 fn is_alike(one: &str, other: &str) -> bool {
     one.split(' ').count() == other.split(' ').count()
