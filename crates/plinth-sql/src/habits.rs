@@ -4,6 +4,7 @@
 //! is refused, never read past.
 
 mod about;
+mod aggregates;
 mod chance;
 mod clauses;
 mod columns;
@@ -13,6 +14,7 @@ mod forms;
 mod functions;
 mod headings;
 mod information;
+mod intervals;
 mod joins;
 mod known;
 mod lambdas;

@@ -41,6 +41,9 @@ pub(super) const NAMES: &[(&str, &str)] = &[
     ("listagg", "string_agg"),
     ("array_replace", "array_replace_all"),
     ("list_replace", "array_replace_all"),
+    ("every", "bool_and"),
+    ("logical_and", "bool_and"),
+    ("logical_or", "bool_or"),
     ("row_to_json", "to_json"),
     ("array_to_json", "to_json"),
 ];
@@ -51,6 +54,14 @@ const MILLENNIUM: &str = "CASE WHEN date_part('year', $1) > 0 THEN (date_part('y
 
 const ARG_MAX: &str = "first_value($1 ORDER BY $2 DESC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)";
 const ARG_MIN: &str = "first_value($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)";
+
+/// The values beside the largest, and the smallest: so many.
+const MOST: &str =
+    "array_slice(array_agg($1 ORDER BY $2 DESC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)";
+const LEAST: &str =
+    "array_slice(array_agg($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)";
+
+const GEOMEAN: &str = "exp(avg(ln($1)))";
 
 const CODE_POINT: &str = "CASE WHEN $1 = '' THEN -1 ELSE ascii($1) END";
 const FROM_HEX: &str = "decode(CASE WHEN length($1) % 2 = 1 THEN concat('0', $1) ELSE $1 END, 'hex')";
@@ -188,6 +199,12 @@ pub(super) const TEMPLATES: &[(&str, usize, &str)] = &[
     ("time_bucket days", 2, "date_bin($1, $2, TIMESTAMP '2000-01-03 00:00:00')"),
     ("time_bucket months", 2, "date_bin($1, $2, TIMESTAMP '2000-01-01 00:00:00')"),
     ("strlen", 1, "octet_length($1)"),
+    ("arg_max", 3, MOST),
+    ("max_by", 3, MOST),
+    ("arg_min", 3, LEAST),
+    ("min_by", 3, LEAST),
+    ("geomean", 1, GEOMEAN),
+    ("geometric_mean", 1, GEOMEAN),
     ("argmax", 2, ARG_MAX),
     ("argmin", 2, ARG_MIN),
     ("quantile", 2, QUANTILE),

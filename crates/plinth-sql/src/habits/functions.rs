@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 use plinth_datafusion::unescaped_bytes;
 
 use super::equivalents::{NAMES, QUANTILE, TEMPLATES};
-use super::{forms, simple_name, templates, text_of};
+use super::{aggregates, forms, intervals, simple_name, templates, text_of};
 use crate::meaning::{MAP, function_of_any, of_aggregates, whole_interval};
 use crate::names::normal;
 
@@ -25,6 +25,10 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         Expr::BinaryOp { left, op: BinaryOperator::BitwiseXor, right } => {
             let args = [(**left).clone(), (**right).clone()];
             Some(templates::expression("power(CAST($1 AS DOUBLE), CAST($2 AS DOUBLE))", &args)?)
+        }
+        // All bits are ones in -1, so that nothing is carried.
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr } => {
+            Some(templates::expression("(-1 - ($1 | 0))", std::slice::from_ref(&**expr))?)
         }
         Expr::BinaryOp { left, op: BinaryOperator::Custom(name), right } if name.ends_with("GLOB") => {
             let Some(pattern) = text_of(right) else { return plan_err!("GLOB takes a pattern as text: x GLOB 'a*'") };
@@ -50,6 +54,10 @@ pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
         Expr::Cast { kind, expr, data_type, .. } => cast(kind, expr, data_type)?,
         Expr::CompoundFieldAccess { root, access_chain } => field(root, access_chain)?,
         Expr::Interval(interval) => {
+            if let Some(product) = intervals::computed(interval)? {
+                *expr = product;
+                return Ok(());
+            }
             if let (Expr::Value(value), None) = (interval.value.as_ref(), &interval.leading_field)
                 && let Value::Number(number, _) = &value.value
             {
@@ -323,6 +331,10 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
         // The engine would count rows as if they were one value.
         return plan_err!("count(DISTINCT *): name the columns, as in count(DISTINCT (a, b))");
     }
+    if let Some(calls) = aggregates::of_each_part(&name, function)? {
+        let each = |mut call| Ok(of_function(&mut call)?.unwrap_or(Expr::Function(call)));
+        return aggregates::listed(calls.into_iter().map(each).collect::<Result<_>>()?);
+    }
     if let Some((_, known)) = NAMES.iter().find(|(habit, _)| *habit == name) {
         function.name = datafusion::sql::sqlparser::ast::ObjectName::from(vec![(*known).into()]);
         return Ok(None);
@@ -375,6 +387,9 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
     }
     let args: Option<Vec<Expr>> = list.args.iter().map(unnamed).collect();
     let Some(mut args) = args else { return Ok(None) };
+    if let Some(aggregate) = aggregates::of_list(&name, &args)? {
+        return Ok(Some(aggregate));
+    }
     let meaning = match name.as_str() {
         "date_diff" | "datediff" if args.len() == 3 => {
             let part = args.remove(0);
@@ -398,6 +413,9 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
             Ok(None)
         };
     };
+    if let Some(aggregate) = aggregates::with_clauses(function, template, &args)? {
+        return Ok(Some(aggregate));
+    }
     if of_aggregates(function).is_some() {
         return plan_err!("{name}: takes no DISTINCT, ORDER BY, FILTER or OVER here; write {template} instead");
     }
