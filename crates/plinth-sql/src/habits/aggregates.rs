@@ -72,10 +72,10 @@ pub(super) fn of_list(name: &str, args: &[Expr]) -> Result<Option<Expr>> {
         return Ok(None);
     }
     let [list, aggregate] = args else { return plan_err!("{name}: write {name}(list, 'sum')") };
-    match text_of(aggregate).map(str::to_ascii_lowercase).as_deref() {
-        Some(known @ ("sum" | "avg" | "min" | "max" | "count")) => {
-            templates::expression(&format!("list_{known}($1)"), std::slice::from_ref(list)).map(Some)
-        }
-        _ => plan_err!("{name}: {aggregate}: takes 'sum', 'avg', 'min', 'max' or 'count'"),
-    }
+    let template = match text_of(aggregate).map(str::to_ascii_lowercase).as_deref() {
+        Some(known @ ("sum" | "avg" | "min" | "max")) => format!("list_{known}($1)"),
+        Some("count") => "len(array_compact($1))".to_owned(),
+        _ => return plan_err!("{name}: {aggregate}: takes 'sum', 'avg', 'min', 'max' or 'count'"),
+    };
+    templates::expression(&template, std::slice::from_ref(list)).map(Some)
 }

@@ -7,6 +7,7 @@ mod attach;
 mod clauses;
 mod copies;
 mod from_first;
+mod intervals;
 mod pivots;
 mod sequences;
 mod tokens;
@@ -75,7 +76,7 @@ pub(crate) fn rewrite(all: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     if tokens::depth(&all) > DEEPEST {
         return Ok(all);
     }
-    let all = from_first::rewrite(all)?;
+    let all = intervals::without_parentheses(from_first::rewrite(all)?);
     if !all.iter().any(known) {
         return Ok(all);
     }
