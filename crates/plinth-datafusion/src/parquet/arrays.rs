@@ -152,9 +152,11 @@ impl RowGroups for Pages<'_> {
         self.rows
     }
 
-    fn column_chunks(&self, _leaf: usize) -> Result<Box<dyn PageIterator>> {
+    fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>> {
         let pages = lock(&self.pages).take().unwrap_or_default();
-        Ok(checked_pages(Queue(pages.into())))
+        let column = self.metadata.file_metadata().schema_descr().columns().get(leaf);
+        let column = column.ok_or_else(|| ParquetError::General(format!("there is no column {leaf}")))?;
+        Ok(checked_pages(Queue(pages.into()), column))
     }
 
     fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {

@@ -124,7 +124,7 @@ impl RowGroups for Chunks<'_> {
         let chunk = metadata.row_group(*group).column(leaf);
         let locations = page_locations(metadata, *group, leaf).map(<[_]>::to_vec);
         let reader = SerializedPageReader::new(Arc::clone(chunk_bytes), chunk, self.rows, locations)?;
-        Ok(checked_pages(reader))
+        Ok(checked_pages(reader, chunk.column_descr()))
     }
 
     fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {

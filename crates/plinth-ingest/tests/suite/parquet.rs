@@ -13,8 +13,8 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
 use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::file::properties::WriterProperties;
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::{WriterProperties, WriterVersion};
 use plinth_ingest::{BatchSource, ParquetOptions, ParquetSource, inputs};
 use proptest::prelude::*;
 
@@ -255,5 +255,52 @@ fn a_dictionary_has_no_more_values_than_bytes() {
         std::fs::write(&path, &bytes).unwrap();
         let message = read(&mut open(std::slice::from_ref(&path), 1, false).unwrap()).unwrap_err();
         assert!(message.contains("a dictionary of 8191 values has 400 bytes"), "{message}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn texts_come_back_whose_lengths_are_packed(
+        values in prop::collection::vec(prop::option::weighted(0.8, "[ab]{0,40}"), 0..600),
+        nullable in any::<bool>(),
+        listed in any::<bool>(),
+        second in any::<bool>(),
+        prefixes in any::<bool>(),
+        rows_of_page in 1_usize..300,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.parquet");
+        let values: Vec<_> = values.into_iter().map(|value| if nullable { value } else { value.or(Some(String::new())) }).collect();
+        let column = texts(&values);
+        let column: ArrayRef = match listed {
+            true => {
+                let item = Arc::new(Field::new("item", column.data_type().clone(), nullable));
+                let lengths = (0..values.len()).map(|at| usize::from(at % 3 != 1) + usize::from(at % 3 == 2));
+                let lengths = OffsetBuffer::<i32>::from_lengths(lengths.scan(values.len(), |left, length| {
+                    let length = length.min(*left);
+                    *left -= length;
+                    Some(length)
+                }));
+                let used = usize::try_from(*lengths.last().unwrap()).unwrap();
+                Arc::new(ListArray::new(item, lengths, column.slice(0, used), None))
+            }
+            false => column,
+        };
+        let encoding = if prefixes { Encoding::DELTA_BYTE_ARRAY } else { Encoding::DELTA_LENGTH_BYTE_ARRAY };
+        let properties = WriterProperties::builder()
+            .set_dictionary_enabled(false)
+            .set_encoding(encoding)
+            .set_writer_version(if second { WriterVersion::PARQUET_2_0 } else { WriterVersion::PARQUET_1_0 })
+            .set_data_page_row_count_limit(rows_of_page)
+            .set_write_batch_size(rows_of_page)
+            .set_compression(Compression::SNAPPY)
+            .build();
+        let batch = RecordBatch::try_from_iter_with_nullable([("x", column, nullable)]).unwrap();
+        write(&path, &batch, properties);
+        let (read, _) = read(&mut open(&[path], 1, false).unwrap()).unwrap();
+        let expected = cast(batch.column(0), read.column(0).data_type()).unwrap();
+        prop_assert_eq!(read.column(0), &expected);
     }
 }
