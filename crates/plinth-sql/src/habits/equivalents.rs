@@ -42,6 +42,10 @@ pub(super) const NAMES: &[(&str, &str)] = &[
     ("array_replace", "array_replace_all"),
     ("list_replace", "array_replace_all"),
     ("every", "bool_and"),
+    ("sum_no_overflow", "sum"),
+    ("array_value", "make_array"),
+    ("any", "any_value"),
+    ("anylast", "last_value"),
     ("logical_and", "bool_and"),
     ("logical_or", "bool_or"),
     ("row_to_json", "to_json"),
@@ -62,6 +66,22 @@ const LEAST: &str =
     "array_slice(array_agg($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)";
 
 const GEOMEAN: &str = "exp(avg(ln($1)))";
+
+/// The third and fourth moments about the mean, by those about zero.
+const SKEWNESS: &str = "CASE WHEN count($1) > 2 THEN sqrt(CAST(count($1) AS DOUBLE) * (count($1) - 1)) / (count($1) - 2) \
+                        * (avg(power(CAST($1 AS DOUBLE), 3)) - 3 * avg(CAST($1 AS DOUBLE)) * avg(power(CAST($1 AS DOUBLE), 2)) + 2 * power(avg(CAST($1 AS DOUBLE)), 3)) \
+                        / power(var_pop(CAST($1 AS DOUBLE)), 1.5) END";
+const KURTOSIS_POP: &str = "CASE WHEN count($1) > 1 THEN (avg(power(CAST($1 AS DOUBLE), 4)) - 4 * avg(CAST($1 AS DOUBLE)) * avg(power(CAST($1 AS DOUBLE), 3)) \
+                            + 6 * power(avg(CAST($1 AS DOUBLE)), 2) * avg(power(CAST($1 AS DOUBLE), 2)) - 3 * power(avg(CAST($1 AS DOUBLE)), 4)) \
+                            / power(var_pop(CAST($1 AS DOUBLE)), 2) - 3 END";
+const KURTOSIS: &str = "CASE WHEN count($1) > 3 THEN (count($1) - 1) * ((count($1) + 1) * ((avg(power(CAST($1 AS DOUBLE), 4)) - 4 * avg(CAST($1 AS DOUBLE)) * avg(power(CAST($1 AS DOUBLE), 3)) \
+                        + 6 * power(avg(CAST($1 AS DOUBLE)), 2) * avg(power(CAST($1 AS DOUBLE), 2)) - 3 * power(avg(CAST($1 AS DOUBLE)), 4)) \
+                        / power(var_pop(CAST($1 AS DOUBLE)), 2)) - 3 * (count($1) - 1)) / (CAST(count($1) - 2 AS DOUBLE) * (count($1) - 3)) END";
+
+/// The host of a URL.
+const DOMAIN: &str = "CASE WHEN $1 IS NOT NULL THEN coalesce(regexp_match($1, '^(?:[A-Za-z][A-Za-z0-9+.-]*:)?//(?:[^@/?#]*@)?([^/:?#]+)')[1], '') END";
+
+const AS_JSON: &str = "CASE WHEN count(*) > 0 THEN to_json(array_agg($1)) END";
 
 const CODE_POINT: &str = "CASE WHEN $1 = '' THEN -1 ELSE ascii($1) END";
 const FROM_HEX: &str = "decode(CASE WHEN length($1) % 2 = 1 THEN concat('0', $1) ELSE $1 END, 'hex')";
@@ -213,7 +233,9 @@ pub(super) const TEMPLATES: &[(&str, usize, &str)] = &[
     ("favg", 1, "avg_exact(CAST($1 AS DOUBLE))"),
     ("kahan_sum", 1, EXACT_SUM),
     ("sumkahan", 1, EXACT_SUM),
-    ("json_group_array", 1, "CASE WHEN count(*) > 0 THEN to_json(array_agg($1)) END"),
+    ("json_group_array", 1, AS_JSON),
+    ("json_agg", 1, AS_JSON),
+    ("jsonb_agg", 1, AS_JSON),
     ("to_base64", 1, "encode($1, 'base64pad')"),
     ("base64", 1, "encode($1, 'base64pad')"),
     ("from_base64", 1, "decode($1, 'base64pad')"),
@@ -241,4 +263,51 @@ pub(super) const TEMPLATES: &[(&str, usize, &str)] = &[
     ("add", 2, "$1 + $2"),
     ("subtract", 2, "$1 - $2"),
     ("multiply", 2, "$1 * $2"),
+    ("modulo", 2, "$1 % $2"),
+    ("skewness", 1, SKEWNESS),
+    ("kurtosis", 1, KURTOSIS),
+    ("kurtosis_pop", 1, KURTOSIS_POP),
+    ("count_star", 0, "count(*)"),
+    ("make_timestamp", 1, "arrow_cast(CAST($1 AS BIGINT), 'Timestamp(Microsecond, None)')"),
+    ("quote_literal", 1, "'''' || replace(CAST($1 AS TEXT), '''', '''''') || ''''"),
+    // MySQL's.
+    ("isnull", 1, "$1 IS NULL"),
+    ("space", 1, "repeat(' ', $1)"),
+    ("curdate", 0, "current_date()"),
+    ("truncate", 2, "trunc($1, $2)"),
+    ("unix_timestamp", 1, "CAST(floor(date_part('epoch', $1)) AS BIGINT)"),
+    // ClickHouse's.
+    ("toyear", 1, "date_part('year', $1)"),
+    ("toquarter", 1, "date_part('quarter', $1)"),
+    ("tomonth", 1, "date_part('month', $1)"),
+    ("todayofmonth", 1, "date_part('day', $1)"),
+    ("todayofweek", 1, "date_part('isodow', $1)"),
+    ("todayofyear", 1, "date_part('doy', $1)"),
+    ("tohour", 1, "date_part('hour', $1)"),
+    ("tominute", 1, "date_part('minute', $1)"),
+    ("tosecond", 1, "CAST(floor(date_part('second', $1)) AS BIGINT)"),
+    ("tostartofyear", 1, "date_trunc('year', $1)"),
+    ("tostartofquarter", 1, "date_trunc('quarter', $1)"),
+    ("tostartofmonth", 1, "date_trunc('month', $1)"),
+    ("tomonday", 1, "date_trunc('week', $1)"),
+    ("tostartofday", 1, "date_trunc('day', $1)"),
+    ("tostartofhour", 1, "date_trunc('hour', $1)"),
+    ("tostartofminute", 1, "date_trunc('minute', $1)"),
+    ("todate", 1, "CAST($1 AS DATE)"),
+    ("tostring", 1, "CAST($1 AS TEXT)"),
+    ("tofloat64", 1, "CAST($1 AS DOUBLE)"),
+    ("uniq", 1, "approx_distinct($1)"),
+    ("uniqexact", 1, "count(DISTINCT $1)"),
+    ("sumif", 2, "coalesce(sum(CASE WHEN $2 THEN $1 END), 0)"),
+    ("avgif", 2, "avg(CASE WHEN $2 THEN $1 END)"),
+    ("minif", 2, "min(CASE WHEN $2 THEN $1 END)"),
+    ("maxif", 2, "max(CASE WHEN $2 THEN $1 END)"),
+    ("grouparray", 1, "array_agg($1) FILTER (WHERE $1 IS NOT NULL)"),
+    ("has", 2, "array_has($1, $2)"),
+    ("arrayjoin", 1, "unnest($1)"),
+    ("splitbychar", 2, "string_to_array($2, $1)"),
+    ("splitbystring", 2, "string_to_array($2, $1)"),
+    ("notempty", 1, "length($1) > 0"),
+    ("domain", 1, DOMAIN),
+    ("cutquerystring", 1, "regexp_replace($1, '[?][^#]*', '')"),
 ];

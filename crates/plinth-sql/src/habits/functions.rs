@@ -331,6 +331,16 @@ fn of_function(function: &mut Function) -> Result<Option<Expr>> {
         // The engine would count rows as if they were one value.
         return plan_err!("count(DISTINCT *): name the columns, as in count(DISTINCT (a, b))");
     }
+    if name == "mode"
+        && let FunctionArguments::List(list) = &mut function.args
+        && list.args.is_empty()
+        && function.within_group.len() == 1
+    {
+        // mode() WITHIN GROUP (ORDER BY x)
+        let by = function.within_group.drain(..).map(|by| FunctionArg::Unnamed(FunctionArgExpr::Expr(by.expr)));
+        list.args.extend(by);
+        return Ok(None);
+    }
     if let Some(calls) = aggregates::of_each_part(&name, function)? {
         let each = |mut call| Ok(of_function(&mut call)?.unwrap_or(Expr::Function(call)));
         return aggregates::listed(calls.into_iter().map(each).collect::<Result<_>>()?);
