@@ -1,9 +1,9 @@
 //! Aggregates over frames that slide, of which nothing is taken back that leaves a frame.
 //!
 //! The engine subtracts it: after 1e20 has passed, a sum of ones is 0, and after an infinity it is no number for ever. What can't be subtracted,
-//! as from `bool_and`, it refuses. Here the rows of a frame are two stacks, the queue that serves any aggregate whose states can be merged (Tangwongsan, Hirzel and Schneider, "Low-latency
-//! sliding-window aggregation in worst-case constant time"): of its older part there is the state of each row and all behind it, so that
-//! one is dropped for a row that leaves; of its newer part there are the rows and one state. When the older part is empty, the newer one
+//! as from `bool_and`, it refuses. Here the rows of a frame are two stacks, the queue that serves any aggregate whose states can be merged
+//! (Tangwongsan, Hirzel and Schneider, "Low-latency sliding-window aggregation in worst-case constant time"): of its older part there is the
+//! state of each row and all behind it, so that one is dropped for a row that leaves; of its newer part there are the rows and one state. When the older part is empty, the newer one
 //! becomes it. A row is taken up twice at most. Where states grow with their rows, the rows are kept ([`rows`]).
 
 mod rows;
@@ -43,22 +43,12 @@ pub(crate) fn accumulator(
     function: &Arc<dyn AggregateUDFImpl>,
     args: AccumulatorArgs<'_>,
 ) -> Result<Box<dyn Accumulator>> {
-    let made = Made {
-        function: Arc::clone(function),
-        return_field: Arc::clone(&args.return_field),
-        schema: args.schema.clone(),
-        ignore_nulls: args.ignore_nulls,
-        is_distinct: args.is_distinct,
-        name: args.name.to_owned(),
-        exprs: args.exprs.to_vec(),
-        expr_fields: args.expr_fields.to_vec(),
-    };
     if !is_merged(function.as_ref(), &args)? {
         let is_in_order = !args.order_bys.is_empty();
-        return match function.create_sliding_accumulator(args) {
+        return match function.create_sliding_accumulator(args.clone()) {
             Ok(own) if own.supports_retract_batch() || is_in_order => Ok(own),
             Err(error) if is_in_order || !matches!(error, DataFusionError::NotImplemented(_)) => Err(error),
-            _ => Ok(Box::new(Rows::new(made))),
+            _ => Ok(Box::new(Rows::new(Made::new(function, &args)))),
         };
     }
     // The stacks hold numbers then, without a state of the engine's for each row.
@@ -66,6 +56,7 @@ pub(crate) fn accumulator(
     if is_of_doubles && args.return_type() == &DataType::Float64 && matches!(function.name(), "sum" | "avg") {
         return Ok(Box::new(sums::Sums::new(function.name() == "avg")));
     }
+    let made = Made::new(function, &args);
     let state = made.accumulator()?;
     Ok(Box::new(Frame { made, older: Vec::new(), left: 0, newer: Vec::new(), rows: 0, state }))
 }
@@ -104,6 +95,19 @@ struct Made {
 }
 
 impl Made {
+    fn new(function: &Arc<dyn AggregateUDFImpl>, args: &AccumulatorArgs<'_>) -> Self {
+        Self {
+            function: Arc::clone(function),
+            return_field: Arc::clone(&args.return_field),
+            schema: args.schema.clone(),
+            ignore_nulls: args.ignore_nulls,
+            is_distinct: args.is_distinct,
+            name: args.name.to_owned(),
+            exprs: args.exprs.to_vec(),
+            expr_fields: args.expr_fields.to_vec(),
+        }
+    }
+
     fn accumulator(&self) -> Result<Box<dyn Accumulator>> {
         self.function.accumulator(AccumulatorArgs {
             return_field: Arc::clone(&self.return_field),
